@@ -1,0 +1,183 @@
+"""What the rest of the house needs of a database: execute, fetch, load, describe, cancel."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from sqlanon.sql import Relation, Renderer, Statement, renderer
+
+
+class Kind(StrEnum):
+    """What a column's values are, whatever the engine calls the type."""
+
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMPTZ = "timestamptz"
+    TIME = "time"
+    TEXT = "text"
+    UUID = "uuid"
+    ENUM = "enum"
+    OTHER = "other"
+
+    @property
+    def is_numeric(self) -> bool:
+        return self in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
+
+    @property
+    def is_nominal(self) -> bool:
+        """Whether the values have no meaningful order, so that a region shows them as a set."""
+        return self in (Kind.TEXT, Kind.BOOLEAN, Kind.UUID)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a live table: its exact name, the engine's type as text, and its kind."""
+
+    name: str
+    type: str
+    kind: Kind
+    nullable: bool = True
+
+
+class RelationType(StrEnum):
+    """What a name stands for in the database."""
+
+    TABLE = "table"
+    VIEW = "view"
+    MATERIALIZED_VIEW = "materialized view"
+    PARTITIONED_TABLE = "partitioned table"
+    FOREIGN_TABLE = "foreign table"
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Limits of a session; None leaves the engine's own default."""
+
+    memory_limit: str | None = None  # such as 2GB
+    threads: int | None = None
+    temp_directory: str | None = None
+    statement_timeout: float | None = None  # seconds
+
+
+StatementListener = Callable[[Statement, float, int], None]
+"""Called after each statement with the statement, its seconds, and its row count (-1 where unknown)."""
+
+
+class Engine(ABC):
+    """One session with a database. Statements run in autocommit unless inside `transaction()`."""
+
+    name: ClassVar[str]
+    dialect: ClassVar[str]
+    parallel_sessions: ClassVar[int]  # into how many sessions a partition tree is worth dividing
+
+    listener: StatementListener | None = None
+
+    @property
+    def render(self) -> Renderer:
+        """The renderer of this engine's dialect."""
+        return renderer(self.dialect)
+
+    def execute(self, statement: Statement) -> int:
+        """Run a statement; the number of rows it wrote, or -1 where the driver does not say."""
+        started = time.perf_counter()
+        rows = self._execute(statement)
+        self._tell(statement, started, rows)
+        return rows
+
+    def fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """Run a query and return its rows; for aggregates and other small results only."""
+        started = time.perf_counter()
+        rows = self._fetch(statement)
+        self._tell(statement, started, len(rows))
+        return rows
+
+    def fetch_one(self, statement: Statement) -> tuple[Any, ...]:
+        """The single row of a query."""
+        (row,) = self.fetch(statement)
+        return row
+
+    def run(self, template: str, **values: Any) -> int:
+        """Render `template` and execute it."""
+        return self.execute(self.render(template, **values))
+
+    def query(self, template: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Render `template` and fetch its rows."""
+        return self.fetch(self.render(template, **values))
+
+    def query_one(self, template: str, **values: Any) -> tuple[Any, ...]:
+        """Render `template` and fetch its single row."""
+        return self.fetch_one(self.render(template, **values))
+
+    def _tell(self, statement: Statement, started: float, rows: int) -> None:
+        if self.listener is not None:
+            self.listener(statement, time.perf_counter() - started, rows)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All statements inside see one snapshot of the database and take effect together or not at all."""
+        self.begin()
+        try:
+            yield
+        except BaseException:
+            self.rollback()
+            raise
+        self.commit()
+
+    @abstractmethod
+    def _execute(self, statement: Statement) -> int: ...
+
+    @abstractmethod
+    def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]: ...
+
+    @abstractmethod
+    def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows that Python made (hierarchies, rules) into an existing table, as bound values."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Start a transaction whose reads all see one snapshot."""
+
+    @abstractmethod
+    def commit(self) -> None: ...
+
+    @abstractmethod
+    def rollback(self) -> None: ...
+
+    @abstractmethod
+    def resolve(self, relation: Relation) -> Relation | None:
+        """The relation with the exact, fully qualified name the database knows it by; None if there is none."""
+
+    @abstractmethod
+    def relations(self) -> list[Relation]:
+        """All tables and views the session may see, for suggestions."""
+
+    @abstractmethod
+    def columns(self, relation: Relation) -> list[Column]:
+        """The columns of a relation, in order."""
+
+    @abstractmethod
+    def fork(self) -> Engine:
+        """Another session with the same database and options."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Stop the statement that is running; may be called from another thread."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

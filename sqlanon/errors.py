@@ -1,0 +1,56 @@
+"""Named errors, each with the exit code a command ends with.
+
+Messages name tables, columns, parameters and remedies; never a cell value or a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class SqlanonError(Exception):
+    """Something failed at run time."""
+
+    exit_code = 1
+
+
+class EngineError(SqlanonError):
+    """The database refused or failed a statement."""
+
+
+class ConflictError(SqlanonError):
+    """Another run holds what this one needs, or the source changed under it."""
+
+
+class PolicyError(SqlanonError):
+    """The policy, or the command line, is wrong; `problems` lists everything found."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[str] | str) -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class ProtectionError(SqlanonError):
+    """No release can meet the models that the policy asks for."""
+
+    exit_code = 3
+
+
+class VerificationError(SqlanonError):
+    """The staged release failed its independent check; nothing was published."""
+
+    exit_code = 3
+
+
+class AccessError(SqlanonError):
+    """The database can't be reached, or the role lacks a privilege."""
+
+    exit_code = 4
+
+
+class Cancelled(SqlanonError):
+    """The run was interrupted; nothing was published."""
+
+    exit_code = 130

@@ -1,0 +1,64 @@
+"""What a privacy model is to the search and to verification.
+
+A model is judged on the *AVS groups* of a partition: how often each sensitive value occurs in each class
+(LeFevre, DeWitt, TR 1590, section 2). It gives one SELECT that measures every class; the same definition serves the search
+(on codes, in work tables) and verification (on the raw values of the staged release).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from markupsafe import Markup
+
+from sqlanon.sql import Renderer, Statement
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The class statistics that a model measures.
+
+    classes: a relation or subquery `(class, n)`: one row a class.
+    avs: a relation or subquery `(class, s, n)`: one row a class and sensitive value (NULL is a value: its own s);
+        None for a model without a sensitive attribute.
+    domain: a relation `(s, position, value, n, ...)`: every sensitive value of the whole table once; `s` joins avs
+        and is never NULL, `position` is its rank from 0 in value order, `value` a double for numeric attributes
+        (NULL elsewhere, or for NULL), `n` its count in the whole table. For an attribute with a hierarchy there are also
+        columns g1..gh, the group at each level as an integer, from the leaf's parent up to the single root.
+    height: the number h of those levels (0 without a hierarchy).
+    rows: the number of rows of the whole table.
+    """
+
+    classes: Markup
+    avs: Markup | None
+    domain: Markup | None
+    rows: int
+    height: int = 0
+
+
+class PrivacyModel(ABC):
+    """A privacy model with its parameters."""
+
+    name: ClassVar[str]
+    attribute: str | None  # the sensitive attribute it looks at
+    monotone_under_generalization: ClassVar[bool]  # merging classes that satisfy it gives one that does
+    monotone_under_suppression: ClassVar[bool]  # leaving whole classes out can't break the remaining ones
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by their names in the policy."""
+
+    @abstractmethod
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """A SELECT `(class, measure, violates)`: one row a class, the model's measure as a double, and a boolean."""
+
+    @abstractmethod
+    def worst(self, measures: tuple[float, float]) -> float:
+        """The worst of the least and the greatest measure over the classes."""
+
+    @abstractmethod
+    def attainable(self, measure: float) -> str:
+        """What the whole table taken as one class would satisfy, in the policy's words (`k: 17`)."""

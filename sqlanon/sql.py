@@ -1,0 +1,186 @@
+"""The only renderer of SQL: templates, quoted identifiers, statements, names of work tables.
+
+A template is one statement. What it interpolates must be of a type that renders safely: an `Identifier` or
+`Relation` (quoted), a number or boolean, a `Text` (a quoted literal; file paths and settings only), or the
+`Markup` that a macro returns. A plain `str` is refused, so nothing reaches the database unquoted.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from decimal import Decimal
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from sqlanon.errors import PolicyError
+
+MAX_IDENTIFIER_BYTES = 63
+
+
+@dataclass(frozen=True, order=True)
+class Identifier:
+    """A name as the database stores it, unquoted."""
+
+    name: str
+
+    def __str__(self) -> str:
+        if "\x00" in self.name or not self.name:
+            raise PolicyError("A name is empty or holds a NUL character.")
+        return '"' + self.name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, order=True)
+class Relation:
+    """A table or view, by name and, where given, schema and catalog."""
+
+    name: str
+    schema: str | None = None
+    catalog: str | None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return tuple(part for part in (self.catalog, self.schema, self.name) if part is not None)
+
+    def __str__(self) -> str:
+        return ".".join(str(Identifier(part)) for part in self.parts)
+
+    def sibling(self, name: str) -> Relation:
+        """Another relation of the same schema."""
+        return Relation(name, self.schema, self.catalog)
+
+    @classmethod
+    def parse(cls, text: str) -> Relation:
+        """Read a name as SQL writes it: `table`, `schema.table`, `"Odd schema"."T"`, `catalog.schema.table`."""
+        parts = _split_name(text)
+        if not 1 <= len(parts) <= 3:
+            raise PolicyError(f"'{text}' is not a table name: write table, schema.table or catalog.schema.table.")
+        return cls(*reversed(parts))
+
+
+def _split_name(text: str) -> list[str]:
+    parts: list[str] = []
+    rest = text.strip()
+    while True:
+        part, rest = _take_part(rest, text)
+        parts.append(part)
+        if not rest:
+            return parts
+        if not rest.startswith("."):
+            raise PolicyError(f"'{text}' is not a table name: quote a part that holds odd characters.")
+        rest = rest[1:]
+
+
+def _take_part(rest: str, whole: str) -> tuple[str, str]:
+    if not rest.startswith('"'):
+        end = next((i for i, char in enumerate(rest) if char in '."'), len(rest))
+        part, rest = rest[:end], rest[end:]
+    else:
+        end = 1
+        while (end := rest.find('"', end)) >= 0 and rest[end : end + 2] == '""':
+            end += 2
+        if end < 0:
+            raise PolicyError(f"'{whole}' has an open quote.")
+        part, rest = rest[1:end].replace('""', '"'), rest[end + 1 :]
+    if not part.strip():
+        raise PolicyError(f"'{whole}' is not a table name: a part is empty.")
+    return part, rest
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string literal: file paths and settings only; data is loaded through bound parameters."""
+
+    value: str
+
+    def __str__(self) -> str:
+        if "\x00" in self.value:
+            raise PolicyError("A text holds a NUL character.")
+        return "'" + self.value.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One rendered SQL statement; `name` is the template it came from."""
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _finalize(value: Any) -> Any:
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, (Identifier, Relation, Text)):
+        return Markup(str(value))
+    if isinstance(value, bool):
+        return Markup("TRUE" if value else "FALSE")
+    if isinstance(value, (int, Decimal)):
+        return Markup(str(value))
+    if isinstance(value, float):
+        return Markup(f"CAST({value!r} AS FLOAT8)")
+    raise TypeError(f"A template interpolates a {type(value).__name__}; wrap it in Identifier, Relation or Text.")
+
+
+def template_directory() -> Path:
+    """Where the templates are: in the wheel inside the package, in a checkout beside it."""
+    inside = Path(str(resources.files("sqlanon"))) / "sql_templates"
+    return inside if inside.is_dir() else inside.parent.parent / "sql_templates"
+
+
+class Renderer:
+    """Renders templates for one dialect; `name.<dialect>.sql.j2` beside `name.sql.j2` replaces it whole."""
+
+    def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
+        self._environment = Environment(
+            loader=FileSystemLoader(template_directory()),
+            undefined=StrictUndefined,
+            autoescape=True,
+            finalize=_finalize,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=False,
+        )
+        macros = self._environment.get_template(f"dialects/{dialect}.sql.j2").module
+        self._environment.globals["d"] = macros
+
+    def __call__(self, template: str, **values: Any) -> Statement:
+        """Render the template `template` (its name without the ending)."""
+        names = [f"{template}.{self.dialect}.sql.j2", f"{template}.sql.j2"]
+        text = self._environment.select_template(names).render(**values)
+        return Statement(template, "\n".join(line.rstrip() for line in text.splitlines() if line.strip()))
+
+    def macro(self, name: str, *arguments: Any) -> Markup:
+        """The SQL expression that the dialect's macro `name` gives for `arguments`."""
+        return Markup(getattr(self._environment.globals["d"], name)(*arguments).strip())
+
+
+@functools.cache
+def renderer(dialect: str) -> Renderer:
+    """The renderer of a dialect: `duckdb` or `postgres`."""
+    return Renderer(dialect)
+
+
+def expression(text: str, **values: Any) -> Markup:
+    """A trusted SQL expression; `{name}` in `text` is replaced by the rendered value."""
+    return Markup(text.format(**{key: _finalize(value) for key, value in values.items()}))
+
+
+def short_hash(*parts: str) -> str:
+    """Eight hexadecimal digits that tell these parts from others."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:8]
+
+
+def checked_name(name: str) -> str:
+    """`name` itself, if no engine would cut it: at most 63 bytes."""
+    if len(name.encode()) > MAX_IDENTIFIER_BYTES:
+        raise PolicyError(f"The name '{name}' is longer than {MAX_IDENTIFIER_BYTES} bytes.")
+    return name
