@@ -159,14 +159,14 @@ def _source_column(field: Field) -> Markup:
 def _code_expression(field: Field) -> Markup:
     coding = field.coding
     if coding.dictionary is not None:
-        code = Markup("coalesce(d{}.code, 0)").format(Markup(field.number))
+        code = expression("coalesce(d{number}.code, 0)", number=field.number)
     else:
         column = _source_column(field)
         origin = coding.origin or 0
         fits = -(2**63) <= origin and origin + coding.leaves < 2**63
-        value = Markup("CAST({} AS BIGINT) - ({})") if fits else Markup("{} - ({})")
-        code = Markup("coalesce(CAST({} AS BIGINT) + 1, 0)").format(value.format(column, Markup(origin)))
-    return Markup("({} << {})").format(code, Markup(field.shift)) if field.shift else code
+        value = expression("CAST({column} AS BIGINT)", column=column) if fits else column
+        code = expression("coalesce(CAST({value} - ({origin}) AS BIGINT) + 1, 0)", value=value, origin=origin)
+    return expression("({code} << {shift})", code=code, shift=field.shift) if field.shift else code
 
 
 def _packed(codes: Iterable[Markup]) -> Markup:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.plan import Attribute
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, expression
 
 WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry
 
@@ -56,7 +56,9 @@ class Field:
 
     def code(self, alias: Identifier) -> Markup:
         """The field's code, read from a coded row `alias`."""
-        return Markup("(({}.{} & {}) >> {})").format(*map(Markup, (alias, self.column, self.mask, self.shift)))
+        return expression(
+            "(({alias}.{word} & {mask}) >> {shift})", alias=alias, word=self.column, mask=self.mask, shift=self.shift
+        )
 
 
 def word_column(word: int) -> Identifier:

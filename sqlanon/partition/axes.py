@@ -17,11 +17,13 @@ class Axis:
 
     number: its place among the quasi-identifiers; columns of work tables carry it (`lo_3`, `hi_3`).
     extent: width of the whole table's range, in codes, or in leaves where there is a hierarchy.
+    has_null: whether the attribute is NULL anywhere.
     """
 
     number: int
     field: Field
     extent: int = 1
+    has_null: bool = False
 
     @property
     def word(self) -> Identifier:
@@ -46,6 +48,11 @@ class Axis:
     @property
     def hi(self) -> Identifier:
         return Identifier(f"hi_{self.number}")
+
+    @property
+    def known(self) -> Identifier:
+        """Column for the least code of a known value."""
+        return Identifier(f"known_{self.number}")
 
     @property
     def range(self) -> Identifier:

@@ -280,8 +280,3 @@ class Growth:
             first_leaf=frontier.next_leaf,
             words=carried("r", self.task.word_columns),
         )
-
-
-def with_extents(task: Task, extents: Sequence[int]) -> Task:
-    """The task with each axis's extent known from the whole table."""
-    return replace(task, axes=tuple(replace(a, extent=max(1, e)) for a, e in zip(task.axes, extents, strict=True)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -15,7 +15,7 @@ from sqlanon.partition.axes import Axis
 from sqlanon.partition.collapse import collapse, expand
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.forest import grow_forest
-from sqlanon.partition.growth import Progress, Task, with_extents
+from sqlanon.partition.growth import Progress, Task
 from sqlanon.sql import Relation
 from sqlanon.workspace import Workspace
 
@@ -45,7 +45,7 @@ def search(
     sensitive = create_domains(engine, workspace, coded, models)
     require_attainable(engine, coded.source_rows, models, sensitive)
     task = Task(
-        axes=tuple(Axis(i, field) for i, field in enumerate(coded.quasi_identifiers)),
+        axes=_measured_axes(engine, coded),
         words=coded.words,
         weighted=False,
         models=tuple(models),
@@ -54,7 +54,6 @@ def search(
         smallest=2 * max(model.least_rows for model in models),
         lasting=_lasting(coded, models),
     )
-    task = with_extents(task, _extents(engine, coded, task.axes))
     tuples = collapse(engine, workspace, coded, sensitive)
     if tuples is None:
         grown = grow_forest(engine, workspace, task, coded.rows, report)
@@ -74,6 +73,8 @@ def _lasting(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:
     return sum(1 << i for i, f in enumerate(coded.quasi_identifiers) if f.coding.hierarchy is None)
 
 
-def _extents(engine: Engine, coded: CodedTable, axes: Sequence[Axis]) -> list[int]:
-    bounds = engine.query_one("partition/measure_extents", rows=coded.rows, axes=axes)
-    return [int(extent) for extent in bounds]
+def _measured_axes(engine: Engine, coded: CodedTable) -> tuple[Axis, ...]:
+    axes = [Axis(i, field) for i, field in enumerate(coded.quasi_identifiers)]
+    row = engine.query_one("partition/measure_axes", rows=coded.rows, axes=axes)
+    pairs = zip(row[::2], row[1::2], strict=True)
+    return tuple(replace(a, extent=max(1, int(e)), has_null=n) for a, (e, n) in zip(axes, pairs, strict=True))
