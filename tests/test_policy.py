@@ -233,7 +233,11 @@ WRONG = {
     "unused origin": ({"age": "{role: quasi-identifier, hierarchy: {mask: right, origin: 3}}"}, "origin", "intervals"),
     "unused hierarchy": ({"age": "{role: insensitive, hierarchy: suppress}"}, "attributes.age", "does not use"),
     "unused show": ({"age": "{role: identifier, show: mean}"}, "attributes.age", "does not use"),
-    "a part that is no mapping": ({"extra": "catalog: 3"}, "catalog", "must be a mapping with keys such as url, schema"),
+    "a part that is no mapping": (
+        {"extra": "catalog: 3"},
+        "catalog",
+        "must be a mapping with keys such as url, schema",
+    ),
 }
 
 
