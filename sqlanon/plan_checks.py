@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 from sqlanon.engines.base import Column, Kind
 from sqlanon.policy import DATE_LEVELS, Attribute, Hierarchy, KAnonymity, Policy, Role, Show, TCloseness
+from sqlanon.policy_document import path_text
 from sqlanon.sql import MAX_IDENTIFIER_BYTES
 from sqlanon.suggest import did_you_mean, quoted
 
@@ -53,7 +55,7 @@ def problems(subject: Subject) -> Iterator[str]:
     yield from _column_problems(subject)
     yield from _row_problems(subject)
     for column, attribute in subject.attributes:
-        place = f"attributes.{column.name}"
+        place = _place(column.name)
         if attribute.role is Role.QUASI_IDENTIFIER and column.kind is Kind.OTHER:
             yield f"{place}: values of type {column.type} cannot be generalized; cast the column in a view."
         if attribute.hierarchy is not None:
@@ -63,11 +65,15 @@ def problems(subject: Subject) -> Iterator[str]:
     yield from _name_problems(subject)
 
 
+def _place(column: str) -> str:
+    return path_text(("attributes", column))
+
+
 def _column_problems(subject: Subject) -> Iterator[str]:
     names = [column.name for column in subject.columns]
     for name in subject.policy.attributes:
         if name not in names:
-            yield f"attributes.{name}: {subject.table} has no such column; {did_you_mean(name, names)}"
+            yield f"{_place(name)}: {subject.table} has no such column; {did_you_mean(name, names)}"
     missing = [name for name in names if name not in subject.policy.attributes]
     if missing:
         yield (
@@ -87,7 +93,7 @@ def _row_problems(subject: Subject) -> Iterator[str]:
             yield f"k-anonymity: k is {model.k}, but {subject.table} holds {subject.rows} rows."
     for name, nulls in subject.nulls.items():
         if nulls and subject.policy.attributes[name].nulls == "refuse":
-            yield f"attributes.{name}: {nulls} rows hold NULL, which the policy refuses."
+            yield f"{_place(name)}: {nulls} rows hold NULL, which the policy refuses."
 
 
 def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Iterator[str]:
@@ -106,7 +112,8 @@ def _show_problems(place: str, column: Column, attribute: Attribute, dialect: st
     if show is Show.RANGE and dialect != "postgres":
         yield f"{place}: show: range is PostgreSQL's; use show: bounds here."
     if attribute.hierarchy is not None and attribute.hierarchy.kind in ("mask", "csv", "mapping"):
-        yield f"{place}: show: {show.value} does not go with a {attribute.hierarchy.kind} hierarchy, whose groups have labels only."
+        kind = attribute.hierarchy.kind
+        yield f"{place}: show: {show.value} does not go with a {kind} hierarchy, whose groups have labels only."
 
 
 def _model_problems(subject: Subject) -> Iterator[str]:
@@ -126,9 +133,9 @@ def _sensitive_problems(place: str, model: Any, column: Column, attribute: Attri
     if not isinstance(model, TCloseness):
         return
     if model.distance == "ordered" and (column.kind.is_nominal or column.kind is Kind.OTHER):
-        yield f"{place}: distance: ordered needs numbers, dates, times or an enum, and {about}; use equal or hierarchical."
+        yield f"{place}: distance: ordered needs numbers, dates, times or an enum, and {about}; use distance: equal."
     if model.distance == "hierarchical" and attribute.hierarchy is None:
-        yield f"{place}: distance: hierarchical needs a hierarchy at attributes.{column.name}."
+        yield f"{place}: distance: hierarchical needs a hierarchy at {_place(column.name)}."
 
 
 def released_names(column: Column, attribute: Attribute) -> list[str]:
@@ -150,14 +157,14 @@ def _name_problems(subject: Subject) -> Iterator[str]:
                 yield _collision(column.name, name, taken[key])
             taken.setdefault(key, name)
             if subject.dialect == "postgres" and len(name.encode()) > MAX_IDENTIFIER_BYTES:
-                yield f"attributes.{column.name}: the release's column '{name}' is longer than {MAX_IDENTIFIER_BYTES} bytes."
+                yield f"{_place(column.name)}: '{name}' in the release is longer than {MAX_IDENTIFIER_BYTES} bytes."
 
 
 def _collision(column: str, name: str, other: str) -> str:
     if name == other:
-        return f"attributes.{column}: the release would have two columns '{name}'; use another show or rename in a view."
+        return f"{_place(column)}: the release would have two columns '{name}'; use another show or rename in a view."
     return (
-        f"attributes.{column}: '{name}' and '{other}' differ only in case, which DuckDB takes for the same name; "
+        f"{_place(column)}: '{name}' and '{other}' differ only in case, which DuckDB takes for the same name; "
         "rename one in a view."
     )
 
@@ -166,7 +173,7 @@ def warnings(subject: Subject) -> Iterator[str]:
     """What can be carried out, but may not be what was meant."""
     yield from _protection_warnings(subject)
     for column, attribute in subject.attributes:
-        place = f"attributes.{column.name}"
+        place = _place(column.name)
         if column.name in subject.unique and attribute.role in (Role.SENSITIVE, Role.INSENSITIVE):
             yield (
                 f"{place}: (nearly) every row has another value, so it may identify rows, "
@@ -187,14 +194,14 @@ def _protection_warnings(subject: Subject) -> Iterator[str]:
     hierarchical = {m.attribute for m in models if isinstance(m, TCloseness) and m.distance == "hierarchical"}
     for column, attribute in subject.attributes:
         if attribute.role is Role.SENSITIVE and column.name not in protected:
-            yield f"attributes.{column.name}: it is sensitive, but no model protects it from being inferred."
+            yield f"{_place(column.name)}: it is sensitive, but no model protects it from being inferred."
         elif attribute.role is Role.SENSITIVE and attribute.hierarchy and column.name not in hierarchical:
-            yield f"attributes.{column.name}: its hierarchy is used by hierarchical t-closeness only, which is not asked for."
+            yield f"{_place(column.name)}: only hierarchical t-closeness, which is not asked for, uses its hierarchy."
 
 
 def _hierarchy_warnings(place: str, hierarchy: Hierarchy) -> Iterator[str]:
     for low, high in pairwise(hierarchy.intervals or ()):
-        if high % low:
+        if Decimal(str(high)) % Decimal(str(low)):
             yield f"{place}: intervals of {high} do not consist of intervals of {low}; their bounds are moved to fit."
     if "week" in (hierarchy.date or ()):
         coarser = [level for level in hierarchy.date or () if DATE_LEVELS.index(level) > DATE_LEVELS.index("week")]

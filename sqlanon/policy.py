@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from sqlanon.errors import PolicyError
+from sqlanon.sql import Relation
 from sqlanon.urls import redacted
 
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
@@ -47,6 +49,14 @@ class _Place(_Part):
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
             yield name, redacted(value) if name == "url" and value is not None else value
+
+
+def _check_table(text: str | None) -> None:
+    try:
+        if text is not None:
+            Relation.parse(text)
+    except PolicyError as error:
+        raise _broken(f"has a wrong table: {error}") from None
 
 
 def _broken(rule: str) -> PydanticCustomError:
@@ -136,6 +146,7 @@ class Source(_Place):
     def _check(self) -> Self:
         if (self.file is None) == (self.url is None or self.table is None) or (self.file and (self.url or self.table)):
             raise _broken("must hold either url and table, or file.")
+        _check_table(self.table)
         return self
 
 
@@ -152,6 +163,7 @@ class Release(_Place):
             raise _broken("must hold either table or file.")
         if self.file is not None and self.url is not None:
             raise _broken("must not hold url, as it is a file.")
+        _check_table(self.table)
         return self
 
 

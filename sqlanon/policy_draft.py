@@ -36,7 +36,7 @@ def propose_policy(profile: Profile, source_url: str | None, table: str) -> str:
 
 
 def _heading(profile: Profile, table: str) -> str:
-    estimated = "" if profile.exact else " Distinct values and shares of unique rows are estimates."
+    estimated = "" if profile.exact else " What is marked `about` is estimated."
     return (
         f"# A draft for {_comment(table)}: {profile.rows:,} rows, {len(profile.columns)} columns.{estimated}\n"
         "# Every role is a proposal: look at each, then run `sqlanon check` on this file.\n"
@@ -53,7 +53,8 @@ def _places(source_url: str | None, table: str) -> str:
     url, note = source_url.replace("$", "$$"), ""
     if holds_secret(source_url):
         url, note = f"${{{URL_VARIABLE}}}", f"    # the URL holds a password: set {URL_VARIABLE} to it"
-    return f"source:  {{url: {_quoted(url)}, table: {_quoted(table)}}}{note}\nrelease: {{table: {_quoted(_released(table))}}}"
+    source = f"source:  {{url: {_quoted(url)}, table: {_quoted(table)}}}{note}"
+    return f"{source}\nrelease: {{table: {_quoted(_released(table))}}}"
 
 
 def _released(table: str) -> str:
@@ -99,13 +100,14 @@ def _hierarchy(facts: ColumnFacts) -> str:
 def _combinations(profile: Profile) -> str:
     if profile.combination is None:
         return "# No column was taken for a quasi-identifier: a release needs at least one."
+    about = "" if profile.exact else "about "
     lines = [
         "# How identifying the proposed quasi-identifiers are together: the share of rows alone with their values.",
-        f"#   all {len(profile.combination.columns)}: {_percent(profile.combination.unique_share)}",
+        f"#   all {len(profile.combination.columns)}: {about}{_percent(profile.combination.unique_share)}",
     ]
     for pair in profile.pairs[:PAIRS_SHOWN]:
         names = " + ".join(_comment(name) for name in pair.columns)
-        lines.append(f"#   {names}: {_percent(pair.unique_share)}")
+        lines.append(f"#   {names}: {about}{_percent(pair.unique_share)}")
     return "\n".join(lines)
 
 
@@ -114,7 +116,11 @@ def _models(profile: Profile) -> list[str]:
     for facts in profile.named(Role.SENSITIVE):
         values = facts.distinct + (facts.nulls > 0)
         attribute = _quoted(facts.name)
-        if values < 2:
+        if facts.column.kind is Kind.OTHER:
+            models.append(
+                f"  # no model for {_comment(facts.name)}: values of its type are not compared; cast it in a view"
+            )
+        elif values < 2:
             models.append(f"  # no model for {_comment(facts.name)}: it is the same in every row")
         else:
             l_value = min(DIVERSITY, values)

@@ -54,7 +54,7 @@ def _build(document: Document, base_directory: str | os.PathLike[str] | None) ->
         policy = Policy.model_validate(document.data)
     except ValidationError as error:
         problems += problems_of(error, document)
-    problems += _model_problems(document)
+    problems += _place_problems(document) + _model_problems(document)
     if problems:
         raise PolicyError(problems)
     return policy
@@ -138,6 +138,16 @@ def _labels(labels: Any) -> Any:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _place_problems(document: Document) -> list[str]:
+    """A file has no database that a released table could go to."""
+    source, release = document.data.get("source"), document.data.get("release")
+    if not isinstance(source, dict) or not isinstance(release, dict):
+        return []
+    if source.keys() == {"file"} and release.keys() == {"table"}:
+        return [f"{document.place(('release',))} needs a url for its table, as the source is a file."]
+    return []
 
 
 def _model_problems(document: Document) -> list[str]:

@@ -1,8 +1,8 @@
 """Profiles a table inside the database: types, NULLs, distinct values, and how identifying columns are.
 
 How identifying a set of columns is: the share of rows that are alone with their combination of values. Up to a million
-rows it is counted. Above, it is estimated from the combinations whose hash falls into one part of `modulus`: all
-rows of a combination are then in or out together, so that, unlike on a sample of rows, nothing looks unique that is not.
+rows it is counted. Above, it is estimated from the combinations whose hash falls into one part of `modulus`: all rows
+of a combination are then in or out together, so that, unlike on a sample of rows, nothing looks unique that is not.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import prod
 
-from markupsafe import Markup
-
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Column, Engine
+from sqlanon.measuring import comparable, in_part
 from sqlanon.policy import Role
 from sqlanon.profile_facts import ColumnFacts, Combination, Profile
 from sqlanon.proposal import propose
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Relation
 
 EXACT_ROWS = 1_000_000
 MOST_PAIRED = 10  # columns, so 45 pairs
@@ -33,7 +33,7 @@ def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) ->
     with engine.transaction():
         (rows,) = engine.query_one("count_rows", table=relation)
         measure = _Measure(engine, relation, rows, max(1, -(-rows // exact_rows)))
-        facts = [replace(f, unique_share=measure.unique_share([f])) for f in measure.facts()]
+        facts = measure.facts()
         proposals = {f.name: propose(f) for f in facts}
         quasi = [f for f in facts if proposals[f.name].role is Role.QUASI_IDENTIFIER]
         pairs = [measure.combination(pair) for pair in combinations(_most_telling(quasi), 2)]
@@ -63,14 +63,15 @@ class _Measure:
         self.modulus = modulus
 
     def facts(self) -> list[ColumnFacts]:
-        """All columns' facts, the share of unique rows not yet among them."""
+        """All columns' facts, in the table's order."""
         columns = self._engine.columns(self._relation)
         starts = range(0, len(columns), COLUMNS_A_STATEMENT)
-        return [facts for start in starts for facts in self._batch(columns[start : start + COLUMNS_A_STATEMENT])]
+        batches = [self._batch(columns[start : start + COLUMNS_A_STATEMENT]) for start in starts]
+        return [self._with_share(facts) for batch in batches for facts in batch]
 
     def _batch(self, columns: Sequence[Column]) -> list[ColumnFacts]:
-        values = [_comparable(column) for column in columns]
-        parts = [{"value": value, "sampled": self._sampled([value], self.modulus)} for value in values]
+        values = [comparable(column) for column in columns]
+        parts = [{"value": value, "sampled": in_part(self._engine, [value], self.modulus)} for value in values]
         found = self._engine.query_one("measure_columns", relation=self._relation, columns=parts)
         return [self._column(column, found[5 * i : 5 * i + 5]) for i, column in enumerate(columns)]
 
@@ -88,30 +89,24 @@ class _Measure:
             digits=digits,
         )
 
-    def combination(self, facts: Sequence[ColumnFacts]) -> Combination:
-        return Combination(tuple(f.name for f in facts), self.unique_share(facts))
+    def _with_share(self, facts: ColumnFacts) -> ColumnFacts:
+        """The share of unique rows, and an exact number of distinct values where there are few."""
+        values, share, exact = self._uniqueness([facts])
+        if not exact:
+            return replace(facts, unique_share=share)
+        return replace(facts, unique_share=share, distinct=values - (facts.nulls > 0), exact=True)
 
-    def unique_share(self, facts: Sequence[ColumnFacts]) -> float:
-        """The share of rows alone with their values of these columns; 0 for an empty table."""
-        modulus = self.modulus if self._is_large(facts) else 1
-        values = [_comparable(f.column) for f in facts]
-        sampled = self._sampled(values, modulus)
-        (unique,) = self._engine.query_one(
+    def combination(self, facts: Sequence[ColumnFacts]) -> Combination:
+        """How identifying columns are together."""
+        return Combination(tuple(f.name for f in facts), self._uniqueness(facts)[1])
+
+    def _uniqueness(self, facts: Sequence[ColumnFacts]) -> tuple[int, float, bool]:
+        """Combinations of values, the share of rows alone with theirs (of no rows: 0), and whether both are exact."""
+        modulus = self.modulus if prod(f.distinct + 1 for f in facts) > SMALL_DOMAIN else 1
+        values = [comparable(f.column) for f in facts]
+        sampled = in_part(self._engine, values, modulus)
+        found, unique = self._engine.query_one(
             "measure_uniqueness", relation=self._relation, values=values, sampled=sampled
         )
-        return min(1.0, unique * modulus / self._rows) if self._rows else 0.0
-
-    def _is_large(self, facts: Sequence[ColumnFacts]) -> bool:
-        domain = 1
-        for f in facts:
-            domain *= f.distinct + 1
-        return domain > SMALL_DOMAIN
-
-    def _sampled(self, values: Sequence[Markup], modulus: int) -> Markup:
-        return self._engine.render.macro("hashes_to_zero", values, modulus) if modulus > 1 else Markup("TRUE")
-
-
-def _comparable(column: Column) -> Markup:
-    """The column's value, or its text where the engine may not know equality (JSON, geometry)."""
-    text = "CAST({name} AS TEXT)" if column.kind is Kind.OTHER else "{name}"
-    return expression(text, name=Identifier(column.name))
+        share = min(1.0, unique * modulus / self._rows) if self._rows else 0.0
+        return found * modulus, share, modulus == 1

@@ -16,8 +16,8 @@ user name|username|login|nickname|initials|signature|street|house number|address
 ip|mac|url|imei|mrn|medical record|insurance number|tax id|tin|nhs|photo|latitude|longitude|lat|lon|lng|gps
 """
 SENSITIVE = """
-disease|diagnosis|diagnose|diagnostic|icd|icd 9|icd 10|condition|illness|symptom|disorder|syndrome|hiv|cancer|disability|
-health|cause|death|prognosis|treatment|therapy|medication|drug|prescription|procedure|surgery|allergy|blood|genome|genetic|
+disease|diagnosis|diagnose|diagnostic|icd|condition|illness|symptom|disorder|syndrome|hiv|cancer|disability|health|
+cause|death|prognosis|treatment|therapy|medication|drug|prescription|procedure|surgery|allergy|blood|genome|genetic|
 lab|test|biopsy|salary|income|wage|pay|earning|bonus|debt|loan|mortgage|balance|credit|spending|expenditure|charge|cost|
 payment|wealth|net worth|religion|faith|politic|political|party|vote|union|sexual|orientation|crime|offence|offense|
 conviction|sentence|arrest|violation|verdict|score|grade|rating|password|secret|pregnant|addiction|alcohol|suicide

@@ -133,7 +133,14 @@ def test_files_take_the_place_of_tables_and_are_relative_to_the_policy(tmp_path:
     policy = parse_policy(text, tmp_path)
     assert policy.source.file == str(tmp_path / "in" / "patients.parquet")
     assert policy.release.file == str(tmp_path / "out.csv")
-    assert parse_policy(small(source="{file: s3://b/x.parquet}"), tmp_path).source.file == "s3://b/x.parquet"
+    remote = small(source="{file: s3://b/x.parquet}", release="{file: out.csv}")
+    assert parse_policy(remote, tmp_path).source.file == "s3://b/x.parquet"
+
+
+def test_a_file_has_no_database_for_a_table() -> None:
+    (problem,) = problems(small(source="{file: a.csv}"))
+    assert problem == "release (line 3) needs a url for its table, as the source is a file."
+    parse_policy(small(source="{file: a.csv}", release="{url: 'duckdb:///b.duckdb', table: r}"))
 
 
 def test_environment_expands_in_urls_and_file_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +217,7 @@ WRONG = {
     "source without table": ({"source": "{url: u}"}, "source", "either url and table, or file"),
     "release both": ({"release": "{table: t, file: f}"}, "release", "either table or file"),
     "release neither": ({"release": "{}"}, "release", "either table or file"),
+    "release name": ({"release": "{table: a..b}"}, "release (line 3)", "a part is empty"),
     "interval widths": ({"age": "{role: quasi-identifier, hierarchy: {intervals: [5, 5]}}"}, "age.hierarchy", "grow"),
     "negative width": ({"age": "{role: quasi-identifier, hierarchy: {intervals: -5}}"}, "age.hierarchy", "positive"),
     "no widths": ({"age": "{role: quasi-identifier, hierarchy: {intervals: []}}"}, "age.hierarchy", "positive"),
