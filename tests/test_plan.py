@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Policy, Role, Show
 from sqlanon.policy_reader import build_policy
@@ -43,10 +42,8 @@ def sql(engine: Engine, text: str) -> None:
 def make_table(engine: Engine, rows: int = 100, name: str = "patients", columns: dict[str, Any] = COLUMNS) -> None:
     sql(engine, f"CREATE TABLE {name} ({', '.join(f'{c} {kind}' for c, (kind, _) in columns.items())})")
     values = ", ".join(value for _, value in columns.values())
-    sql(
-        engine,
-        f"INSERT INTO {name} SELECT {values} FROM (SELECT CAST(g AS INTEGER) AS i FROM generate_series(1, {rows}) AS t(g)) AS s",
-    )
+    numbers = f"(SELECT CAST(g AS INTEGER) AS i FROM generate_series(1, {rows}) AS t(g)) AS s"
+    sql(engine, f"INSERT INTO {name} SELECT {values} FROM {numbers}")
 
 
 def policy_with(**changes: Any) -> Policy:
@@ -317,7 +314,20 @@ def test_file_releases(engine: Engine, tmp_path: Path) -> None:
     assert "--replace" in one_problem(engine, release={"file": str(tmp_path / "out.csv")})
 
 
-Warn = Callable[[], str]
+@pytest.mark.parametrize("name", ["in.csv", "in.parquet"])
+def test_a_file_is_a_source_on_duckdb_only(engine: Engine, tmp_path: Path, name: str) -> None:
+    make_table(engine)
+    places = {"source": {"file": str(tmp_path / name)}, "release": {"file": str(tmp_path / "out.csv")}}
+    if engine.dialect != "duckdb":
+        assert "DuckDB reads files" in one_problem(engine, **places)
+        return
+    sql(engine, f"COPY patients TO '{tmp_path / name}'")
+    plan = resolve(policy_with(**places), engine)
+    assert (plan.rows, plan.release) == (100, Relation(str(tmp_path / "out.csv")))
+    assert engine.resolve(plan.source) == plan.source
+    assert "overwrite its source" in one_problem(engine, **{**places, "release": places["source"]}, replace=True)
+    with pytest.raises(AccessError, match="no file"):
+        resolve(policy_with(**{**places, "source": {"file": str(tmp_path / "none.csv")}}), engine)
 
 
 def test_unique_columns_are_pointed_out(engine: Engine) -> None:
