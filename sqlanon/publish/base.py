@@ -72,7 +72,12 @@ class Publisher(ABC):
         """Publish in the place of an existing table."""
 
 
-def listed(names: Sequence[str], limit: int = 8) -> str:
+def listed(names: Sequence[str], limit: int = 20) -> str:
     """A list of names for a message, cut where it grows long."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def driver_error(error: SqlanonError) -> BaseException | None:
+    """What the driver raised, behind one of our errors."""
+    return error.__cause__ or error.__context__

@@ -6,9 +6,10 @@ Indexes, constraints and defaults belong to the table itself: where the old one 
 from __future__ import annotations
 
 import duckdb
+from markupsafe import Markup
 
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grants, How, Publication, Publisher, listed
+from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed
 from sqlanon.sql import Identifier, Relation, Text
 
 
@@ -16,9 +17,9 @@ class DuckDBPublisher(Publisher):
     """See the module."""
 
     def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:
-        ((catalog, schema),) = self.engine.query("publish/locate_schema")
-        catalog, schema = release.catalog or catalog, release.schema or schema
-        schemas = self.engine.query("publish/describe_schema", catalog=Text(catalog), schema=Text(schema))
+        schema = Text(release.schema) if release.schema else Markup("current_schema()")
+        catalog = Text(release.catalog) if release.catalog else Markup("current_database()")
+        schemas = self.engine.query("publish/describe_schema", catalog=catalog, schema=schema)
         if not schemas:
             return [PolicyError(f"There is no schema for the release {release}; create it first.")]
         found: list[SqlanonError] = []
@@ -104,7 +105,7 @@ class DuckDBPublisher(Publisher):
         try:
             self.engine.query("publish/probe_view", view=view)
         except SqlanonError as error:
-            if isinstance(error.__cause__, (duckdb.BinderException, duckdb.CatalogException)):
+            if isinstance(driver_error(error), (duckdb.BinderException, duckdb.CatalogException)):
                 return False
             raise
         return True
@@ -124,7 +125,7 @@ class DuckDBPublisher(Publisher):
         try:
             self.engine.run("publish/checkpoint", catalog=Identifier(release.catalog))
         except SqlanonError as error:
-            if not isinstance(error.__cause__, duckdb.TransactionException):
+            if not isinstance(driver_error(error), duckdb.TransactionException):
                 raise
 
 
@@ -134,6 +135,6 @@ def _names(relation: Relation) -> dict[str, Text]:
 
 
 def _explained(release: Relation, error: EngineError) -> EngineError | ConflictError:
-    if isinstance(error.__cause__, duckdb.TransactionException):
+    if isinstance(driver_error(error), duckdb.TransactionException):
         return ConflictError(f"{release} was written by another session; the old release stays. Run again.")
     return error

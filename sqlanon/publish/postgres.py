@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grants, How, Publication, Publisher, listed
+from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed
 from sqlanon.publish.postgres_belongings import apply_grants, read_belongings, read_grants, restore_belongings, revoke
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Identifier, Relation, Text
 
@@ -225,7 +225,7 @@ class PostgresPublisher(Publisher):
 
 def sqlstate(error: SqlanonError) -> str | None:
     """PostgreSQL's five-character code of what lies behind an error."""
-    return getattr(error.__cause__, "sqlstate", None)
+    return getattr(driver_error(error), "sqlstate", None)
 
 
 def _differs(release: Relation, keepsakes: tuple[str, ...]) -> PolicyError:
