@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -52,7 +53,8 @@ def table_columns(engine: Engine, schema: str) -> set[tuple[object, ...]]:
     )
 
 
-def test_migrations_make_the_tables_that_the_metadata_describes(engine: Engine, catalog: Catalog) -> None:
+@pytest.mark.usefixtures("catalog")
+def test_migrations_make_the_tables_that_the_metadata_describes(engine: Engine) -> None:
     described = {(table.name, column.name) for table in Tables.named().metadata.tables.values() for column in table.c}
     assert table_columns(engine, "sqlanon") == described | {("alembic_version", "version_num")}
     keys = rows(
@@ -74,9 +76,10 @@ def test_migrations_go_up_and_down_and_up(engine: Engine, catalog: Catalog) -> N
     assert (catalog.current(), catalog.runs()) == (head, [])
 
 
-def test_a_catalog_newer_than_the_program_is_refused(engine: Engine, catalog: Catalog) -> None:
+@pytest.mark.usefixtures("catalog")
+def test_a_catalog_newer_than_the_program_is_refused(engine: Engine) -> None:
     sql(engine, "UPDATE sqlanon.alembic_version SET version_num = '9999'")
-    with pytest.raises(CatalogTooNewError, match="9999.*upgrade sqlanon"):
+    with pytest.raises(CatalogTooNewError, match=r"9999.*upgrade sqlanon"):
         Catalog.open(engine)
 
 
@@ -149,7 +152,7 @@ def test_hierarchies_are_recorded_once(catalog: Catalog) -> None:
 def test_a_release_is_recorded_with_its_publication_or_not_at_all(catalog: Catalog, engine: Engine) -> None:
     run = catalog.start_run(START)
     target = Relation("released", catalog.home.schema, catalog.home.catalog)
-    with pytest.raises(RuntimeError), engine.transaction():
+    with contextlib.suppress(RuntimeError), engine.transaction():
         assert catalog.record_release_within(engine, run, target, RELEASE)
         raise RuntimeError
     assert (catalog.releases(run), catalog.run(run).status) == ([], Status.RUNNING)
@@ -233,6 +236,7 @@ import sys
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 with connect(sys.argv[1]) as engine:
+    print("ready", flush=True)
     sys.stdin.readline()
     print(Catalog.open(engine).current())
 """
@@ -244,6 +248,9 @@ def test_first_runs_of_two_processes_do_not_meet(postgres_url: str) -> None:
         subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
+    for run in runs:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "ready\n"
     for run in runs:
         assert run.stdin is not None
         run.stdin.write("go\n")
@@ -305,7 +312,7 @@ def test_a_role_with_a_share_in_the_schema_uses_it(analyst: str, postgres_url: s
 
 def test_a_role_with_no_schema_at_all_is_told_what_to_ask_for(analyst: str) -> None:
     with connect(analyst) as engine:
-        with pytest.raises(AccessError, match="CREATE SCHEMA .* AUTHORIZATION"):
+        with pytest.raises(AccessError, match=r"CREATE SCHEMA .* AUTHORIZATION"):
             Catalog.open(engine)
         with pytest.raises(AccessError, match='nor create tables in schema "absent"'):
             Catalog.open(engine, fallback_schema="absent")

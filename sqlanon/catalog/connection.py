@@ -24,7 +24,7 @@ from sqlanon.errors import AccessError, EngineError
 registry.register(dialect.NAME, dialect.__name__, "DuckDBDialect")
 
 Result = TypeVar("Result")
-_upgrading = threading.Lock()
+_upgrading = threading.RLock()
 
 
 class CatalogConnection:
@@ -78,7 +78,8 @@ class CatalogConnection:
 
     def _open(self) -> None:
         if self._session.dialect == "duckdb":
-            self._session.run("catalog/create_schema", schema=self.home.name)
+            with _upgrading:
+                self._session.run("catalog/create_schema", schema=self.home.name)
         self._session.run("catalog/use_schema", schema=self.home.name)
         self._alchemy = _alchemy(self._session)
 
