@@ -124,7 +124,7 @@ class Shown:
         return self._value("hi", "high")
 
     def _text(self, value: Markup) -> Markup:
-        return text_of(self.render, value, self.axis.field.attribute.column)
+        return text_of(self.render, value, self.kind, self.axis.field.attribute.column.type)
 
     @property
     def _interval_label(self) -> Markup:
@@ -142,7 +142,8 @@ class Shown:
                            only=quote_member(self.render, self._text(self._low)))
         holds_null, is_null = self._at("t.{lo} = 0"), self._at("t.{hi} = 0")
         single = self._at("t.{known} = t.{hi}")
-        return set_label(members, single, holds_null, is_null)
+        is_interval = self._at("coalesce(set_{i}.is_interval, FALSE)")
+        return set_label(members, single, is_interval, holds_null, is_null)
 
     def _group_label(self, hierarchy: HierarchyTable) -> Markup:
         """The label of the lowest common ancestor; NULL stands alone under the root."""

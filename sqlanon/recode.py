@@ -96,7 +96,7 @@ def _create_known(engine: Engine, workspace: Workspace, partition: Partition) ->
 
 def _create_set(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
     table = workspace.table("set", shown.axis.number)
-    text = text_of(engine.render, Markup("v.value"), shown.axis.field.attribute.column)
+    text = text_of(engine.render, Markup("v.value"), shown.kind, shown.axis.field.attribute.column.type)
     engine.run(
         "release/create_sets",
         sets=table,

@@ -7,6 +7,7 @@ schema, so that several sessions can share them, and the ledger knows their comm
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import re
 import shutil
@@ -41,6 +42,12 @@ class Workspace:
             self._prefix = Relation(self._prefix.name, "main", "temp")
         else:
             catalog.ledger_add(run, self._prefix, is_prefix=True)
+
+    def on(self, session: Engine) -> Workspace:
+        """The same workspace for another session of the same database; the first one clears it."""
+        other = copy.copy(self)
+        other._engine = session
+        return other
 
     def table(self, meaning: str, number: int | None = None) -> Relation:
         """The name of a work table, such as `w_1f0c9a3e_rows_3`; whoever makes it may drop it early with `drop`.

@@ -95,6 +95,7 @@ def _grow_side_by_side(
         growths, frontiers = [], []
         for number, nodes in enumerate(_divide(engine, frontier)):
             engines.append(engine.fork())
+            engines[-1].listener = engine.listener
             growth = Growth(engines[-1], workspace.on(engines[-1]), task, f"_{number}_")
             growths.append(growth)
             frontiers.append((growth, nodes, (number + 1) * GROUP_LEAVES))
