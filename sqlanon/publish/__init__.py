@@ -8,11 +8,10 @@ one transaction. Whatever fails, the old release stays as it was.
 from __future__ import annotations
 
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError
-from sqlanon.publish.base import Grant, Grants, How, Publication, Publisher
-from sqlanon.publish.duckdb import DuckDBPublisher
-from sqlanon.publish.files import FileRelease, check_file, open_file
-from sqlanon.publish.postgres import PostgresPublisher
+from sqlanon.errors import EngineError, PolicyError
+from sqlanon.publish.base import Grant, Grants, How, Publication
+from sqlanon.publish.files import FileRelease, check_file, leftover_parts, open_file
+from sqlanon.publish.publishers import publisher_of
 from sqlanon.publish.transfer import transfer
 from sqlanon.sql import Relation
 
@@ -25,17 +24,17 @@ __all__ = [
     "check_file",
     "check_target",
     "guard_staging",
+    "leftover_parts",
     "open_file",
     "publish",
     "transfer",
 ]
 
-_PUBLISHERS: dict[str, type[Publisher]] = {"duckdb": DuckDBPublisher, "postgres": PostgresPublisher}
-
 
 def check_target(engine: Engine, release: Relation, replace: bool) -> list[str]:
     """The problems that forbid publishing to `release`, for planning; nothing is changed."""
-    return [str(problem) for problem in _publisher(engine).problems(release, replace)]
+    target = engine.resolve(release) or release
+    return [str(problem) for problem in publisher_of(engine).problems(target, replace)]
 
 
 def guard_staging(engine: Engine, staging: Relation) -> Grants:
@@ -43,7 +42,7 @@ def guard_staging(engine: Engine, staging: Relation) -> Grants:
 
     Call it in the transaction that creates the table, before any row is in it.
     """
-    return _publisher(engine).guard(staging)
+    return publisher_of(engine).guard(staging)
 
 
 def publish(
@@ -64,9 +63,8 @@ def publish(
     Raises PolicyError (the name is taken, or holds something that is not a table), AccessError (no privilege),
     ConflictError (others hold the old release), EngineError (anything else); the old release then stays.
     """
-    if (staging.catalog, staging.schema) != (release.catalog, release.schema) or staging.name == release.name:
-        raise PolicyError(f"The staging table {staging} does not lie beside the release {release}.")
-    publisher = _publisher(engine)
+    staging, release = _siblings(engine, staging, release)
+    publisher = publisher_of(engine)
     problems = publisher.problems(release, replace)
     if problems:
         raise problems[0]
@@ -75,5 +73,13 @@ def publish(
     return publisher.rename(staging, release, grants or Grants())
 
 
-def _publisher(engine: Engine) -> Publisher:
-    return _PUBLISHERS[engine.dialect](engine)
+def _siblings(engine: Engine, staging: Relation, release: Relation) -> tuple[Relation, Relation]:
+    """Both relations as the database knows them."""
+    beside = (staging.catalog, staging.schema) == (release.catalog, release.schema)
+    staged = engine.resolve(staging)
+    if staged is None:
+        raise EngineError(f"The staging table {staging} does not exist; nothing was published.")
+    target = engine.resolve(release) or (staged.sibling(release.name) if beside else release)
+    if (staged.catalog, staged.schema) != (target.catalog, target.schema) or staged.name == target.name:
+        raise PolicyError(f"The staging table {staging} does not lie beside the release {release}.")
+    return staged, target
