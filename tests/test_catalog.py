@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from alembic.script import ScriptDirectory
@@ -161,15 +162,25 @@ def test_a_release_is_recorded_with_its_publication_or_not_at_all(catalog: Catal
     assert (catalog.releases(run), catalog.run(run).status) == ([RELEASE], Status.PUBLISHED)
 
 
-def test_a_release_outside_the_catalogs_database_is_recorded_afterwards(catalog: Catalog, engine: Engine) -> None:
-    run = catalog.start_run(START)
-    with connect("duckdb:///:memory:") as store, Catalog.open(engine, store=store) as elsewhere:
-        other = elsewhere.start_run(START)
-        assert not elsewhere.record_release_within(engine, other, Relation("released", "main"), RELEASE)
-        elsewhere.record_release(other, RELEASE)
-        assert [found.id for found in elsewhere.runs()] == [other]
-        assert elsewhere.releases(other) == [RELEASE]
-    assert [found.id for found in catalog.runs()] == [run]
+def test_a_release_outside_the_catalogs_database_is_recorded_afterwards(engine: Engine, tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'history.duckdb'}"
+    with Catalog.open(engine, url=url) as catalog:
+        run = catalog.start_run(START)
+        target = Relation("released", "main", "history")
+        assert not catalog.record_release_within(engine, run, target, RELEASE)
+        catalog.record_release(run, RELEASE)
+    with Catalog.open(engine, url=url) as catalog:
+        assert (catalog.releases(run), catalog.run(run).status) == ([RELEASE], Status.PUBLISHED)
+    assert table_columns(engine, "sqlanon") == set()
+
+
+def test_a_url_of_the_same_database_is_the_same_database(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'hospital.duckdb'}"
+    with connect(url, create=True) as engine, Catalog.open(engine, url=url) as catalog:
+        run = catalog.start_run(START)
+        with engine.transaction():
+            assert catalog.record_release_within(engine, run, Relation("released", "main", "hospital"), RELEASE)
+        assert catalog.run(run).status is Status.PUBLISHED
 
 
 def test_the_ledger_keeps_odd_names(catalog: Catalog) -> None:
@@ -216,14 +227,14 @@ def test_first_runs_of_two_threads_do_not_meet(engine: Engine) -> None:
         assert (errors, len(opened.runs())) == ([], 4)
 
 
-def test_a_duckdb_file_named_like_the_schema(tmp_path) -> None:
+def test_a_duckdb_file_named_like_the_schema(tmp_path: Path) -> None:
     with connect(f"duckdb:///{tmp_path / 'sqlanon.duckdb'}") as engine, Catalog.open(engine) as catalog:
         run = catalog.start_run(START)
         catalog.record_release_within(engine, run, Relation("r", "main", "sqlanon"), RELEASE)
         assert catalog.run(run).status is Status.PUBLISHED
 
 
-def test_a_catalog_outlives_the_process(tmp_path) -> None:
+def test_a_catalog_outlives_the_process(tmp_path: Path) -> None:
     url = f"duckdb:///{tmp_path / 'hospital.duckdb'}"
     with connect(url) as engine, Catalog.open(engine) as catalog:
         run = catalog.start_run(START)

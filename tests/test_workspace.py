@@ -263,3 +263,16 @@ def test_a_process_is_told_from_a_later_one_of_the_same_id() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
     assert not process.is_running(gone.pid)
+
+
+def test_runs_of_other_databases_in_the_same_catalog_are_left_alone(engine: Engine, tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'history.duckdb'}"
+    with Catalog.open(engine, url=url) as catalog:
+        dead = catalog.start_run(START)
+    with connect("duckdb:///:memory:") as other, Catalog.open(other, url=url) as theirs:
+        living = theirs.start_run(START)
+        with connect("duckdb:///:memory:") as third, Catalog.open(third, url=url) as again:
+            assert gc(third, again, str(tmp_path)) == []
+    with Catalog.open(engine, url=url) as catalog:
+        assert gc(engine, catalog, str(tmp_path)) == [f"marked run {dead} as failed"]
+        assert catalog.run(living).status is Status.RUNNING

@@ -35,7 +35,7 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
         AccessError: neither `schema` nor `fallback` can hold the catalog.
     """
     if session.dialect == "duckdb":
-        return Home(schema, catalog=database_of(session)[0])
+        return Home(schema, catalog=session.query_one("catalog/show_database")[0])
     home = Home(schema)
     if _can_use(session, home):
         return home
@@ -48,10 +48,10 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
     )
 
 
-def database_of(session: Engine) -> tuple[str, str | None]:
-    """The current database's name, and what tells it from all others; None for one that is only in memory."""
-    name, identity = session.query_one("catalog/show_database")
-    return name, identity
+def identity_of(engine: Engine) -> str | None:
+    """What tells the engine's database from all others: a file, or a cluster and a name; None for one in memory."""
+    identity: str | None = engine.query_one("catalog/show_database")[1]
+    return identity
 
 
 def _can_use(session: Engine, home: Home) -> bool:
