@@ -6,6 +6,7 @@ import contextlib
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def rows(engine: Engine, text: str) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture
-def catalog(engine: Engine):
+def catalog(engine: Engine) -> Iterator[Catalog]:
     with Catalog.open(engine) as opened:
         yield opened
 
@@ -228,18 +229,23 @@ def test_first_runs_of_two_threads_do_not_meet(engine: Engine) -> None:
 
 
 def test_a_duckdb_file_named_like_the_schema(tmp_path: Path) -> None:
-    with connect(f"duckdb:///{tmp_path / 'sqlanon.duckdb'}") as engine, Catalog.open(engine) as catalog:
+    url = f"duckdb:///{tmp_path / 'sqlanon.duckdb'}"
+    with connect(url, create=True) as engine, Catalog.open(engine) as catalog:
         run = catalog.start_run(START)
         catalog.record_release_within(engine, run, Relation("r", "main", "sqlanon"), RELEASE)
         assert catalog.run(run).status is Status.PUBLISHED
 
 
-def test_a_catalog_outlives_the_process(tmp_path: Path) -> None:
-    url = f"duckdb:///{tmp_path / 'hospital.duckdb'}"
-    with connect(url) as engine, Catalog.open(engine) as catalog:
+def test_a_catalog_outlives_its_session(database_url: str) -> None:
+    with connect(database_url) as engine, Catalog.open(engine) as catalog:
         run = catalog.start_run(START)
-    with connect(url) as engine, Catalog.open(engine) as catalog:
+    with connect(database_url) as engine, Catalog.open(engine) as catalog:
         assert catalog.run(run).source == "main.patients"
+
+
+def test_a_read_only_database_keeps_no_catalog(database_url: str) -> None:
+    with connect(database_url, read_only=True) as engine, pytest.raises(AccessError, match="is read-only"):
+        Catalog.open(engine)
 
 
 FIRST_RUN = """
@@ -283,9 +289,9 @@ def test_a_lost_connection_is_opened_anew(postgres_url: str) -> None:
 
 
 @pytest.fixture
-def analyst(postgres_url: str, postgres_role) -> str:
+def analyst(postgres_url: str, restricted_role: tuple[str, str]) -> str:
     """The URL of a role that owns schema `own` and may do nothing else in this database."""
-    url, role = postgres_role()
+    role, url = restricted_role
     with connect(postgres_url) as engine:
         sql(engine, f"CREATE SCHEMA own AUTHORIZATION {role}")
     return url

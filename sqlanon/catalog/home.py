@@ -32,10 +32,15 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
     """The home that this session's role may use.
 
     Raises:
-        AccessError: neither `schema` nor `fallback` can hold the catalog.
+        AccessError: the database is read-only, or neither `schema` nor `fallback` can hold the catalog.
     """
+    database, _, read_only = session.query_one("catalog/show_database")
+    if read_only:
+        raise AccessError(
+            f"The database {database} is read-only: it can't keep the catalog; name another in the policy."
+        )
     if session.dialect == "duckdb":
-        return Home(schema, catalog=session.query_one("catalog/show_database")[0])
+        return Home(schema, catalog=database)
     home = Home(schema)
     if _can_use(session, home):
         return home
