@@ -85,6 +85,11 @@ class Engine(ABC):
     listener: StatementListener | None = None
 
     @property
+    @abstractmethod
+    def driver_connection(self) -> Any:
+        """The driver's connection, for SQLAlchemy over a session that is used for nothing else."""
+
+    @property
     def render(self) -> Renderer:
         """The renderer of this engine's dialect."""
         return renderer(self.dialect)

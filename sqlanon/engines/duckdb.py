@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -87,6 +88,10 @@ class DuckDBEngine(Engine):
         self._apply_settings()
 
     # --- opening and closing
+
+    @property
+    def driver_connection(self) -> duckdb.DuckDBPyConnection:
+        return self._connection
 
     @classmethod
     def connect(
@@ -309,11 +314,11 @@ def _check_file(path: str, create: bool) -> None:
 
 
 def _private_directory(parent: str | None) -> str:
-    """A directory for spilled data that only this user can read."""
+    """A directory for spilled data that only this user can read; its name says whose it is, for `gc`."""
     try:
         if parent is not None:
             Path(parent).mkdir(parents=True, exist_ok=True)
-        return tempfile.mkdtemp(prefix="sqlanon-", dir=parent)
+        return tempfile.mkdtemp(prefix=f"sqlanon-spill-{os.getpid()}-", dir=parent)
     except OSError as error:
         raise AccessError(f"The temporary directory {parent} can't be used: {error.strerror}.") from None
 
