@@ -162,6 +162,10 @@ class Engine(ABC):
         """All tables and views the session may see, for suggestions."""
 
     @abstractmethod
+    def relation_type(self, relation: Relation) -> RelationType:
+        """What kind of relation it is; PolicyError where there is none."""
+
+    @abstractmethod
     def columns(self, relation: Relation) -> list[Column]:
         """The columns of a relation, in order."""
 

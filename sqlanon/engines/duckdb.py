@@ -1,0 +1,325 @@
+"""The DuckDB adapter: the embedded engine, on the raw driver."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import parse_qsl
+
+import duckdb
+
+from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.engines.duckdb_errors import opening_error, statement_error
+from sqlanon.engines.files import source_file
+from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError, SqlanonError
+from sqlanon.sql import Identifier, Relation, Statement, Text
+
+_T = TypeVar("_T")
+_MEMORY = ":memory:"
+_LOAD_CHUNK = 2_000  # bound values a statement
+
+_KINDS = {
+    **dict.fromkeys(
+        (
+            "TINYINT",
+            "SMALLINT",
+            "INTEGER",
+            "BIGINT",
+            "HUGEINT",
+            "UTINYINT",
+            "USMALLINT",
+            "UINTEGER",
+            "UBIGINT",
+            "UHUGEINT",
+        ),
+        Kind.INTEGER,
+    ),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), Kind.FLOAT),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), Kind.TIMESTAMP),
+    **dict.fromkeys(("TIME", "TIME_NS"), Kind.TIME),
+    "TIMESTAMP WITH TIME ZONE": Kind.TIMESTAMPTZ,
+    "BOOLEAN": Kind.BOOLEAN,
+    "DATE": Kind.DATE,
+    "VARCHAR": Kind.TEXT,
+    "UUID": Kind.UUID,
+}
+
+
+def kind_of(type_name: str) -> Kind:
+    """The kind of a DuckDB type, by its name in `duckdb_columns()`; nested and binary types are OTHER."""
+    if type_name.endswith("]"):
+        return Kind.OTHER
+    if type_name.startswith("ENUM("):
+        return Kind.ENUM
+    if type_name.startswith("DECIMAL("):
+        return Kind.DECIMAL
+    return _KINDS.get(type_name, Kind.OTHER)
+
+
+class DuckDBEngine(Engine):
+    """One connection to a DuckDB instance.
+
+    Statements run in a thread of their own, the caller waits: so Ctrl-C and the statement timeout, which DuckDB does
+    not have, end the wait and interrupt the statement.
+    """
+
+    name: ClassVar[str] = "duckdb"
+    dialect: ClassVar[str] = "duckdb"
+    parallel_sessions: ClassVar[int] = 1  # one statement uses all threads already
+    schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, options: EngineOptions, private_directory: str | None = None
+    ) -> None:
+        self._connection = connection
+        self._options = options
+        self._private_directory = private_directory
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="duckdb")
+        self._closed = False
+        self._apply_settings()
+
+    # --- opening and closing
+
+    @classmethod
+    def connect(
+        cls, url: str, options: EngineOptions | None = None, *, read_only: bool = False, create: bool = False
+    ) -> DuckDBEngine:
+        """Open the file that `duckdb:///relative.duckdb` or `duckdb:////absolute.duckdb` names, or one in memory.
+
+        `create` makes a file that is missing; otherwise that is an AccessError.
+        """
+        path, asked_read_only = _path_of(url)
+        options = options or EngineOptions()
+        read_only = read_only or asked_read_only
+        if path == _MEMORY:
+            return cls._over(duckdb.connect(_MEMORY), options, private=True)
+        _check_file(path, create and not read_only)
+        try:
+            connection = duckdb.connect(path, read_only=read_only)
+        except duckdb.Error as error:
+            raise opening_error(error, path) from None
+        return cls._over(connection, options, private=options.temp_directory is not None)
+
+    @classmethod
+    def _over(cls, connection: duckdb.DuckDBPyConnection, options: EngineOptions, private: bool) -> DuckDBEngine:
+        directory = _private_directory(options.temp_directory) if private else None
+        try:
+            return cls(connection, options, directory)
+        except BaseException:
+            connection.close()
+            _remove_directory(directory)
+            raise
+
+    def _apply_settings(self) -> None:
+        """Every setting goes through SET: other connections of this process may share the instance."""
+        settings: dict[str, int | bool | Text] = {"TimeZone": Text("UTC"), "preserve_insertion_order": True}
+        if self._options.memory_limit is not None:
+            settings["memory_limit"] = Text(self._options.memory_limit)
+        if self._options.threads is not None:
+            settings["threads"] = self._options.threads
+        if self._private_directory is not None:
+            settings["temp_directory"] = Text(self._private_directory)
+        for name, value in settings.items():
+            self._set(name, value)
+
+    def _set(self, name: str, value: int | bool | Text) -> None:
+        statement = self.render("engine/set_setting", name=Identifier(name), value=value)
+        try:
+            self._connection.execute(statement.text)
+        except duckdb.Error as error:
+            shown = value.value if isinstance(value, Text) else value
+            raise PolicyError(f"DuckDB refuses {name} = {shown} ({type(error).__name__}).") from None
+
+    def fork(self) -> DuckDBEngine:
+        """Another connection to the same instance; it doesn't see this one's temporary tables."""
+        return DuckDBEngine(self._connection.cursor(), EngineOptions(statement_timeout=self._options.statement_timeout))
+
+    def close(self) -> None:
+        """Close the connection; what an in-memory database spilled to disk is removed."""
+        if self._closed:
+            return
+        self._closed = True
+        self._worker.shutdown(wait=True)
+        self._connection.close()
+        _remove_directory(self._private_directory)
+
+    # --- statements
+
+    def _execute(self, statement: Statement) -> int:
+        return self._guarded(statement.name, lambda: _written(self._connection.execute(statement.text)))
+
+    def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
+        return self._guarded(statement.name, lambda: self._connection.execute(statement.text).fetchall())
+
+    def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows as bound values, many rows a statement."""
+        names = tuple(Identifier(column) for column in columns)
+        pending = iter(rows)
+        per_statement = max(1, _LOAD_CHUNK // len(names))
+        while chunk := list(islice(pending, per_statement)):
+            statement = self.render("engine/insert_rows", table=table, columns=names, rows=len(chunk))
+            self._guarded(statement.name, self._loader(statement, chunk))
+
+    def _loader(self, statement: Statement, rows: list[Sequence[Any]]) -> Callable[[], object]:
+        values = [value for row in rows for value in row]
+        return lambda: self._connection.execute(statement.text, values)
+
+    def _guarded(self, name: str, work: Callable[[], _T]) -> _T:
+        """Run `work` on the worker thread; a timeout or Ctrl-C interrupts it."""
+        if self._closed:
+            raise EngineError("The connection is closed.")
+        future = self._worker.submit(work)
+        try:
+            return future.result(self._options.statement_timeout)
+        except FutureTimeout:
+            self._interrupt(future)
+            raise EngineError(
+                f"{name}: stopped after the statement timeout of {self._options.statement_timeout:g} s."
+            ) from None
+        except KeyboardInterrupt:
+            self._interrupt(future)
+            raise Cancelled("Interrupted.") from None
+        except SqlanonError:
+            raise
+        except (duckdb.Error, RuntimeError) as error:
+            raise statement_error(error, name) from None
+
+    def _interrupt(self, future: Future[_T]) -> None:
+        """Interrupt until the statement has ended: one sent before it got going would be lost."""
+        while not future.done():
+            self._connection.interrupt()
+            try:
+                future.exception(timeout=0.05)
+            except FutureTimeout:
+                continue
+
+    def cancel(self) -> None:
+        self._connection.interrupt()
+
+    def begin(self) -> None:
+        self._guarded("begin", lambda: self._connection.begin())
+
+    def commit(self) -> None:
+        self._guarded("commit", lambda: self._connection.commit())
+
+    def rollback(self) -> None:
+        self._guarded("rollback", lambda: self._connection.rollback())
+
+    # --- what is there
+
+    def resolve(self, relation: Relation) -> Relation | None:
+        """The stored spelling: DuckDB ignores case. Without a schema: temporary objects, then `main`."""
+        rows = self.query("engine/find_relation", name=Text(relation.name))
+        found = [Relation(name, schema, catalog) for catalog, schema, name in rows]
+        (current,) = self.query_one("engine/get_database")
+        for catalog, schema in _places(relation, current):
+            for candidate in found:
+                if _same(candidate.catalog, catalog) and _same(candidate.schema, schema):
+                    return candidate
+        return None
+
+    def relations(self) -> list[Relation]:
+        return [Relation(name, schema, catalog) for catalog, schema, name in self.query("engine/list_relations")]
+
+    def relation_type(self, relation: Relation) -> RelationType:
+        (found,) = self.query_one("engine/get_relation_type", **self._place(relation))
+        return RelationType.VIEW if found == "VIEW" else RelationType.TABLE
+
+    def columns(self, relation: Relation) -> list[Column]:
+        rows = self.query("engine/list_columns", **self._place(relation))
+        return [Column(name, type_name, kind_of(type_name), nullable) for name, type_name, nullable in rows]
+
+    def _place(self, relation: Relation) -> dict[str, Text]:
+        known = self.resolve(relation)
+        if known is None:
+            raise PolicyError(f"There is no table {relation}.")
+        catalog, schema, name = known.parts
+        return {"catalog": Text(catalog), "schema": Text(schema), "name": Text(name)}
+
+    # --- DuckDB only
+
+    def attach(self, path: str, alias: str, *, read_only: bool = False, create: bool = False) -> None:
+        """Make another DuckDB file reachable as the catalog `alias`; `create` makes a file that is missing."""
+        _check_file(path, create and not read_only)
+        statement = self.render("engine/attach_database", path=Text(path), alias=Identifier(alias), read_only=read_only)
+        try:
+            self._connection.execute(statement.text)
+        except duckdb.Error as error:
+            raise opening_error(error, path) from None
+
+    def view_file(self, relation: Relation, path: str) -> Relation:
+        """Make a temporary view `relation` over a CSV, TSV or Parquet file; the name it is known by.
+
+        The types of a CSV's columns are found once, over the whole file. Raises PolicyError for another kind
+        of file, AccessError for one that is missing or can't be read.
+        """
+        view = Relation(relation.name, "main", "temp")
+        file = source_file(path)
+        try:
+            self.run(f"engine/create_{file.format}_view", view=view, path=file.path)
+        except EngineError as error:
+            raise AccessError(f"The file {path} can't be read as {file.format}: {error}") from None
+        return view
+
+
+def _written(result: duckdb.DuckDBPyConnection) -> int:
+    """The rows that a statement wrote: DuckDB answers them in a column `Count`."""
+    description = result.description
+    if not description or description[0][0] != "Count":
+        return -1
+    row = result.fetchone()
+    return int(row[0]) if row and isinstance(row[0], int) else -1
+
+
+def _path_of(url: str) -> tuple[str, bool]:
+    """The file that a URL names, and whether its query asks for read-only."""
+    rest, _, query = url.partition("://")[2].partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    access = options.pop("access_mode", "read_write").lower()
+    if options or access not in ("read_only", "read_write"):
+        raise PolicyError("A duckdb URL takes one option: ?access_mode=read_only.")
+    if rest and not rest.startswith("/"):
+        raise PolicyError(f"Write duckdb:///{rest} for a relative path, duckdb:////{rest} for an absolute one.")
+    return rest[1:] or _MEMORY, access == "read_only"
+
+
+def _check_file(path: str, create: bool) -> None:
+    file = Path(path)
+    if file.is_dir():
+        raise AccessError(f"{path} is a directory, not a DuckDB file.")
+    if not create and not file.exists():
+        raise AccessError(f"There is no DuckDB file {path}.")
+
+
+def _private_directory(parent: str | None) -> str:
+    """A directory for spilled data that only this user can read."""
+    try:
+        if parent is not None:
+            Path(parent).mkdir(parents=True, exist_ok=True)
+        return tempfile.mkdtemp(prefix="sqlanon-", dir=parent)
+    except OSError as error:
+        raise AccessError(f"The temporary directory {parent} can't be used: {error.strerror}.") from None
+
+
+def _remove_directory(path: str | None) -> None:
+    if path is not None:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _same(one: str | None, other: str | None) -> bool:
+    return one is not None and other is not None and one.lower() == other.lower()
+
+
+def _places(relation: Relation, current: str) -> list[tuple[str, str]]:
+    """Where DuckDB looks for a name, as (catalog, schema): `a.t` may mean a schema or an attached database."""
+    if relation.catalog is not None:
+        return [(relation.catalog, relation.schema or "main")]
+    if relation.schema is not None:
+        return [(current, relation.schema), ("temp", relation.schema), (relation.schema, "main")]
+    return [("temp", "main"), (current, "main")]

@@ -1,0 +1,43 @@
+"""Files that stand for tables: their format, and how DuckDB is told of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlanon.errors import AccessError, PolicyError
+from sqlanon.sql import Text
+
+_COMPRESSED = (".gz", ".zst")
+_FORMATS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file's format (csv, tsv or parquet), and the pattern that names this file to DuckDB."""
+
+    format: str
+    path: Text
+
+
+def source_file(path: str) -> SourceFile:
+    """What the file `path` is; refuses a missing, unreadable or unknown kind of file."""
+    file = Path(path)
+    suffixes = [suffix.lower() for suffix in file.suffixes[-2:]]
+    ending = suffixes[-1] if suffixes else ""
+    if ending in _COMPRESSED and len(suffixes) == 2 and suffixes[0] != ".parquet":
+        ending = suffixes[0]
+    if ending not in _FORMATS:
+        raise PolicyError(f"{path} is not a kind of file this reads: .csv, .tsv (also with .gz or .zst) or .parquet.")
+    if not file.is_file():
+        raise AccessError(f"There is no file {path}.")
+    if not os.access(file, os.R_OK):
+        raise AccessError(f"The file {path} can't be read: permission denied.")
+    return SourceFile(_FORMATS[ending], Text(_literal_pattern(path)))
+
+
+def _literal_pattern(path: str) -> str:
+    """The path as a pattern that matches this file alone: DuckDB reads *, ? and [ in a file name as wildcards."""
+    return re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", path)

@@ -1,0 +1,224 @@
+"""The PostgreSQL adapter, on psycopg 3: generated SQL goes to the server as it is, with no parameter style."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.engines.postgres_errors import connection_error, statement_error
+from sqlanon.engines.postgres_settings import session_settings
+from sqlanon.engines.urls import redacted
+from sqlanon.errors import Cancelled, EngineError, PolicyError
+from sqlanon.sql import Identifier, Relation, Statement, Text
+
+OLDEST_SERVER = 14
+_CONNECTION_DEFAULTS = {"keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "3"}
+_CONNECT_TIMEOUT = "15"  # seconds
+_CANCEL_TIMEOUT = 5.0  # seconds
+
+# citext is OTHER: its values are equal though their texts differ, so no text of a class is the right one.
+# timetz and money are OTHER: their order or text depends on settings of the server.
+_KINDS = {
+    **dict.fromkeys(("int2", "int4", "int8"), Kind.INTEGER),
+    **dict.fromkeys(("float4", "float8"), Kind.FLOAT),
+    **dict.fromkeys(("text", "varchar", "bpchar", "name"), Kind.TEXT),
+    "numeric": Kind.DECIMAL,
+    "bool": Kind.BOOLEAN,
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamptz": Kind.TIMESTAMPTZ,
+    "time": Kind.TIME,
+    "uuid": Kind.UUID,
+}
+_RELATION_TYPES = {
+    "r": RelationType.TABLE,
+    "v": RelationType.VIEW,
+    "m": RelationType.MATERIALIZED_VIEW,
+    "p": RelationType.PARTITIONED_TABLE,
+    "f": RelationType.FOREIGN_TABLE,
+}
+
+
+class PostgresEngine(Engine):
+    """One session with a PostgreSQL server, version 14 or newer."""
+
+    name: ClassVar[str] = "postgres"
+    dialect: ClassVar[str] = "postgres"
+    parallel_sessions: ClassVar[int] = 4
+    schemes: ClassVar[tuple[str, ...]] = ("postgresql", "postgres", "postgresql+psycopg")
+
+    def __init__(self, url: str, options: EngineOptions, read_only: bool = False) -> None:
+        self._url = url
+        self._options = options
+        self._read_only = read_only
+        settings = session_settings(options, read_only)
+        self._connection = _open(url)
+        try:
+            self._check_version()
+            self._apply(settings)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @classmethod
+    def connect(
+        cls, url: str, options: EngineOptions | None = None, *, read_only: bool = False, create: bool = False
+    ) -> PostgresEngine:
+        """Connect as libpq does: parts the URL lacks come from the environment, `.pgpass` and the service file.
+
+        `create` has no meaning here: a database is made by its administrator.
+        """
+        if create and read_only:
+            raise PolicyError("A database can't be both created and read-only.")
+        return cls(url, options or EngineOptions(), read_only)
+
+    def _check_version(self) -> None:
+        version = self._connection.info.server_version
+        if version < OLDEST_SERVER * 10_000:
+            raise EngineError(f"PostgreSQL {version // 10_000} is too old; {OLDEST_SERVER} or newer is needed.")
+
+    def _apply(self, settings: dict[str, str]) -> None:
+        pairs = [(Text(name), Text(value)) for name, value in settings.items()]
+        self.query("engine/apply_settings", settings=pairs)
+        # A server on a platform that can't notice a lost client refuses any value but 0.
+        with contextlib.suppress(psycopg.errors.InvalidParameterValue):
+            self._connection.execute("SET client_connection_check_interval = '2s'")
+
+    def fork(self) -> PostgresEngine:
+        """A second connection of the same role, with the same settings."""
+        return PostgresEngine(self._url, self._options, self._read_only)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # --- statements
+
+    def _execute(self, statement: Statement) -> int:
+        with self._guarded(statement.name):
+            return self._connection.execute(statement.text.encode()).rowcount
+
+    def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
+        with self._guarded(statement.name):
+            return self._connection.execute(statement.text.encode()).fetchall()
+
+    def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows through COPY."""
+        names = tuple(Identifier(column) for column in columns)
+        statement = self.render("engine/insert_rows", table=table, columns=names)
+        copying = self._connection.cursor().copy(statement.text.encode())
+        with self._guarded(statement.name), copying as copy:
+            for row in rows:
+                copy.write_row(row)
+
+    @contextlib.contextmanager
+    def _guarded(self, name: str) -> Iterator[None]:
+        """Errors as ours. On Ctrl-C psycopg cancels the server's query before it lets the interrupt through."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise statement_error(error, name, lost=self._connection.broken) from None
+        except KeyboardInterrupt:
+            raise Cancelled("Interrupted.") from None
+
+    def cancel(self) -> None:
+        if self._connection.closed:
+            return
+        with self._guarded("cancel"):
+            self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT)
+
+    def begin(self) -> None:
+        """Start a transaction; its snapshot is that of the first statement inside."""
+        with self._guarded("begin"):
+            self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+
+    def commit(self) -> None:
+        with self._guarded("commit"):
+            self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        if self._connection.closed:  # the server has rolled back when it lost us
+            return
+        with self._guarded("rollback"):
+            self._connection.execute("ROLLBACK")
+
+    # --- what is there
+
+    def resolve(self, relation: Relation) -> Relation | None:
+        """The name as stored: first exactly as written, then in lower case, as PostgreSQL folds unquoted names.
+
+        Without a schema, the schemas of the session's search path are looked through in their order.
+        """
+        for candidate in _spellings(relation):
+            found = self._find(candidate)
+            if found is not None:
+                return found
+        return None
+
+    def _find(self, relation: Relation) -> Relation | None:
+        if relation.catalog is not None and (relation.catalog,) != self.query_one("engine/get_database"):
+            return None
+        template = "engine/find_relation_on_path" if relation.schema is None else "engine/find_relation"
+        rows = self.query(template, schema=Text(relation.schema or ""), name=Text(relation.name))
+        return Relation(rows[0][1], rows[0][0]) if rows else None
+
+    def relations(self) -> list[Relation]:
+        return [Relation(name, schema) for schema, name in self.query("engine/list_relations")]
+
+    def relation_type(self, relation: Relation) -> RelationType:
+        known = self._known(relation)
+        ((letter,),) = self.query("engine/get_relation_type", schema=Text(known.schema or ""), name=Text(known.name))
+        return _RELATION_TYPES[letter]
+
+    def columns(self, relation: Relation) -> list[Column]:
+        known = self._known(relation)
+        rows = self.query("engine/list_columns", schema=Text(known.schema or ""), name=Text(known.name))
+        return [
+            Column(name, shown, Kind.ENUM if letter == "e" else _KINDS.get(base, Kind.OTHER), nullable)
+            for name, shown, base, letter, nullable in rows
+        ]
+
+    def _known(self, relation: Relation) -> Relation:
+        known = self.resolve(relation)
+        if known is None:
+            raise PolicyError(f"There is no table {relation}.")
+        return known
+
+
+def _open(url: str) -> psycopg.Connection[tuple[Any, ...]]:
+    libpq_url = "postgresql://" + url.partition("://")[2]
+    try:
+        given = conninfo_to_dict(libpq_url)
+    except psycopg.ProgrammingError:  # its message may quote the password
+        raise PolicyError(
+            f"The URL {redacted(url)} can't be read; write special characters of its parts as %XX (@ is %40)."
+        ) from None
+    defaults = dict(_CONNECTION_DEFAULTS)
+    if "PGCONNECT_TIMEOUT" not in os.environ:
+        defaults["connect_timeout"] = _CONNECT_TIMEOUT
+    fixed = {"application_name": "sqlanon", "client_encoding": "UTF8"}
+    conninfo = make_conninfo("", **{**defaults, **given, **fixed})
+    try:
+        return psycopg.connect(conninfo, autocommit=True, prepare_threshold=None)
+    except psycopg.Error as error:
+        raise connection_error(error, url, given.get("password")) from None
+    except KeyboardInterrupt:
+        raise Cancelled("Interrupted.") from None
+
+
+def _spellings(relation: Relation) -> list[Relation]:
+    """The name as written, then with parts folded; every combination, as any part may have been quoted."""
+    names = dict.fromkeys((relation.name, _folded(relation.name)))
+    schemas = dict.fromkeys((relation.schema, _folded(relation.schema)))
+    catalogs = dict.fromkeys((relation.catalog, _folded(relation.catalog)))
+    return [Relation(name, schema, catalog) for catalog in catalogs for schema in schemas for name in names if name]
+
+
+def _folded(name: str | None) -> str | None:
+    """PostgreSQL folds the ASCII letters alone."""
+    return None if name is None else "".join(char.lower() if char.isascii() else char for char in name)

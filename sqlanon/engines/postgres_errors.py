@@ -1,0 +1,66 @@
+"""PostgreSQL's errors as ours: what could quote a value of the data, or a secret, is dropped."""
+
+from __future__ import annotations
+
+import os
+
+import psycopg
+
+from sqlanon.engines.urls import redacted
+from sqlanon.errors import AccessError, Cancelled, ConflictError, EngineError, SqlanonError
+
+# Classes of SQLSTATE whose primary message speaks of names and limits; those of all others may quote values.
+_QUOTABLE_CLASSES = ("0A", "25", "2B", "3D", "3F", "42", "54", "55", "58")
+_LOST = ("08", "57P01", "57P02", "57P03")
+
+
+def connection_error(error: psycopg.Error, url: str, password: object) -> SqlanonError:
+    """Why the server can't be reached."""
+    reason = " ".join(str(error).split())
+    for secret in (password, os.environ.get("PGPASSWORD")):
+        if isinstance(secret, str) and secret:
+            reason = reason.replace(secret, "***")
+    return AccessError(f"Can't connect to {redacted(url)}: {reason}")
+
+
+def statement_error(error: psycopg.Error, name: str, lost: bool) -> SqlanonError:
+    """Why the statement from template `name` failed; `lost` says whether the connection is gone."""
+    state = error.sqlstate or ""
+    if lost or state.startswith(_LOST):
+        return EngineError(f"{name}: the connection to the PostgreSQL server was lost.")
+    known = _known_error(error, state, name)
+    if known is not None:
+        return known
+    if state.startswith(_QUOTABLE_CLASSES):
+        return EngineError(f"{name}: {error.diag.message_primary}")
+    shown = f", SQLSTATE {state}" if state else ""
+    return EngineError(f"{name}: PostgreSQL failed the statement ({type(error).__name__}{shown}).")
+
+
+def _known_error(error: psycopg.Error, state: str, name: str) -> SqlanonError | None:
+    message = error.diag.message_primary or ""
+    if state == "57014":
+        timeout = "statement timeout" in message
+        return EngineError(f"{name}: stopped after the statement timeout.") if timeout else Cancelled("Interrupted.")
+    if state == "42501":
+        return AccessError(_privilege_message(message))
+    if state == "55P03":
+        return ConflictError(f"{name}: another session holds a lock that this one waited for; run again.")
+    if state in ("40001", "40P01"):
+        return ConflictError(f"{name}: another session changed the same table at the same time; run again.")
+    if state == "53100":
+        return EngineError(f"{name}: the disk of the PostgreSQL server is full.")
+    if state == "53200":
+        return EngineError(f"{name}: the PostgreSQL server is out of memory; lower --memory-limit or --threads.")
+    if state == "53400":
+        return EngineError(f"{name}: the server's limit of temporary files is reached (temp_file_limit).")
+    return None
+
+
+def _privilege_message(message: str) -> str:
+    if "row-level security" in message:
+        return (
+            f"Row-level security would hide rows: {message}. Connect as a role that sees all rows "
+            "(the table's owner, or one with BYPASSRLS)."
+        )
+    return f"The role lacks a privilege: {message}."

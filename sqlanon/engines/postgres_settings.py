@@ -1,0 +1,54 @@
+"""The settings of a PostgreSQL session, from the options of a run."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import PolicyError
+
+_FIXED = {
+    "row_security": "off",  # an error, where a policy would hide rows
+    "timezone": "UTC",
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "iso_8601",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",  # shortest digits that read back as the same number
+    "standard_conforming_strings": "on",
+    "client_min_messages": "error",
+    "lock_timeout": "30s",
+    "idle_in_transaction_session_timeout": "0",
+}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_OPERATIONS_AT_ONCE = 8  # sorts and hashes that share the memory limit: a few a statement, in a few sessions
+_LEAST_WORK_MEM = 4096  # kB
+
+
+def session_settings(options: EngineOptions, read_only: bool) -> dict[str, str]:
+    """The settings by name. Raises PolicyError for an option that PostgreSQL can't follow."""
+    if options.temp_directory is not None:
+        raise PolicyError("A temporary directory can't be given for PostgreSQL: its server decides (temp_tablespaces).")
+    settings = dict(_FIXED)
+    settings["default_transaction_read_only"] = "on" if read_only else "off"
+    settings["statement_timeout"] = str(_milliseconds(options.statement_timeout))
+    if options.threads is not None:
+        settings["max_parallel_workers_per_gather"] = str(max(0, options.threads - 1))
+    if options.memory_limit is not None:
+        settings["work_mem"] = f"{max(_LEAST_WORK_MEM, kilobytes(options.memory_limit) // _OPERATIONS_AT_ONCE)}kB"
+    return settings
+
+
+def kilobytes(size: str) -> int:
+    """A size such as `2GB`, `512MiB` or `1.5 G` in kilobytes of 1024 bytes."""
+    match = _SIZE.fullmatch(size)
+    if match is None:
+        raise PolicyError(f"'{size}' is not a size; write a number and a unit, such as 2GB.")
+    unit = 1024 if match[3] else 1000
+    return int(Decimal(match[1]) * unit ** _POWERS[match[2].upper()] / 1024)
+
+
+def _milliseconds(seconds: float | None) -> int:
+    """0 is no limit to PostgreSQL, so that a limit below a millisecond becomes one."""
+    return 0 if seconds is None else max(1, round(seconds * 1000))

@@ -1,0 +1,36 @@
+"""Database URLs: their scheme, and what of them may be shown."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+_SECRET_KEYS = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://(?P<rest>.*)", re.DOTALL)
+
+
+def scheme_of(url: str) -> str | None:
+    """The URL's scheme in lower case; None where the text is not a URL."""
+    match = _URL.fullmatch(url)
+    return match["scheme"].lower() if match else None
+
+
+def redacted(url: str) -> str:
+    """The URL without its password and without query parameters that look like secrets: fit to be stored and shown."""
+    match = _URL.fullmatch(url)
+    if not match:
+        return "***" if "@" in url or "password" in url.lower() else url
+    rest, question, query = match["rest"].partition("?")
+    authority, slash, path = rest.rpartition("@") if "@" in rest else ("", "", rest)
+    user = authority.partition(":")[0]
+    shown = f"{match['scheme']}://" + (f"{user}{slash}{path}" if slash else path)
+    return shown + (question + _redacted_query(query) if query else "")
+
+
+def _redacted_query(query: str) -> str:
+    return "&".join(_redacted_parameter(parameter) for parameter in query.split("&"))
+
+
+def _redacted_parameter(parameter: str) -> str:
+    name, equals, _ = parameter.partition("=")
+    return f"{name}=***" if equals and _SECRET_KEYS.search(unquote(name)) else parameter

@@ -1,0 +1,73 @@
+"""The databases that tests run on: DuckDB in memory or in a file, and a PostgreSQL server started for the session."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from tests.postgres_server import PostgresServer, find_binaries, start
+
+ENGINES = ("duckdb", "postgres")
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A server of this session (of this worker, under xdist) on a socket of its own; role `postgres`, no password."""
+    binaries = find_binaries()
+    if binaries is None:
+        reason = "no PostgreSQL server binaries: install postgresql, or set SQLANON_TEST_POSTGRES_BIN"
+        if os.environ.get("SQLANON_REQUIRE_POSTGRES") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with start(binaries) as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """The URL of a fresh database, as its superuser; fits libpq, `sqlanon.engines.connect` and SQLAlchemy's psycopg."""
+    name = f"test_{next(_numbers)}"
+    postgres_server.run(f'CREATE DATABASE "{name}"')
+    yield postgres_server.url(name)
+    postgres_server.run(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture(params=ENGINES)
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """Each engine in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def database_url(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """The URL of a fresh, empty database of either engine that may be opened again and again: a file, or a server's."""
+    if engine_name == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    url = f"duckdb:///{tmp_path / 'test.duckdb'}"
+    connect(url, create=True).close()
+    return url
+
+
+@pytest.fixture
+def engine(engine_name: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """A session with a fresh, empty database: DuckDB in memory, or one of the PostgreSQL server."""
+    url = request.getfixturevalue("postgres_url") if engine_name == "postgres" else "duckdb:///:memory:"
+    with contextlib.closing(connect(url)) as session:
+        yield session
+
+
+@pytest.fixture
+def postgres_connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """A plain superuser's connection to the test's database, beside the engine under test."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        yield connection

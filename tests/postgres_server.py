@@ -1,0 +1,119 @@
+"""A real PostgreSQL server for tests, in a directory of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+_SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "listen_addresses": "",  # a socket alone, in our own directory: no port to collide on
+    "shared_buffers": "64MB",
+    "max_connections": "50",
+    "max_wal_size": "256MB",
+    "max_locks_per_transaction": "128",
+    "autovacuum": "off",
+}
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A running server and how to reach it."""
+
+    directory: Path
+
+    def url(self, database: str, user: str = "postgres", password: str | None = None) -> str:
+        """A URL for the database; only the role `locked` must give its password, others have none."""
+        secret = "" if password is None else f":{password}"
+        return f"postgresql://{user}{secret}@/{database}?host={self.directory}&port=5432"
+
+    def run(self, statement: str) -> None:
+        """Run a statement of the administrator."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+
+def find_binaries() -> Path | None:
+    """The directory of initdb and postgres: as told by the environment, by pg_config, or the newest of Debian's."""
+    candidates = [os.environ.get("SQLANON_TEST_POSTGRES_BIN"), _configured(), *_installed()]
+    return next((Path(path) for path in candidates if path and (Path(path) / "initdb").exists()), None)
+
+
+def _configured() -> str | None:
+    if shutil.which("pg_config") is None:
+        return None
+    return subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _installed() -> list[str]:
+    found = Path("/usr/lib/postgresql").glob("*/bin")
+    return [str(path) for path in sorted(found, key=lambda path: int(path.parent.name), reverse=True)]
+
+
+@contextlib.contextmanager
+def start(binaries: Path) -> Iterator[PostgresServer]:
+    """A server that lives as long as the context. Root can't run one, so it becomes the user `postgres`."""
+    directory = Path(tempfile.mkdtemp(prefix="sqlanon-pg-", dir="/tmp"))  # short: a socket's path has at most 107 bytes
+    if os.geteuid() == 0:
+        shutil.chown(directory, "postgres", "postgres")
+    data = directory / "data"
+    try:
+        _run(
+            binaries / "initdb",
+            "-D",
+            data,
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            *_locale(binaries),
+        )
+        _configure(data, directory)
+        _run(binaries / "pg_ctl", "-D", data, "-l", directory / "log", "-w", "start")
+        try:
+            yield PostgresServer(directory)
+        finally:
+            _run(binaries / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _configure(data: Path, directory: Path) -> None:
+    settings = {**_SETTINGS, "unix_socket_directories": str(directory)}
+    with (data / "postgresql.conf").open("a") as file:
+        file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+    access = data / "pg_hba.conf"
+    access.write_text("local all locked scram-sha-256\n" + access.read_text())
+
+
+def _locale(binaries: Path) -> list[str]:
+    """A language's collation where the server can have one, so that text order left to the server shows in tests."""
+    version = subprocess.run([binaries / "initdb", "--version"], capture_output=True, text=True, check=True).stdout
+    major = re.search(r"(\d+)", version)
+    assert major is not None
+    plain = ["--locale=C.UTF-8"]
+    return [*plain, "--locale-provider=icu", "--icu-locale=en-US"] if int(major[1]) >= 15 else plain
+
+
+def _run(*command: object) -> None:
+    words = [str(word) for word in command]
+    if os.geteuid() == 0:
+        words = ["runuser", "-u", "postgres", "--", *words]
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", check=False
+    )
+    assert done.returncode == 0, done.stdout.decode(errors="replace")
