@@ -8,7 +8,7 @@ one transaction. Whatever fails, the old release stays as it was.
 from __future__ import annotations
 
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError
+from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.publish.base import Grant, Grants, How, Publication, Publisher
 from sqlanon.publish.duckdb import DuckDBPublisher
 from sqlanon.publish.files import FileRelease, check_file, open_file
@@ -27,6 +27,7 @@ __all__ = [
     "guard_staging",
     "open_file",
     "publish",
+    "target_problems",
     "transfer",
 ]
 
@@ -35,7 +36,12 @@ _PUBLISHERS: dict[str, type[Publisher]] = {"duckdb": DuckDBPublisher, "postgres"
 
 def check_target(engine: Engine, release: Relation, replace: bool) -> list[str]:
     """The problems that forbid publishing to `release`, for planning; nothing is changed."""
-    return [str(problem) for problem in _publisher(engine).problems(release, replace)]
+    return [str(problem) for problem in target_problems(engine, release, replace)]
+
+
+def target_problems(engine: Engine, release: Relation, replace: bool) -> list[SqlanonError]:
+    """The same as the errors that `publish` would raise, so that a lack of privileges can be told from the rest."""
+    return _publisher(engine).problems(release, replace)
 
 
 def guard_staging(engine: Engine, staging: Relation) -> Grants:
