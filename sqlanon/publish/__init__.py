@@ -11,7 +11,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.publish.base import Grant, Grants, How, Publication, Publisher
 from sqlanon.publish.duckdb import DuckDBPublisher
-from sqlanon.publish.files import FileRelease, check_file, open_file
+from sqlanon.publish.files import FileRelease, check_file, leftover_parts, open_file
 from sqlanon.publish.postgres import PostgresPublisher
 from sqlanon.publish.transfer import transfer
 from sqlanon.sql import Relation
@@ -25,6 +25,7 @@ __all__ = [
     "check_file",
     "check_target",
     "guard_staging",
+    "leftover_parts",
     "open_file",
     "publish",
     "target_problems",

@@ -80,21 +80,25 @@ class DuckDBPublisher(Publisher):
 
     def _swap(self, staging: Relation, old: Relation, check_views: bool) -> None:
         views = self._working_views() if check_views else []
-        comments = self.engine.query("publish/list_comments", **_names(old))
+        comments = [(column, text) for column, text in self.engine.query("publish/list_comments", **_names(old))]
         self.engine.run("publish/drop_table", table=old)
         self.engine.run("publish/rename_table", table=staging, name=Identifier(old.name))
-        columns = {name.lower() for name, _ in self._row_type(old)}
-        for column, text in comments:
-            if column is None:
-                self.engine.run("publish/comment_table", table=old, comment=Text(text))
-            elif column.lower() in columns:
-                self.engine.run("publish/comment_column", table=old, column=Identifier(column), comment=Text(text))
+        self._restore_comments(old, comments)
         broken = [str(view) for view in views if not self._works(view)]
         if broken:
             raise PolicyError(
                 f"The new columns of {old} would break {listed(broken)}; nothing was published. Drop or change these"
                 " views first, or choose another name."
             )
+
+    def _restore_comments(self, table: Relation, comments: list[tuple[str | None, str]]) -> None:
+        """Comment on the table (column None) and on those of its columns that it still has."""
+        columns = {name.lower() for name, _ in self._row_type(table)}
+        for column, text in comments:
+            if column is None:
+                self.engine.run("publish/comment_table", table=table, comment=Text(text))
+            elif column.lower() in columns:
+                self.engine.run("publish/comment_column", table=table, column=Identifier(column), comment=Text(text))
 
     def _working_views(self) -> list[Relation]:
         views = [Relation(name, schema, catalog) for catalog, schema, name in self.engine.query("publish/list_views")]
