@@ -80,6 +80,8 @@ class Engine(ABC):
     dialect: ClassVar[str]
     parallel_sessions: ClassVar[int]  # into how many sessions a partition tree is worth dividing
 
+    joins_keep_order: ClassVar[bool] = False  # whether joins_as_written() makes joins keep the order of their first table
+
     listener: StatementListener | None = None
 
     @property
@@ -152,6 +154,11 @@ class Engine(ABC):
 
     @abstractmethod
     def rollback(self) -> None: ...
+
+    @contextlib.contextmanager
+    def joins_as_written(self) -> Iterator[None]:
+        """Statements inside join in the written order; with `joins_keep_order` they keep the first table's row order."""
+        yield
 
     @abstractmethod
     def resolve(self, relation: Relation) -> Relation | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from itertools import islice
@@ -72,6 +73,7 @@ class DuckDBEngine(Engine):
     name: ClassVar[str] = "duckdb"
     dialect: ClassVar[str] = "duckdb"
     parallel_sessions: ClassVar[int] = 1  # one statement uses all threads already
+    joins_keep_order: ClassVar[bool] = True  # the first table streams through the hash tables of the others
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 
     def __init__(
@@ -201,6 +203,15 @@ class DuckDBEngine(Engine):
 
     def cancel(self) -> None:
         self._connection.interrupt()
+
+    @contextlib.contextmanager
+    def joins_as_written(self) -> Iterator[None]:
+        """Without these optimizers the first table of a FROM streams through hash tables of the others."""
+        self._set("disabled_optimizers", Text("join_order,build_side_probe_side"))
+        try:
+            yield
+        finally:
+            self._set("disabled_optimizers", Text(""))
 
     def begin(self) -> None:
         self._guarded("begin", lambda: self._connection.begin())
