@@ -19,6 +19,7 @@ from types import TracebackType
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, LedgerEntry, locks, process
+from sqlanon.catalog.home import identity_of
 from sqlanon.engines.base import Engine
 from sqlanon.errors import SqlanonError
 from sqlanon.sql import Relation, Text, checked_name, short_hash
@@ -106,7 +107,9 @@ def release_lock(engine: Engine, release: Relation) -> Iterator[None]:
     Raises:
         ConflictError: another run is at it.
     """
-    with locks.held(engine, f"release {release}", f"Another run is writing {release}: wait for it, or cancel it."):
+    database = identity_of(engine) or f"the memory of session {id(engine)}"
+    conflict = f"Another run is writing {release}: wait for it, or cancel it."
+    with locks.held(engine, f"release {release} of {database}", conflict):
         yield
 
 

@@ -6,7 +6,9 @@ import contextlib
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from alembic.script import ScriptDirectory
@@ -42,7 +44,7 @@ def rows(engine: Engine, text: str) -> list[tuple[object, ...]]:
 
 
 @pytest.fixture
-def catalog(engine: Engine):
+def catalog(engine: Engine) -> Iterator[Catalog]:
     with Catalog.open(engine) as opened:
         yield opened
 
@@ -161,15 +163,25 @@ def test_a_release_is_recorded_with_its_publication_or_not_at_all(catalog: Catal
     assert (catalog.releases(run), catalog.run(run).status) == ([RELEASE], Status.PUBLISHED)
 
 
-def test_a_release_outside_the_catalogs_database_is_recorded_afterwards(catalog: Catalog, engine: Engine) -> None:
-    run = catalog.start_run(START)
-    with connect("duckdb:///:memory:") as store, Catalog.open(engine, store=store) as elsewhere:
-        other = elsewhere.start_run(START)
-        assert not elsewhere.record_release_within(engine, other, Relation("released", "main"), RELEASE)
-        elsewhere.record_release(other, RELEASE)
-        assert [found.id for found in elsewhere.runs()] == [other]
-        assert elsewhere.releases(other) == [RELEASE]
-    assert [found.id for found in catalog.runs()] == [run]
+def test_a_release_outside_the_catalogs_database_is_recorded_afterwards(engine: Engine, tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'history.duckdb'}"
+    with Catalog.open(engine, url=url) as catalog:
+        run = catalog.start_run(START)
+        target = Relation("released", "main", "history")
+        assert not catalog.record_release_within(engine, run, target, RELEASE)
+        catalog.record_release(run, RELEASE)
+    with Catalog.open(engine, url=url) as catalog:
+        assert (catalog.releases(run), catalog.run(run).status) == ([RELEASE], Status.PUBLISHED)
+    assert table_columns(engine, "sqlanon") == set()
+
+
+def test_a_url_of_the_same_database_is_the_same_database(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'hospital.duckdb'}"
+    with connect(url, create=True) as engine, Catalog.open(engine, url=url) as catalog:
+        run = catalog.start_run(START)
+        with engine.transaction():
+            assert catalog.record_release_within(engine, run, Relation("released", "main", "hospital"), RELEASE)
+        assert catalog.run(run).status is Status.PUBLISHED
 
 
 def test_the_ledger_keeps_odd_names(catalog: Catalog) -> None:
@@ -216,19 +228,24 @@ def test_first_runs_of_two_threads_do_not_meet(engine: Engine) -> None:
         assert (errors, len(opened.runs())) == ([], 4)
 
 
-def test_a_duckdb_file_named_like_the_schema(tmp_path) -> None:
-    with connect(f"duckdb:///{tmp_path / 'sqlanon.duckdb'}") as engine, Catalog.open(engine) as catalog:
+def test_a_duckdb_file_named_like_the_schema(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'sqlanon.duckdb'}"
+    with connect(url, create=True) as engine, Catalog.open(engine) as catalog:
         run = catalog.start_run(START)
         catalog.record_release_within(engine, run, Relation("r", "main", "sqlanon"), RELEASE)
         assert catalog.run(run).status is Status.PUBLISHED
 
 
-def test_a_catalog_outlives_the_process(tmp_path) -> None:
-    url = f"duckdb:///{tmp_path / 'hospital.duckdb'}"
-    with connect(url) as engine, Catalog.open(engine) as catalog:
+def test_a_catalog_outlives_its_session(database_url: str) -> None:
+    with connect(database_url) as engine, Catalog.open(engine) as catalog:
         run = catalog.start_run(START)
-    with connect(url) as engine, Catalog.open(engine) as catalog:
+    with connect(database_url) as engine, Catalog.open(engine) as catalog:
         assert catalog.run(run).source == "main.patients"
+
+
+def test_a_read_only_database_keeps_no_catalog(database_url: str) -> None:
+    with connect(database_url, read_only=True) as engine, pytest.raises(AccessError, match="is read-only"):
+        Catalog.open(engine)
 
 
 FIRST_RUN = """
@@ -272,9 +289,9 @@ def test_a_lost_connection_is_opened_anew(postgres_url: str) -> None:
 
 
 @pytest.fixture
-def analyst(postgres_url: str, postgres_role) -> str:
+def analyst(postgres_url: str, restricted_role: tuple[str, str]) -> str:
     """The URL of a role that owns schema `own` and may do nothing else in this database."""
-    url, role = postgres_role()
+    role, url = restricted_role
     with connect(postgres_url) as engine:
         sql(engine, f"CREATE SCHEMA own AUTHORIZATION {role}")
     return url

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,14 @@ def released(engine: Engine, name: str = "Rel. x") -> Relation:
 
 
 @pytest.fixture
-def catalog(engine: Engine):
+def engine(database_url: str) -> Iterator[Engine]:
+    """A session with a database that other processes may open: a file on DuckDB."""
+    with connect(database_url) as session:
+        yield session
+
+
+@pytest.fixture
+def catalog(engine: Engine) -> Iterator[Catalog]:
     with Catalog.open(engine) as opened:
         yield opened
 
@@ -177,15 +185,6 @@ time.sleep(60)
 """
 
 
-@pytest.fixture
-def url(request, engine_name, tmp_path) -> str:
-    return (
-        f"duckdb:///{tmp_path / 'killed.duckdb'}"
-        if engine_name == "duckdb"
-        else request.getfixturevalue("postgres_url")
-    )
-
-
 def kill_a_run(url: str) -> tuple[int, list[str]]:
     """Start a process that holds work tables of two runs, the second published; kill it; its id and its runs'."""
     with subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True) as child:
@@ -195,12 +194,11 @@ def kill_a_run(url: str) -> tuple[int, list[str]]:
     return child.pid, runs
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb", "postgres"])
-def test_what_a_killed_run_left_is_cleared(url: str, tmp_path: Path) -> None:
-    pid, (unfinished, published) = kill_a_run(url)
+def test_what_a_killed_run_left_is_cleared(database_url: str, tmp_path: Path) -> None:
+    pid, (unfinished, published) = kill_a_run(database_url)
     spill = tmp_path / f"sqlanon-spill-{pid}-x1"
     spill.mkdir()
-    with connect(url) as engine, Catalog.open(engine) as catalog:
+    with connect(database_url) as engine, Catalog.open(engine) as catalog:
         living = catalog.start_run(START)
         with Workspace(engine, catalog, living):
             done = wait_for_gc(engine, catalog, tmp_path)
@@ -227,8 +225,8 @@ def wait_for_gc(engine: Engine, catalog: Catalog, temporary: Path) -> list[str]:
     return []
 
 
-def test_tables_of_another_role_wait_for_its_own_collector(postgres_url: str, postgres_role) -> None:
-    url, role = postgres_role()
+def test_tables_of_another_role_wait_for_its_own_collector(postgres_url: str, restricted_role: tuple[str, str]) -> None:
+    role, url = restricted_role
     with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
         sql(engine, f"GRANT USAGE, CREATE ON SCHEMA sqlanon TO {role}")
         sql(engine, f"GRANT ALL ON ALL TABLES IN SCHEMA sqlanon TO {role}")
@@ -263,3 +261,16 @@ def test_a_process_is_told_from_a_later_one_of_the_same_id() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
         gone.wait()
     assert not process.is_running(gone.pid)
+
+
+def test_runs_of_other_databases_in_the_same_catalog_are_left_alone(engine: Engine, tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'history.duckdb'}"
+    with Catalog.open(engine, url=url) as catalog:
+        dead = catalog.start_run(START)
+    with connect("duckdb:///:memory:") as other, Catalog.open(other, url=url) as theirs:
+        living = theirs.start_run(START)
+        with connect("duckdb:///:memory:") as third, Catalog.open(third, url=url) as again:
+            assert gc(third, again, str(tmp_path)) == []
+    with Catalog.open(engine, url=url) as catalog:
+        assert gc(engine, catalog, str(tmp_path)) == [f"marked run {dead} as failed"]
+        assert catalog.run(living).status is Status.RUNNING

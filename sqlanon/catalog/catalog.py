@@ -16,7 +16,7 @@ from sqlalchemy.sql import Executable
 from sqlanon import __version__
 from sqlanon.catalog import locks, process, queries
 from sqlanon.catalog.connection import CatalogConnection
-from sqlanon.catalog.home import Home, database_of
+from sqlanon.catalog.home import Home, identity_of
 from sqlanon.catalog.migrate import HEAD, Migration
 from sqlanon.catalog.records import (
     HierarchyRecord,
@@ -30,6 +30,7 @@ from sqlanon.catalog.records import (
     new_run_id,
 )
 from sqlanon.catalog.tables import Tables
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.sql import Relation
@@ -44,22 +45,24 @@ class Catalog:
     passwords, and of an error that is not the project's own only the class is kept.
     """
 
-    def __init__(self, engine: Engine, connection: CatalogConnection, shared: bool) -> None:
+    def __init__(self, engine: Engine, store: Engine, schema: str, fallback_schema: str | None) -> None:
+        """Use `open`; `store` is the engine of the database that holds the catalog."""
         self._engine = engine
-        self._connection = connection
-        self._shared = shared  # whether the catalog is in the engine's own database
-        self._tables = Tables.named(connection.home.prefix)
+        self._store = store
+        identity = identity_of(engine)
+        self._database = identity or ":memory:"
+        self._shared = store is engine or (identity is not None and identity_of(store) == identity)
+        self._connection = CatalogConnection(store, schema, fallback_schema)
+        self._tables = Tables.named(self._connection.home.prefix)
         self._alive: set[str] = set()
-        name, identity = database_of(engine)
-        self._database = identity or name
 
     @classmethod
     def open(
         cls,
         engine: Engine,
         schema: str = SCHEMA,
+        url: str | None = None,
         *,
-        store: Engine | None = None,
         fallback_schema: str | None = None,
         upgrade: bool = True,
     ) -> Catalog:
@@ -68,7 +71,7 @@ class Catalog:
         Args:
             engine: the session of the runs; its locks say which of them are alive.
             schema: the catalog's schema, made if it is not there.
-            store: an engine of another database that is to hold the catalog instead; the caller closes it.
+            url: another database that is to hold the catalog; a DuckDB file is made if it is not there.
             fallback_schema: where the tables go, named `sqlanon_...`, if the role can't have `schema` (PostgreSQL).
             upgrade: False leaves the tables as they are.
 
@@ -76,13 +79,12 @@ class Catalog:
             AccessError: the role can use neither schema.
             CatalogTooNewError: a newer version of the program wrote the catalog.
         """
-        catalog = cls(engine, CatalogConnection(store or engine, schema, fallback_schema), store is None)
-        if upgrade:
-            try:
+        with contextlib.ExitStack() as undo:
+            store = engine if url is None else undo.enter_context(connect(url, create=True))
+            catalog = undo.enter_context(cls(engine, store, schema, fallback_schema))
+            if upgrade:
                 catalog.upgrade()
-            except BaseException:
-                catalog.close()
-                raise
+            undo.pop_all()
         return catalog
 
     @property
@@ -255,6 +257,8 @@ class Catalog:
         for run in self._alive:
             locks.give_back(self._engine, _lock_of(run))
         self._connection.close()
+        if self._store is not self._engine:
+            self._store.close()
 
     def __enter__(self) -> Catalog:
         return self

@@ -99,13 +99,13 @@ def _translated(what: str, error: DBAPIError) -> EngineError | AccessError:
     message = f"The catalog could not {what}: {str(error.orig).strip().splitlines()[0]}"
     if error.connection_invalidated:
         return _LostError(message)
-    refused = getattr(error.orig, "sqlstate", None) == "42501" or "read-only" in message
+    refused = getattr(error.orig, "sqlstate", None) == "42501"
     return AccessError(message) if refused else EngineError(message)
 
 
 def _alchemy(session: Engine) -> sqlalchemy.Engine:
     """SQLAlchemy over the one connection of `session`."""
-    raw: Any = session.connection
+    raw: Any = session.driver_connection
     if session.dialect == "duckdb":
         wrapped = dialect.DuckDBConnection(raw)
         return sqlalchemy.create_engine(f"{dialect.NAME}://", creator=lambda: wrapped, poolclass=StaticPool)

@@ -32,10 +32,15 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
     """The home that this session's role may use.
 
     Raises:
-        AccessError: neither `schema` nor `fallback` can hold the catalog.
+        AccessError: the database is read-only, or neither `schema` nor `fallback` can hold the catalog.
     """
+    database, _, read_only = session.query_one("catalog/show_database")
+    if read_only:
+        raise AccessError(
+            f"The database {database} is read-only: it can't keep the catalog; name another in the policy."
+        )
     if session.dialect == "duckdb":
-        return Home(schema, catalog=database_of(session)[0])
+        return Home(schema, catalog=database)
     home = Home(schema)
     if _can_use(session, home):
         return home
@@ -48,10 +53,10 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
     )
 
 
-def database_of(session: Engine) -> tuple[str, str | None]:
-    """The current database's name, and what tells it from all others; None for one that is only in memory."""
-    name, identity = session.query_one("catalog/show_database")
-    return name, identity
+def identity_of(engine: Engine) -> str | None:
+    """What tells the engine's database from all others: a file, or a cluster and a name; None for one in memory."""
+    identity: str | None = engine.query_one("catalog/show_database")[1]
+    return identity
 
 
 def _can_use(session: Engine, home: Home) -> bool:

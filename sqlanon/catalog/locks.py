@@ -1,7 +1,7 @@
 """Locks that end with the session that holds them, so that a killed run holds none.
 
 On PostgreSQL they are the session's advisory locks. DuckDB lets one process write a file, so there they are this
-process's own.
+process's own. A name says what is locked, and where that is not unique, in which database.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import threading
 import weakref
 from collections.abc import Iterator
 
-from sqlanon.catalog.home import database_of
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, SqlanonError
 
 _guard = threading.Lock()
-_of_process: set[tuple[str, str]] = set()
-_of_session: weakref.WeakKeyDictionary[Engine, dict[str, str]] = weakref.WeakKeyDictionary()  # name: scope
+_of_process: set[str] = set()
+_of_session: weakref.WeakKeyDictionary[Engine, set[str]] = weakref.WeakKeyDictionary()
 
 
 def advisory_key(name: str) -> int:
@@ -29,23 +28,23 @@ def advisory_key(name: str) -> int:
 def take(engine: Engine, name: str) -> bool:
     """Take the lock called `name` for this session; False if it is held already, by this session or another."""
     with _guard:
-        names = _of_session.setdefault(engine, {})
+        names = _of_session.setdefault(engine, set())
         if name in names:  # PostgreSQL would let the same session take it twice
             return False
-        scope = _scope(engine)
-        taken = _take_in_process(scope, name) if engine.dialect == "duckdb" else _take_in_database(engine, name)
+        taken = _take_in_process(name) if engine.dialect == "duckdb" else _take_in_database(engine, name)
         if taken:
-            names[name] = scope
+            names.add(name)
         return taken
 
 
 def give_back(engine: Engine, name: str) -> None:
     """Give the lock back. A session that broke meanwhile has lost it anyway."""
-    scope = _of_session.get(engine, {}).pop(name, None)
-    if scope is None:
+    names = _of_session.get(engine, set())
+    if name not in names:
         return
+    names.discard(name)
     if engine.dialect == "duckdb":
-        _of_process.discard((scope, name))
+        _of_process.discard(name)
         return
     with contextlib.suppress(SqlanonError):
         engine.query_one("catalog/give_lock_back", key=advisory_key(name))
@@ -66,17 +65,12 @@ def held(engine: Engine, name: str, conflict: str) -> Iterator[None]:
         give_back(engine, name)
 
 
-def _take_in_process(scope: str, name: str) -> bool:
-    if (scope, name) in _of_process:
+def _take_in_process(name: str) -> bool:
+    if name in _of_process:
         return False
-    _of_process.add((scope, name))
+    _of_process.add(name)
     return True
 
 
 def _take_in_database(engine: Engine, name: str) -> bool:
     return bool(engine.query_one("catalog/take_lock", key=advisory_key(name))[0])
-
-
-def _scope(engine: Engine) -> str:
-    """What tells the database from others: its file; databases in memory have nothing in common."""
-    return database_of(engine)[1] or f"memory of session {id(engine)}"

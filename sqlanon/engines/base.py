@@ -85,6 +85,11 @@ class Engine(ABC):
     listener: StatementListener | None = None
 
     @property
+    @abstractmethod
+    def driver_connection(self) -> Any:
+        """The driver's connection, for SQLAlchemy over a session that is used for nothing else."""
+
+    @property
     def render(self) -> Renderer:
         """The renderer of this engine's dialect."""
         return renderer(self.dialect)
@@ -134,6 +139,11 @@ class Engine(ABC):
             self.rollback()
             raise
         self.commit()
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """The engine's name and version, for the record."""
 
     @abstractmethod
     def _execute(self, statement: Statement) -> int: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -88,6 +89,10 @@ class DuckDBEngine(Engine):
 
     # --- opening and closing
 
+    @property
+    def driver_connection(self) -> duckdb.DuckDBPyConnection:
+        return self._connection
+
     @classmethod
     def connect(
         cls, url: str, options: EngineOptions | None = None, *, read_only: bool = False, create: bool = False
@@ -137,6 +142,10 @@ class DuckDBEngine(Engine):
         except duckdb.Error as error:
             shown = value.value if isinstance(value, Text) else value
             raise PolicyError(f"DuckDB refuses {name} = {shown} ({type(error).__name__}).") from None
+
+    @property
+    def version(self) -> str:
+        return f"DuckDB {duckdb.__version__}"
 
     def fork(self) -> DuckDBEngine:
         """Another connection to the same instance; it doesn't see this one's temporary tables."""
@@ -309,11 +318,11 @@ def _check_file(path: str, create: bool) -> None:
 
 
 def _private_directory(parent: str | None) -> str:
-    """A directory for spilled data that only this user can read."""
+    """A directory for spilled data that only this user can read; its name says whose it is, for `gc`."""
     try:
         if parent is not None:
             Path(parent).mkdir(parents=True, exist_ok=True)
-        return tempfile.mkdtemp(prefix="sqlanon-", dir=parent)
+        return tempfile.mkdtemp(prefix=f"sqlanon-spill-{os.getpid()}-", dir=parent)
     except OSError as error:
         raise AccessError(f"The temporary directory {parent} can't be used: {error.strerror}.") from None
 

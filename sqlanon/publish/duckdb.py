@@ -1,4 +1,4 @@
-"""Publishing on DuckDB: names are all that views hold on to, so a table is dropped and staging renamed in one transaction.
+"""Publishing on DuckDB: views hold on to names alone, so a table is dropped and staging renamed in one transaction.
 
 Indexes, constraints and defaults belong to the table itself: where the old one has any, its rows are replaced in place.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import duckdb
 from markupsafe import Markup
 
-from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
+from sqlanon.errors import AccessError, ConflictError, PolicyError, SqlanonError
 from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed
 from sqlanon.sql import Identifier, Relation, Text
 
@@ -40,25 +40,29 @@ class DuckDBPublisher(Publisher):
     def exists(self, release: Relation) -> bool:
         return self.engine.resolve(release) is not None
 
-    def guard(self, staging: Relation) -> Grants:
+    def guard(self, staging: Relation) -> Grants:  # noqa: ARG002 - see below
         """DuckDB has no privileges: whoever opens the file reads all of it."""
         return Grants()
 
-    def rename(self, staging: Relation, release: Relation, grants: Grants) -> Publication:
+    def rename(self, staging: Relation, release: Relation, grants: Grants) -> Publication:  # noqa: ARG002 - none
         try:
             with self.engine.transaction():
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
-        except EngineError as error:
-            raise _explained(release, error) from error
+                self.record(self.engine)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
         self._checkpoint(self._existing(release))
         return Publication(How.NEW)
 
-    def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:
+    def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:  # noqa: ARG002 - no locks
         try:
             with self.engine.transaction():
                 how = self._replace(self._existing(staging), self._existing(release))
-        except EngineError as error:
-            raise _explained(release, error) from error
+                self.record(self.engine)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
         self._checkpoint(self._existing(release))
         return Publication(how)
 
@@ -138,7 +142,7 @@ def _names(relation: Relation) -> dict[str, Text]:
     return {"catalog": Text(relation.catalog or ""), "schema": Text(relation.schema or ""), "name": Text(relation.name)}
 
 
-def _explained(release: Relation, error: EngineError) -> EngineError | ConflictError:
+def _explain(release: Relation, error: SqlanonError) -> None:
+    """Raise what an error means to publishing, where it means something."""
     if isinstance(driver_error(error), duckdb.TransactionException):
-        return ConflictError(f"{release} was written by another session; the old release stays. Run again.")
-    return error
+        raise ConflictError(f"{release} was written by another session; the old release stays. Run again.") from error

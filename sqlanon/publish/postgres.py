@@ -29,6 +29,12 @@ _KINDS = {
 }
 _ALTERNATIVE_PATIENCE = 1.0  # seconds for older readers, where the rows can be replaced in place as well
 _POLL = 0.05  # seconds
+_MEANINGS = {
+    "42P07": "was created by someone else meanwhile; nothing was published.",
+    "55P03": "is in use by other sessions; the old release stays. Run again when they end.",
+    "40001": "was written by another session; the old release stays. Run again.",
+    "40P01": "was written by another session; the old release stays. Run again.",
+}
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,9 @@ class PostgresPublisher(Publisher):
         ((name, writable),) = rows
         if not writable:
             name = Identifier(name)
-            return [AccessError(f"The role can't create tables in schema {name}: GRANT CREATE, USAGE ON SCHEMA {name}.")]
+            return [
+                AccessError(f"The role can't create tables in schema {name}: GRANT CREATE, USAGE ON SCHEMA {name}.")
+            ]
         return []
 
     def _table_problems(self, release: Relation, table: Table, replace: bool) -> list[SqlanonError]:
@@ -83,7 +91,7 @@ class PostgresPublisher(Publisher):
         if not replace:
             found.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))
         if not table.owned:
-            found.append(AccessError(f"{release} belongs to role {Identifier(table.owner)}: only its owner replaces it."))
+            found.append(AccessError(f"{release} belongs to {Identifier(table.owner)}; only its owner can replace it."))
         referrers = [name for (name,) in self.engine.query("publish/list_referrers", oid=table.oid)]
         if referrers:
             found.append(PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it."))
@@ -105,9 +113,9 @@ class PostgresPublisher(Publisher):
             with self.engine.transaction():
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
                 apply_grants(self.engine, release, grants)
-        except EngineError as error:
-            if sqlstate(error) == "42P07":
-                raise ConflictError(f"{release} was created by someone else meanwhile; nothing was published.") from error
+                self.record(self.engine)
+        except SqlanonError as error:
+            _explain(release, error)
             raise
         return Publication(How.NEW)
 
@@ -142,8 +150,10 @@ class PostgresPublisher(Publisher):
                 self.engine.run("publish/drop_table", table=release)
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
                 restore_belongings(self.engine, release, self._existing(release).oid, belongings)
-        except EngineError as error:
-            raise _explained(release, error) from error
+                self.record(self.engine)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
         return Publication(How.SWAP)
 
     def _fill(self, staging: Relation, release: Relation, wait: float) -> Publication:
@@ -155,14 +165,16 @@ class PostgresPublisher(Publisher):
                 if not found.same_columns:
                     raise ConflictError(f"{release} was altered meanwhile; nothing was published. Run again.")
                 if found.old.persistence != "p":
-                    raise PolicyError(f"{release} is UNLOGGED, a crash would empty it: ALTER TABLE ... SET LOGGED first.")
+                    raise PolicyError(f"{release} is UNLOGGED, a crash would empty it: SET LOGGED first.")
                 self.engine.run("publish/keep_scan_order")
                 self.engine.run("publish/delete_rows", table=release)
                 self.engine.run("publish/insert_rows", table=release, staging=staging)
                 self._check_filled(staging, release, found.old.rows_may_be_altered)
                 self.engine.run("publish/drop_table", table=staging)
-        except EngineError as error:
-            raise _explained(release, error) from error
+                self.record(self.engine)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
         notes = (f"These materialized views show the old rows until REFRESH: {listed(found.stale)}.",)
         return Publication(How.IN_PLACE, notes if found.stale else ())
 
@@ -204,7 +216,7 @@ class PostgresPublisher(Publisher):
     def _logged(self, staging: Relation) -> None:
         table = self._existing(staging)
         if (table.kind, table.persistence) != ("r", "p"):
-            raise EngineError(f"The staging relation {staging} is not an ordinary, logged table; nothing was published.")
+            raise EngineError(f"{staging} is not an ordinary, logged table; nothing was published.")
 
     def _lock(self, relation: Relation, mode: str, wait: float) -> None:
         self.engine.run("publish/set_lock_timeout", milliseconds=max(1, round(wait * 1000)))
@@ -235,10 +247,8 @@ def _differs(release: Relation, keepsakes: tuple[str, ...]) -> PolicyError:
     )
 
 
-def _explained(release: Relation, error: EngineError) -> EngineError | ConflictError:
-    code = sqlstate(error)
-    if code == "55P03":
-        return ConflictError(f"{release} is in use by other sessions; the old release stays. Run again when they end.")
-    if code in ("40001", "40P01"):
-        return ConflictError(f"{release} was written by another session; the old release stays. Run again.")
-    return error
+def _explain(release: Relation, error: SqlanonError) -> None:
+    """Raise what an error means to publishing, where it means something."""
+    meaning = _MEANINGS.get(sqlstate(error) or "")
+    if meaning is not None:
+        raise ConflictError(f"{release} {meaning}") from error

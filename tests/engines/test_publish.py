@@ -7,13 +7,20 @@ import pytest
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.publish import How, check_target, publish
-from sqlanon.sql import Relation
-from publish_support import rows, run, stage
+from sqlanon.sql import Identifier, Relation
+from tests.engines.publish_support import rows, run, stage
 
 OLD = "SELECT 1 AS a, 'old' AS b UNION ALL SELECT 2, 'old'"
 NEW = "SELECT 7 AS a, 'new' AS b UNION ALL SELECT 8, 'new' UNION ALL SELECT 9, 'new'"
 OTHER = "SELECT 'new' AS c, 7 AS a"
+SCHEMA = 'Odd "schema" %s'
 NAMES = ['Mixed "Case"', "a.b c%d", "select", ":x {{ y }}", "é" * 31 + "x", "n" * 63]
+
+
+@pytest.fixture
+def schema(engine: Engine) -> str:
+    run(engine, f"CREATE SCHEMA {Identifier(SCHEMA)}")
+    return SCHEMA
 
 
 def put(engine: Engine, release: Relation, query: str, *, replace: bool = False) -> How:
@@ -64,18 +71,22 @@ def test_views_and_comments_survive(engine: Engine, schema: str) -> None:
         engine,
         f"COMMENT ON TABLE {release} IS 'it''s \\ 100%'",
         f"COMMENT ON COLUMN {release}.a IS 'first'",
-        f'CREATE VIEW "{schema}".v AS SELECT a FROM {release}',
-        f'CREATE VIEW "{schema}".vv AS SELECT a FROM "{schema}".v',
+        f"CREATE VIEW {Identifier(schema)}.v AS SELECT a FROM {release}",
+        f"CREATE VIEW {Identifier(schema)}.vv AS SELECT a FROM {Identifier(schema)}.v",
     )
     put(engine, release, NEW, replace=True)
-    assert rows(engine, f'SELECT sum(a) FROM "{schema}".vv') == [(24,)]
+    assert rows(engine, f"SELECT sum(a) FROM {Identifier(schema)}.vv") == [(24,)]
     assert comments(engine, release) == {"it's \\ 100%", "first"}
 
 
 def test_comments_survive_new_columns(engine: Engine, schema: str) -> None:
     release = Relation("release", schema)
     put(engine, release, OLD)
-    for place, text in ((f"TABLE {release}", "whole"), (f"COLUMN {release}.a", "kept"), (f"COLUMN {release}.b", "gone")):
+    for place, text in (
+        (f"TABLE {release}", "whole"),
+        (f"COLUMN {release}.a", "kept"),
+        (f"COLUMN {release}.b", "gone"),
+    ):
         run(engine, f"COMMENT ON {place} IS '{text}'")
     assert put(engine, release, OTHER, replace=True) is How.SWAP
     assert comments(engine, release) == {"whole", "kept"}
@@ -98,10 +109,10 @@ def comments(engine: Engine, release: Relation) -> set[str]:
 def test_new_columns_that_break_a_view_are_refused(engine: Engine, schema: str) -> None:
     release = Relation("release", schema)
     put(engine, release, OLD)
-    run(engine, f'CREATE VIEW "{schema}".reader AS SELECT b FROM {release}')
+    run(engine, f"CREATE VIEW {Identifier(schema)}.reader AS SELECT b FROM {release}")
     with pytest.raises(PolicyError, match="reader"):
         put(engine, release, OTHER, replace=True)
-    assert rows(engine, f'SELECT count(*), min(b) FROM "{schema}".reader') == [(2, "old")]
+    assert rows(engine, f"SELECT count(*), min(b) FROM {Identifier(schema)}.reader") == [(2, "old")]
 
 
 def test_indexes_and_constraints_survive(engine: Engine, schema: str) -> None:
@@ -131,7 +142,7 @@ def test_a_table_that_foreign_keys_refer_to_is_not_replaced(engine: Engine, sche
     run(
         engine,
         f"CREATE TABLE {release} (a INTEGER PRIMARY KEY)",
-        f'CREATE TABLE "{schema}".referrer (a INTEGER REFERENCES {release} (a))',
+        f"CREATE TABLE {Identifier(schema)}.referrer (a INTEGER REFERENCES {release} (a))",
     )
     (problem,) = check_target(engine, release, True)
     assert "referrer" in problem

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from publish_support import rows, run, stage
 
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, SqlanonError
 from sqlanon.publish import How, Publication, check_target, publish
 from sqlanon.sql import Relation, Text
+from tests.engines.publish_support import rows, run, stage
 
 OLD = "SELECT i AS a, 'old' AS b FROM range(1000) AS r(i)"
 NEW = "SELECT i AS a, 'new' AS b FROM range(1700) AS r(i)"
 RELEASE = Relation("Release", "main")
+
+
+@pytest.fixture
+def duckdb(tmp_path: Path) -> Iterator[Engine]:
+    with connect(f"duckdb:///{tmp_path / 'work.duckdb'}", create=True) as engine:
+        yield engine
 
 
 def put(engine: Engine, release: Relation, query: str) -> Publication:

@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from urllib.parse import quote
 
 import psycopg
 import pytest
-from publish_support import rows, run, stage
 
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
 from sqlanon.publish import How, Publication, check_target, publish
 from sqlanon.sql import Relation
+from tests.engines.publish_support import rows, run, stage
+from tests.postgres_server import PostgresServer
 
 OLD = "SELECT i AS a, 'old' || i AS b FROM generate_series(1, 1000) AS i"
 NEW = "SELECT i AS a, 'new' || i AS b FROM generate_series(1, 1700) AS i"
 OTHER = "SELECT i AS a, 'new' || i AS c FROM generate_series(1, 1700) AS i"
-Connect = Callable[..., psycopg.Connection]
 
 
 @pytest.fixture
-def release(postgres: Engine, postgres_schema: str) -> Relation:
-    release = Relation("Release", postgres_schema)
+def postgres(postgres_url: str) -> Iterator[Engine]:
+    with connect(postgres_url) as engine:
+        run(engine, 'CREATE SCHEMA "Odd x"')
+        yield engine
+
+
+@pytest.fixture
+def release(postgres: Engine) -> Relation:
+    release = Relation("Release", "Odd x")
     put(postgres, release, OLD)
     return release
 
 
 @pytest.fixture
 def reader_role(postgres: Engine) -> Iterator[str]:
-    name = 'Reader "x"'
     quoted = '"Reader ""x"""'
     run(postgres, f"DROP ROLE IF EXISTS {quoted}", f"CREATE ROLE {quoted} LOGIN")
     yield quoted
     run(postgres, f"DROP OWNED BY {quoted} CASCADE", f"DROP ROLE {quoted}")
-    assert name.count('"') == 2
 
 
 def put(engine: Engine, release: Relation, query: str, *, wait: float = 10.0) -> Publication:
@@ -80,17 +87,18 @@ def test_the_owner_survives_a_swap(postgres: Engine, release: Relation, reader_r
     assert privileges(postgres, release) == before
 
 
-def test_default_privileges_do_not_expose_staging(postgres: Engine, postgres_schema: str, reader_role: str) -> None:
-    schema = f'"{postgres_schema}"'
+def test_default_privileges_do_not_expose_staging(postgres: Engine, reader_role: str) -> None:
+    schema = f'"{"Odd x"}"'
     run(
         postgres,
         f"GRANT USAGE ON SCHEMA {schema} TO {reader_role}",
         f"ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT SELECT ON TABLES TO {reader_role}",
         f"ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT INSERT ON TABLES TO PUBLIC",
     )
-    release = Relation("fresh", postgres_schema)
+    release = Relation("fresh", "Odd x")
     staging, grants = stage(postgres, release, NEW)
-    can = "SELECT has_table_privilege('Reader \"x\"', '{0}', 'SELECT'), has_table_privilege('Reader \"x\"', '{0}', 'INSERT')"
+    one = "has_table_privilege('Reader \"x\"', '{0}', '%s')"
+    can = f"SELECT {one % 'SELECT'}, {one % 'INSERT'}"
     assert rows(postgres, can.format(staging)) == [(False, False)]
     assert publish(postgres, staging, release, replace=False, grants=grants).how is How.NEW
     assert rows(postgres, can.format(release)) == [(True, True)]
@@ -164,11 +172,11 @@ def test_a_deferred_trigger_is_caught_as_well(postgres: Engine, release: Relatio
     assert rows(postgres, f"SELECT count(*), min(b) FROM {release}") == [(1000, "old1")]
 
 
-def test_values_without_an_equality_are_compared_as_text(postgres: Engine, postgres_schema: str) -> None:
-    release = Relation("odd", postgres_schema)
+def test_values_without_an_equality_are_compared_as_text(postgres: Engine) -> None:
+    release = Relation("odd", "Odd x")
     query = "SELECT '{\"b\": 1,  \"a\": 2}'::json AS j, point(1, 2) AS p, NULL::text AS n, '' AS e"
     put(postgres, release, query)
-    schema = f'"{postgres_schema}"'
+    schema = f'"{"Odd x"}"'
     run(
         postgres,
         f"CREATE FUNCTION {schema}.same() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
@@ -185,15 +193,15 @@ def test_values_without_an_equality_are_compared_as_text(postgres: Engine, postg
         ("CREATE SEQUENCE {}", "sequence"),
     ],
 )
-def test_only_tables_are_replaced(postgres: Engine, postgres_schema: str, definition: str, what: str) -> None:
-    release = Relation("kind", postgres_schema)
+def test_only_tables_are_replaced(postgres: Engine, definition: str, what: str) -> None:
+    release = Relation("kind", "Odd x")
     run(postgres, definition.format(release))
     (problem,) = check_target(postgres, release, True)
     assert f"is a {what}" in problem
 
 
-def test_a_partition_is_filled_in_place(postgres: Engine, postgres_schema: str) -> None:
-    release = Relation("part", postgres_schema)
+def test_a_partition_is_filled_in_place(postgres: Engine) -> None:
+    release = Relation("part", "Odd x")
     parent = release.sibling("parent")
     run(
         postgres,
@@ -204,8 +212,8 @@ def test_a_partition_is_filled_in_place(postgres: Engine, postgres_schema: str) 
     assert rows(postgres, f"SELECT count(*) FROM {parent}") == [(1700,)]
 
 
-def test_an_unlogged_staging_table_is_not_published(postgres: Engine, postgres_schema: str) -> None:
-    release = Relation("unlogged", postgres_schema)
+def test_an_unlogged_staging_table_is_not_published(postgres: Engine) -> None:
+    release = Relation("unlogged", "Odd x")
     run(postgres, f"CREATE UNLOGGED TABLE {release.sibling('staged')} AS {NEW}")
     with pytest.raises(EngineError, match="logged"):
         publish(postgres, release.sibling("staged"), release, replace=False)
@@ -222,12 +230,13 @@ def test_an_unlogged_release_becomes_logged(postgres: Engine, release: Relation)
 
 
 def test_a_role_replaces_only_what_it_owns(
-    postgres: Engine, release: Relation, reader_role: str, postgres_as: Callable[[str], Engine]
+    postgres: Engine, release: Relation, reader_role: str, postgres_server: PostgresServer, postgres_url: str
 ) -> None:
     run(postgres, f'GRANT USAGE ON SCHEMA "{release.schema}" TO {reader_role}')
-    with postgres_as('Reader "x"') as engine:
+    database = postgres_url.partition("?")[0].rpartition("/")[2]
+    with connect(postgres_server.url(database, user=quote('Reader "x"'))) as engine:
         (problem,) = check_target(engine, release, True)
-        assert "can't create tables in schema" in problem
+        assert "can't create tables in the schema" in problem
         run(postgres, f'GRANT CREATE ON SCHEMA "{release.schema}" TO {reader_role}')
         (problem,) = check_target(engine, release, True)
         assert "only its owner" in problem
@@ -242,7 +251,7 @@ def test_a_role_replaces_only_what_it_owns(
 @pytest.mark.parametrize("isolation", [psycopg.IsolationLevel.READ_COMMITTED, psycopg.IsolationLevel.REPEATABLE_READ])
 @pytest.mark.parametrize("attached", [False, True])
 def test_readers_see_whole_releases_only(
-    postgres: Engine, release: Relation, connect: Connect, isolation: psycopg.IsolationLevel, attached: bool
+    postgres: Engine, release: Relation, postgres_url: str, isolation: psycopg.IsolationLevel, attached: bool
 ) -> None:
     if attached:
         run(postgres, f"CREATE INDEX ON {release} (a)")
@@ -250,7 +259,7 @@ def test_readers_see_whole_releases_only(
     stop, started = threading.Event(), threading.Event()
 
     def read() -> None:
-        with connect() as connection:
+        with psycopg.connect(postgres_url) as connection:
             connection.isolation_level = isolation
             while not stop.is_set():
                 connection.execute("SELECT 1")  # the snapshot of REPEATABLE READ, before the table is looked at
@@ -271,28 +280,28 @@ def test_readers_see_whole_releases_only(
     assert (How.IN_PLACE in ways) or not attached
 
 
-def test_an_older_snapshot_goes_on_seeing_the_old_rows(postgres: Engine, release: Relation, connect: Connect) -> None:
-    with connect() as reader:
+def test_an_older_snapshot_goes_on_seeing_the_old_rows(postgres: Engine, release: Relation, postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute("SELECT 1")
         assert put(postgres, release, NEW).how is How.IN_PLACE
         assert reader.execute(f"SELECT count(*) FROM {release}").fetchone() == (1000,)
+        staging, _ = stage(postgres, release, OTHER, "other")
         with pytest.raises(ConflictError, match="older"):
-            staging, _ = stage(postgres, release, OTHER, "other")
             publish(postgres, staging, release, replace=True, wait=0.2)
         reader.rollback()
         assert reader.execute(f"SELECT count(*) FROM {release}").fetchone() == (1700,)
 
 
-def test_a_table_held_by_others_is_given_up_on(postgres: Engine, release: Relation, connect: Connect) -> None:
+def test_a_table_held_by_others_is_given_up_on(postgres: Engine, release: Relation, postgres_url: str) -> None:
     staging, _ = stage(postgres, release, OTHER)
-    with connect() as holder:
+    with psycopg.connect(postgres_url) as holder:
         holder.execute(f"LOCK TABLE {release} IN ACCESS SHARE MODE")
         started = time.monotonic()
         with pytest.raises(ConflictError):
             publish(postgres, staging, release, replace=True, wait=0.3)
         assert time.monotonic() - started < 5
-    with connect() as holder:
+    with psycopg.connect(postgres_url) as holder:
         holder.execute(f"INSERT INTO {release} VALUES (0, 'mine')")
         with pytest.raises(ConflictError, match="in use"):
             put_same(postgres, release, 0.3)
