@@ -39,10 +39,11 @@ def export_csv(engine: Engine, hierarchy: HierarchyTable) -> Iterator[str]:
     for after in range(0, hierarchy.leaves, _PAGE):
         page = {"after": after, "until": after + _PAGE}
         for row in engine.query("hierarchies/export_leaves", table=hierarchy.table, levels=levels, **page):
-            yield _line(row)
+            yield csv_line(row)
 
 
-def _line(fields: Sequence[str]) -> str:
+def csv_line(fields: Sequence[str]) -> str:
+    """One line of the semicolon format, with its line end."""
     # a byte order mark at the start of a file would be taken for one if it were not inside quotes
     marked = fields[0].startswith(_BYTE_ORDER_MARK)
     line = io.StringIO(newline="")
