@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -45,11 +45,20 @@ class Grants:
     entries: tuple[Grant, ...] = ()
 
 
+Record = Callable[[Engine], None]
+
+
+def nothing(_engine: Engine) -> None:
+    """Record nothing."""
+
+
 class Publisher(ABC):
     """Publishing on one engine. Both relations are siblings: they lie in the same catalog and schema."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, record: Record = nothing) -> None:
+        """`record` is called in the transaction that publishes, when all else is done."""
         self.engine = engine
+        self.record = record
 
     @abstractmethod
     def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:

@@ -48,6 +48,7 @@ class DuckDBPublisher(Publisher):
         try:
             with self.engine.transaction():
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
+                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise
@@ -58,6 +59,7 @@ class DuckDBPublisher(Publisher):
         try:
             with self.engine.transaction():
                 how = self._replace(self._existing(staging), self._existing(release))
+                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise

@@ -113,6 +113,7 @@ class PostgresPublisher(Publisher):
             with self.engine.transaction():
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
                 apply_grants(self.engine, release, grants)
+                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise
@@ -149,6 +150,7 @@ class PostgresPublisher(Publisher):
                 self.engine.run("publish/drop_table", table=release)
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
                 restore_belongings(self.engine, release, self._existing(release).oid, belongings)
+                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise
@@ -169,6 +171,7 @@ class PostgresPublisher(Publisher):
                 self.engine.run("publish/insert_rows", table=release, staging=staging)
                 self._check_filled(staging, release, found.old.rows_may_be_altered)
                 self.engine.run("publish/drop_table", table=staging)
+                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise
