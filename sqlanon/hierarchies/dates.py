@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.hierarchies.draft import VALUE, Draft, Task, text_of
+from sqlanon.hierarchies.draft import VALUE, Draft, Task
 from sqlanon.hierarchies.nesting import count_torn
 from sqlanon.sql import Identifier, expression
+from sqlanon.text import text_of
 
 _START = expression("start")
 _YEAR = expression("CAST(EXTRACT(year FROM start) AS INTEGER)")
@@ -62,9 +63,7 @@ def draft_dates(task: Task) -> Draft:
     )
     periods = [_period(task.engine, number, level) for number, level in enumerate(levels, start=1)]
     height = len(levels) + 1
-    task.engine.run(
-        "hierarchies/group_dates", groups=task.groups, leaves=task.leaves, levels=periods, height=height
-    )
+    task.engine.run("hierarchies/group_dates", groups=task.groups, leaves=task.leaves, levels=periods, height=height)
     if torn:
         weeks = count_torn(task, height).get(levels.index("week") + 1, 0)
         raise task.error(f"{torn[0]} In the data this concerns {weeks} weeks.")
@@ -109,7 +108,7 @@ def _next_day(level: str, lower: Markup) -> Markup:
 
 def _label(engine: Engine, level: str) -> Markup:
     if level == "day":
-        return text_of(engine, _START, Kind.DATE)
+        return text_of(engine.render, _START, Kind.DATE)
     year = _digits("year", 4)
     labels = {
         "week": expression("{year} || '-W' || {week}", year=_digits("isoyear", 4), week=_digits("week", 2)),
