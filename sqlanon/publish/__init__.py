@@ -7,6 +7,8 @@ one transaction. Whatever fails, the old release stays as it was.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError, PolicyError
 from sqlanon.publish.base import Grant, Grants, How, Publication
@@ -53,18 +55,21 @@ def publish(
     replace: bool,
     grants: Grants | None = None,
     wait: float = 10.0,
+    within: Callable[[], None] | None = None,
 ) -> Publication:
     """Publish a verified, committed staging table as `release`, in one transaction of its own.
 
     `staging` is a sibling of `release` (same catalog and schema) and no longer exists afterwards. `grants` are what
     `guard_staging` remembered; an existing release keeps its own privileges instead. `wait` is how many seconds to
-    wait for readers that hold the old table.
+    wait for readers that hold the old table. `within` is called at the end of the transaction, on the same session, so
+    that a record of the release takes effect with it; where it raises, nothing is published. It may be called again
+    after an attempt that was rolled back.
 
     Raises PolicyError (the name is taken, or holds something that is not a table), AccessError (no privilege),
     ConflictError (others hold the old release), EngineError (anything else); the old release then stays.
     """
     staging, release = _siblings(engine, staging, release)
-    publisher = publisher_of(engine)
+    publisher = publisher_of(engine, within)
     problems = publisher.problems(release, replace)
     if problems:
         raise problems[0]

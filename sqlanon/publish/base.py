@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,8 +49,17 @@ class Grants:
 class Publisher(ABC):
     """Publishing on one engine. Both relations are siblings: they lie in the same catalog and schema."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, within: Callable[[], None] | None = None) -> None:
         self.engine = engine
+        self._within = within
+
+    @contextlib.contextmanager
+    def publishing(self) -> Iterator[None]:
+        """The transaction that publishes; what the caller wants to take effect with it is done last."""
+        with self.engine.transaction():
+            yield
+            if self._within is not None:
+                self._within()
 
     @abstractmethod
     def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:
