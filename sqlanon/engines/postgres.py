@@ -91,6 +91,10 @@ class PostgresEngine(Engine):
         with contextlib.suppress(psycopg.errors.InvalidParameterValue):
             self._connection.execute("SET client_connection_check_interval = '2s'")
 
+    @property
+    def driver_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+        return self._connection
+
     def fork(self) -> PostgresEngine:
         """A second connection of the same role, with the same settings."""
         return PostgresEngine(self._url, self._options, self._read_only)

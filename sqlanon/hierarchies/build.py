@@ -1,0 +1,149 @@
+"""Builds a hierarchy: the builder of its kind drafts it, then all kinds are checked and numbered alike."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.errors import EngineError, PolicyError
+from sqlanon.hierarchies.dates import date_problems, draft_dates
+from sqlanon.hierarchies.draft import Draft, Task
+from sqlanon.hierarchies.intervals import draft_intervals, interval_problems
+from sqlanon.hierarchies.mask import draft_mask
+from sqlanon.hierarchies.nesting import check_nesting
+from sqlanon.hierarchies.suppress import draft_suppression
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.hierarchies.taxonomy import draft_csv, draft_mapping
+from sqlanon.policy import Hierarchy
+from sqlanon.sql import Identifier, Relation, expression
+
+MAX_CODE_BITS = 62
+
+_BUILDERS: dict[str, Callable[[Task], Draft]] = {
+    "mask": draft_mask,
+    "date": draft_dates,
+    "intervals": draft_intervals,
+    "csv": draft_csv,
+    "mapping": draft_mapping,
+    "suppress": draft_suppression,
+}
+
+
+@dataclass(frozen=True)
+class _Digit:
+    level: int
+    factor: int
+
+
+def hierarchy_problems(spec: Hierarchy, column: Column) -> list[str]:
+    """What is wrong with a hierarchy for a column, as far as it shows without the column's values."""
+    problems = []
+    if spec.intervals is not None:
+        problems = interval_problems(spec, column)
+    elif spec.date is not None:
+        problems = date_problems(spec.date, column)
+    return [f"Hierarchy of column '{column.name}': {problem}" for problem in problems]
+
+
+def build_hierarchy(
+    engine: Engine,
+    spec: Hierarchy,
+    column: Column,
+    values: Relation,
+    table: Relation,
+    base_directory: Path | None = None,
+) -> HierarchyTable:
+    """Build the dimension table `table` of `column` from `values`, a work table of its distinct values (not NULL).
+
+    `table` must not exist; work tables beside it come and go. `base_directory` is where relative file names start.
+    Raises PolicyError where the hierarchy does not fit the column or its values, does not nest, or needs more
+    than 62 bits for its codes.
+    """
+    task = Task(engine, spec, column, values, table, base_directory)
+    try:
+        built = _build(task)
+    except BaseException:
+        with contextlib.suppress(EngineError):  # in an aborted transaction the tables go with it
+            _drop_work_tables(task)
+        raise
+    _drop_work_tables(task)
+    return built
+
+
+def _build(task: Task) -> HierarchyTable:
+    if (problems := hierarchy_problems(task.spec, task.column)) and "week" not in (task.spec.date or ()):
+        raise PolicyError(problems)
+    draft = _BUILDERS[_kind(task.spec)](task)
+    check_nesting(task, draft.height)
+    return _number(task, draft)
+
+
+def _kind(spec: Hierarchy) -> str:
+    return next(kind for kind in _BUILDERS if getattr(spec, kind) not in (None, False))
+
+
+def _drop_work_tables(task: Task) -> None:
+    for relation in (task.leaves, task.groups, task.numbered, task.paths):
+        task.engine.run("hierarchies/drop_table", table=relation)
+
+
+def _number(task: Task, draft: Draft) -> HierarchyTable:
+    """Give groups their ordinals, pack them into codes, and write the dimension table."""
+    inner = list(range(1, draft.height))
+    kept = _kept_columns(draft)
+    task.engine.run(
+        "hierarchies/number_groups",
+        numbered=task.numbered,
+        groups=task.groups,
+        keys=draft.keys,
+        inner=inner,
+        kept=kept,
+    )
+    leaves, largest, *ordinals = task.engine.query_one("hierarchies/measure_digits", numbered=task.numbered, inner=inner)
+    # the children of the root count from 1, others from 0
+    skipped = 0 if draft.height == 1 else 1
+    shifts = _shifts(task, [max(largest - skipped, 0), *ordinals])
+    task.engine.run(
+        "hierarchies/code_leaves",
+        table=task.table,
+        leaves=task.leaves,
+        numbered=task.numbered,
+        keys=draft.keys,
+        kept=kept,
+        order=_value_order(task),
+        digits=[_Digit(level, 1 << shifts[level]) for level in inner],
+        shifts=shifts[1:],
+        skipped=skipped,
+    )
+    return HierarchyTable(task.table, draft.height, shifts, leaves, draft.bounded)
+
+
+def _kept_columns(draft: Draft) -> list[Identifier]:
+    kinds = ("l", "lower", "upper") if draft.bounded else ("l",)
+    return [Identifier(f"{kind}{level}") for kind in kinds for level in range(1, draft.height + 1)]
+
+
+def _shifts(task: Task, greatest: list[int]) -> tuple[int, ...]:
+    """The bits below each level's digit, from the greatest digit per level; the topmost has at least one bit."""
+    widths = [digit.bit_length() for digit in greatest]
+    widths[-1] = max(widths[-1], 1)
+    shifts = tuple(accumulate(widths, initial=0))
+    if shifts[-1] > MAX_CODE_BITS:
+        raise task.error(
+            f"its codes need {shifts[-1]} bits, and {MAX_CODE_BITS} are there; use fewer levels, "
+            "or give a csv or mapping with fewer groups in a group."
+        )
+    return shifts
+
+
+def _value_order(task: Task) -> Markup:
+    """The order of values of a group: by value; by canonical text for texts and types without an order of their own."""
+    if task.column.kind in (Kind.TEXT, Kind.OTHER):
+        return task.engine.render.macro("collate", expression("l0"))
+    return expression("value")

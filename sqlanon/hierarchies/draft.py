@@ -1,0 +1,74 @@
+"""What a builder of one kind of hierarchy is given, and what it leaves to the numbering that all kinds share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.errors import PolicyError
+from sqlanon.policy import Hierarchy
+from sqlanon.sql import Identifier, Relation, checked_name, expression, short_hash
+
+VALUE = expression("value")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A hierarchy to build: its spec, its column, and the tables it is built from and by."""
+
+    engine: Engine
+    spec: Hierarchy
+    column: Column
+    values: Relation  # one column `value`: the distinct values of the column, NULL left out
+    table: Relation
+    base_directory: Path | None = None
+
+    def work(self, purpose: str) -> Relation:
+        """The work table of the dimension table for `purpose`."""
+        return self.table.sibling(checked_name(f"{purpose}_{short_hash(*self.table.parts, purpose)}"))
+
+    @property
+    def leaves(self) -> Relation:
+        """Work table: value, l0 (its text), position (its place in its group, before value order), and the keys."""
+        return self.work("leaves")
+
+    @property
+    def groups(self) -> Relation:
+        """Work table, one row a level-1 group: keys, leaves, position (depth-first), l1..lh, lower1, upper1 .."""
+        return self.work("groups")
+
+    @property
+    def numbered(self) -> Relation:
+        """Work table: the groups with their ordinals."""
+        return self.work("numbered")
+
+    @property
+    def paths(self) -> Relation:
+        """Work table: the lines of a taxonomy."""
+        return self.work("paths")
+
+    @property
+    def text(self) -> Markup:
+        """The canonical text of `value`."""
+        return text_of(self.engine, VALUE, self.column.kind)
+
+    def error(self, what: str) -> PolicyError:
+        """A policy error that names the column."""
+        return PolicyError(f"Hierarchy of column '{self.column.name}': {what}")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A hierarchy whose leaves and groups are in the task's work tables, not yet numbered."""
+
+    height: int
+    keys: tuple[Identifier, ...]  # the columns that join leaves to their level-1 group
+    bounded: bool = False
+
+
+def text_of(engine: Engine, value: Markup, kind: Kind) -> Markup:
+    """The canonical text of an expression of a kind."""
+    return engine.render.macro("text", value, kind.value)

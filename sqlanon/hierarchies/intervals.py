@@ -1,0 +1,218 @@
+"""Numeric intervals of nested widths, floored towards minus infinity in exact arithmetic."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Kind
+from sqlanon.hierarchies.draft import VALUE, Draft, Task
+from sqlanon.hierarchies.grid import NARROW_UNITS, Division, Grid, Word
+from sqlanon.policy import Hierarchy
+from sqlanon.sql import Identifier, Text, expression
+
+_FLOAT_UNITS = 2**52  # below it a double counts units, and a bound divided by the scale is the nearest double
+_EXACT_DIGITS = 37  # of the 38 that a decimal has, one is left for sums
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of intervals: its bounds in units (to compute with) and as numbers and texts (to show)."""
+
+    number: int
+    lower: Markup
+    upper: Markup
+    lower_text: Markup
+    upper_text: Markup
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    number: int
+    lower: Markup
+    upper: Markup
+
+
+def interval_problems(spec: Hierarchy, column: Column) -> list[str]:
+    """What keeps intervals from fitting the column, before its values are looked at."""
+    if not column.kind.is_numeric:
+        return [f"intervals need a numeric column, and the column is {column.type}."]
+    grid = _grid(spec, column)
+    return ["interval widths or origin have more than 22 decimals."] if grid is None else grid.problems()
+
+
+def draft_intervals(task: Task) -> Draft:
+    """Bin values into intervals.
+
+    NaN and the infinities have a group each under the root. So have the values on either side of the range that
+    is counted exactly (4.5e15 units for floats, at least 10^15 for all usual decimals): their label is an open interval.
+    """
+    grid = _grid(task.spec, task.column)
+    assert grid is not None  # interval_problems has been asked
+    limit = _limit(grid, task.column)
+    word = Word.of(task.engine.render, grid.is_narrow and _are_narrow(task, grid, limit))
+    divide = Division(task.engine.render, word)
+    height = len(grid.widths) + 1
+    task.engine.run(
+        "hierarchies/bin_intervals",
+        leaves=task.leaves,
+        values=task.values,
+        text=task.text,
+        limit=_literal(task, limit),
+        lower=grid.bounds(divide, 1, _position(task, grid, word))[0],
+    )
+    task.engine.run(
+        "hierarchies/group_intervals",
+        groups=task.groups,
+        leaves=task.leaves,
+        width=grid.widths[0],
+        coarser=[_coarser(divide, grid, number) for number in range(2, height)],
+        levels=[_level(task, grid, number) for number in range(1, height)],
+        below=Text(f"(-Infinity-{_plain(-limit)}]"),
+        above=Text(f"[{_plain(limit)}-Infinity)"),
+        type=_bound_type(grid, task.column),
+        height=height,
+    )
+    return Draft(height=height, keys=(Identifier("side"), Identifier("lower")), bounded=True)
+
+
+def _are_narrow(task: Task, grid: Grid, limit: Decimal) -> bool:
+    """Whether all values that are counted exactly can be counted in 64 bits."""
+    narrow = min(limit, Decimal(NARROW_UNITS).scaleb(-grid.scale) / grid.stretch)
+    (beyond,) = task.engine.query_one(
+        "hierarchies/count_beyond", values=task.values, limit=_literal(task, limit), narrow=_literal(task, narrow)
+    )
+    return not beyond
+
+
+def _grid(spec: Hierarchy, column: Column) -> Grid | None:
+    return Grid.of(spec.intervals or (), spec.origin, -22 if column.kind is Kind.FLOAT else 0)
+
+
+def _decimals(column: Column) -> int:
+    """The scale of a decimal type, as in DECIMAL(10,2); 0 where the type does not say."""
+    found = re.search(r"\(\s*\d+\s*,\s*(\d+)\s*\)", column.type)
+    return int(found.group(1)) if found and column.kind is Kind.DECIMAL else 0
+
+
+def _limit(grid: Grid, column: Column) -> Decimal:
+    """Values at this distance from 0 and beyond are not counted exactly."""
+    if column.kind is Kind.FLOAT:
+        return Decimal(_FLOAT_UNITS).scaleb(-grid.scale)
+    return Decimal(1).scaleb(_EXACT_DIGITS - grid.scale - _decimals(column))
+
+
+def _literal(task: Task, number: Decimal) -> Markup:
+    """A number in the column's own arithmetic."""
+    text = Text(_plain(number))
+    if task.column.kind is Kind.FLOAT:
+        return expression("CAST({string} AS FLOAT8)", string=text)
+    if task.column.kind is Kind.DECIMAL:
+        return expression("CAST({string} AS DECIMAL(38, {scale}))", string=text, scale=_decimals(task.column))
+    return expression("CAST({string} AS {wide})", string=text, wide=task.engine.render.macro("wide_integer"))
+
+
+def _plain(number: Decimal) -> str:
+    """The digits of a number, without exponent and without trailing zeros after the point."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _position(task: Task, grid: Grid, word: Word) -> Markup:
+    """`value` in whole units from the origin, floored."""
+    units = _float_units(grid) if task.column.kind is Kind.FLOAT else _exact_units(task, grid, word)
+    return expression("(CAST({units} AS {type}) - {origin})", units=units, type=word.type, origin=_signed(grid.origin))
+
+
+def _signed(number: int) -> Markup:
+    return expression("({number})", number=number)
+
+
+def _exact_units(task: Task, grid: Grid, word: Word) -> Markup:
+    factor = 10**grid.scale
+    if task.column.kind is Kind.INTEGER:
+        return expression("CAST(value AS {type}) * {factor}", type=word.type, factor=factor)
+    digits = len(str(factor))
+    return expression("floor(value * CAST({factor} AS DECIMAL({digits}, 0)))", factor=factor, digits=digits)
+
+
+def _float_units(grid: Grid) -> Markup:
+    """Units below a double, so that the doubles nearest to the interval's decimal bounds hold it between them.
+
+    A product or quotient is rounded, so the floor may be one off; the bounds, whole numbers below 2**53 divided or
+    multiplied by a power of ten that a double holds, are rounded once and correctly, and decide.
+    """
+    value = expression("CAST(value AS FLOAT8)")
+    if grid.scale == 0:
+        return expression("CAST(floor({value}) AS BIGINT)", value=value)
+    factor = _float(10 ** abs(grid.scale))
+    to_units, to_value = ("*", "/") if grid.scale > 0 else ("/", "*")
+    near = expression("floor({value} " + to_units + " {factor})", value=value, factor=factor)
+    return expression(
+        "CAST({near} + CASE WHEN {value} >= ({near} + 1) " + to_value + " {factor} THEN 1"
+        " WHEN {value} < {near} " + to_value + " {factor} THEN -1 ELSE 0 END AS BIGINT)",
+        near=near,
+        value=value,
+        factor=factor,
+    )
+
+
+def _coarser(divide: Division, grid: Grid, number: int) -> _Bounds:
+    return _Bounds(number, *grid.bounds(divide, number, expression(f"lower_{number - 1}")))
+
+
+def _level(task: Task, grid: Grid, number: int) -> Level:
+    lower, upper = (
+        expression("({units} + {origin})", units=expression(f"{end}_{number}"), origin=_signed(grid.origin))
+        for end in ("lower", "upper")
+    )
+    numbers = (_number(task, grid, bound) for bound in (lower, upper))
+    texts = (_text(task, grid, bound) for bound in (lower, upper))
+    return Level(number, *numbers, *texts)
+
+
+def _number(task: Task, grid: Grid, units: Markup) -> Markup:
+    """A bound in its column's type, from units; a double is the nearest to the decimal bound."""
+    power = 10 ** abs(grid.scale)
+    if task.column.kind is Kind.FLOAT:
+        factor = _float(power)
+        form = "CAST({units} AS FLOAT8) / {factor}" if grid.scale > 0 else "CAST({units} AS FLOAT8) * {factor}"
+        return expression(form, units=units, factor=factor)
+    unit = Text(_plain(Decimal(1).scaleb(-grid.scale)))
+    return expression(
+        "CAST({units} AS DECIMAL(38, 0)) * CAST({unit} AS DECIMAL({digits}, {scale}))",
+        units=units,
+        unit=unit,
+        digits=grid.scale + 1,
+        scale=grid.scale,
+    )
+
+
+def _text(task: Task, grid: Grid, units: Markup) -> Markup:
+    """A bound as plain digits, from units; put together from whole numbers, whose text is the same and fast everywhere."""
+    if grid.scale <= 0:
+        return expression("CAST({units} * {stretch} AS VARCHAR)", units=units, stretch=grid.stretch)
+    power = 10**grid.scale
+    size = expression("abs({units})", units=units)
+    return expression(
+        "CASE WHEN {units} < 0 THEN '-' ELSE '' END || CAST({whole} AS VARCHAR)"
+        " || rtrim(rtrim('.' || lpad(CAST({size} % {power} AS VARCHAR), {scale}, '0'), '0'), '.')",
+        units=units,
+        whole=task.engine.render.macro("quotient", size, power),
+        size=size,
+        power=power,
+        scale=grid.scale,
+    )
+
+
+def _float(number: int) -> Markup:
+    return expression("CAST({string} AS FLOAT8)", string=Text(str(number)))
+
+
+def _bound_type(grid: Grid, column: Column) -> Markup:
+    if column.kind is Kind.FLOAT:
+        return expression("FLOAT8")
+    return expression("DECIMAL(38, {scale})", scale=grid.scale)

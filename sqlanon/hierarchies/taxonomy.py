@@ -1,0 +1,137 @@
+"""Taxonomies: a file in the semicolon format, or a mapping in the policy."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlanon.hierarchies.draft import Draft, Task
+from sqlanon.hierarchies.nesting import check_nesting
+from sqlanon.sql import Identifier
+
+ROOT = "*"
+_SEPARATORS = ";\t,"
+_MAX_FIELD = 1 << 30  # characters; the standard library's own limit is 131,072
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a taxonomy: where it stands, the value, and its labels from level 1 up."""
+
+    place: int
+    value: str
+    labels: tuple[str, ...]
+
+
+def draft_csv(task: Task) -> Draft:
+    """Match values with a file `leaf;level 1;...;*` (separator `;`, tab or `,`; UTF-8; quotes as in CSV).
+
+    Raises PolicyError, with the line, for ragged lines, empty labels and leaves with two paths; and for values that
+    the file lacks, with their number, unless the hierarchy has `unknown`.
+    """
+    path = (task.base_directory or Path()) / Path(task.spec.csv or "").expanduser()
+    return _draft(task, _read(task, path), "line", f"the file '{task.spec.csv}'")
+
+
+def draft_mapping(task: Task) -> Draft:
+    """Match values with a mapping from value to label, or to the labels from level 1 up; same rules as for a file."""
+    mapping = task.spec.mapping or {}
+    paths = ((labels,) if isinstance(labels, str) else labels for labels in mapping.values())
+    lines = [Line(i, value, tuple(path)) for i, (value, path) in enumerate(zip(mapping, paths, strict=True), start=1)]
+    return _draft(task, lines, "entry", "the mapping")
+
+
+def _draft(task: Task, lines: Iterable[Line], unit: str, source: str) -> Draft:
+    checked = _rooted(list(_checked(task, lines, unit, source)))
+    if not checked:
+        raise task.error(f"{source} is empty.")
+    height = len(checked[0].labels)
+    levels = range(1, height + 1)
+    task.engine.run("hierarchies/create_paths", paths=task.paths, levels=levels)
+    rows: list[tuple[int | str | None, ...]] = [(line.place, line.value, *line.labels) for line in checked]
+    if task.spec.unknown is not None:
+        # the group of unknown values comes last; its missing value tells it from the file's lines
+        rows.append((checked[-1].place + 1, None, *(task.spec.unknown for _ in levels[:-1]), ROOT))
+    task.engine.load(task.paths, ["line", *(f"l{level}" for level in range(height + 1))], rows)
+    check_nesting(task, height, task.paths)
+    task.engine.run(
+        "hierarchies/match_paths", leaves=task.leaves, values=task.values, text=task.text, paths=task.paths
+    )
+    _check_matches(task, source)
+    task.engine.run(
+        "hierarchies/group_paths", groups=task.groups, leaves=task.leaves, paths=task.paths, levels=levels
+    )
+    return Draft(height=height, keys=(Identifier("l1"),))
+
+
+def _check_matches(task: Task, source: str) -> None:
+    (missing,) = task.engine.query_one("hierarchies/count_unmatched", leaves=task.leaves)
+    if missing:
+        raise task.error(
+            f'{source} lacks {missing} of the distinct values in the data; add them, or write unknown: "*" '
+            "to put them in a group of their own under the root."
+        )
+
+
+def _checked(task: Task, lines: Iterable[Line], unit: str, source: str) -> Iterator[Line]:
+    """The lines without repetitions."""
+    seen: dict[str, tuple[str, ...]] = {}
+    depth: int | None = None
+    for line in lines:
+        where = f"{unit} {line.place} of {source}"
+        depth = len(line.labels) if depth is None else depth
+        if len(line.labels) != depth:
+            raise task.error(f"{where} has {len(line.labels)} levels where those before have {depth}.")
+        if not all(line.labels):
+            raise task.error(f"{where} has an empty label.")
+        if any("\x00" in text for text in (line.value, *line.labels)):
+            raise task.error(f"{where} holds a NUL character.")
+        if line.value not in seen:
+            seen[line.value] = line.labels
+            yield line
+        elif seen[line.value] != line.labels:
+            raise task.error(f"{where} gives a value another path than a {unit} before.")
+
+
+def _rooted(lines: list[Line]) -> list[Line]:
+    """The lines with the root as last label: the last level itself where it has one group, a level more elsewhere."""
+    tops = {line.labels[-1] if line.labels else line.value for line in lines}
+    kept = -1 if lines and lines[0].labels and len(tops) == 1 else None
+    return [Line(line.place, line.value, (*line.labels[:kept], ROOT)) for line in lines]
+
+
+def _read(task: Task, path: Path) -> Iterator[Line]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise task.error(f"the file '{task.spec.csv}' can't be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise task.error(f"the file '{task.spec.csv}' is not UTF-8; convert it.") from error
+    limit = csv.field_size_limit(_MAX_FIELD)
+    try:
+        yield from _parse(text)
+    except csv.Error as error:
+        raise task.error(f"the file '{task.spec.csv}' is not well-formed: {error}.") from error
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _parse(text: str) -> Iterator[Line]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text))
+    place = 1
+    for fields in reader:
+        if fields:
+            yield Line(place, fields[0], tuple(fields[1:]))
+        place = reader.line_num + 1
+
+
+def _separator(text: str) -> str:
+    """The first of semicolon, tab and comma that divides the first line."""
+    for separator in _SEPARATORS:
+        first = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row), [])
+        if len(first) > 1:
+            return separator
+    return _SEPARATORS[0]
