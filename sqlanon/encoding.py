@@ -17,7 +17,7 @@ from sqlanon.fields import Coding, Field, place, word_column
 from sqlanon.hierarchies import build_hierarchy
 from sqlanon.plan import Attribute, Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
 NARROW = 2**31 - 2  # an integer range that needs no dictionary

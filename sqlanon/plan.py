@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.duckdb import DuckDBEngine
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.measuring import comparable, in_part
 from sqlanon.plan_checks import Subject, problems, warnings
 from sqlanon.policy import Hierarchy, Policy, Role, Show
-from sqlanon.publish import check_file, check_target
+from sqlanon.publish import check_file, target_problems
 from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.suggest import did_you_mean
 
@@ -78,11 +78,11 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
     release, found = _release(policy, source if target is engine else None, target, replace)
     if source is None:
-        raise PolicyError([_unknown_table(policy, engine), *found])
+        raise _together([_unknown_table(policy, engine)], found)
     subject = _look(policy, engine, source)
-    found = [*problems(subject), *found]
-    if found:
-        raise PolicyError(found)
+    wrong = list(problems(subject))
+    if wrong or found:
+        raise _together(wrong, found)
     return Plan(
         policy=policy,
         source=source,
@@ -92,6 +92,13 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
         identifiers=tuple(c.name for c, a in subject.attributes if a.role is Role.IDENTIFIER),
         warnings=tuple(warnings(subject)),
     )
+
+
+def _together(wrong: list[str], errors: Sequence[SqlanonError]) -> SqlanonError:
+    """One error of all problems: an AccessError if privileges are all that is missing."""
+    if not wrong and all(isinstance(error, AccessError) for error in errors):
+        return AccessError("\n".join(str(error) for error in errors))
+    return PolicyError([*wrong, *(str(error) for error in errors)])
 
 
 def _attributes(subject: Subject) -> tuple[Attribute, ...]:
@@ -157,19 +164,23 @@ def _measure(
 
 def _release(
     policy: Policy, source: Relation | None, target: Engine | None, replace: bool
-) -> tuple[Relation, list[str]]:
+) -> tuple[Relation, Sequence[SqlanonError]]:
     """The release's name, and what forbids it; `source` is given if it is in the same database."""
     if policy.release.file is not None:
-        return Relation(policy.release.file), [f"release.file: {p}" for p in _file_problems(policy, replace)]
+        found = [PolicyError(f"release.file: {problem}") for problem in _file_problems(policy, replace)]
+        return Relation(policy.release.file), found
     assert policy.release.table is not None
     wanted = Relation.parse(policy.release.table)
     if target is None:
         return wanted, []
     existing = target.resolve(wanted)
     if existing is not None and existing == source:
-        return existing, ["release.table: the release would overwrite its source; choose another name."]
-    problems = [f"release.table: {problem}" for problem in check_target(target, existing or wanted, replace)]
-    return existing or _qualified(wanted, target), problems
+        return existing, [PolicyError("release.table: the release would overwrite its source; choose another name.")]
+    release, problem = (existing, None) if existing else _qualified(wanted, target)
+    if problem is not None:
+        return release, [problem]
+    errors = target_problems(target, release, replace)
+    return release, [type(error)(f"release.table: {error}") for error in errors]
 
 
 def _file_problems(policy: Policy, replace: bool) -> list[str]:
@@ -180,7 +191,12 @@ def _file_problems(policy: Policy, replace: bool) -> list[str]:
     return check_file(file, replace)
 
 
-def _qualified(relation: Relation, engine: Engine) -> Relation:
+def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:
     """A relation that does not exist yet, in the session's current schema where it names none."""
-    catalog, schema = engine.query_one("locate_schema")
-    return Relation(relation.name, relation.schema or schema, relation.catalog or catalog)
+    catalog, schema, one_catalog = engine.query_one("locate_schema")
+    if not one_catalog:
+        return Relation(relation.name, relation.schema or schema, relation.catalog or catalog), None
+    problem = None
+    if relation.catalog not in (None, catalog):
+        problem = PolicyError(f"release.table: the session is connected to {Identifier(catalog)}, not to this catalog.")
+    return Relation(relation.name, relation.schema or schema), problem

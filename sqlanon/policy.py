@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
-from sqlanon.urls import redacted
 
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 

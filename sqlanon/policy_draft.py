@@ -7,11 +7,11 @@ import re
 from pathlib import PurePath
 
 from sqlanon.engines.base import Kind
+from sqlanon.engines.urls import redacted
 from sqlanon.policy import Role
 from sqlanon.profile_facts import Basis, ColumnFacts, Profile
 from sqlanon.proposal import is_postal, words_of
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
-from sqlanon.urls import holds_secret
 
 K = 5
 DIVERSITY = 3
@@ -51,7 +51,7 @@ def _places(source_url: str | None, table: str) -> str:
         released = path.with_name(f"{path.stem.split('.')[0]}_released{''.join(path.suffixes)}")
         return f"source:  {{file: {_quoted_path(table)}}}\nrelease: {{file: {_quoted_path(str(released))}}}"
     url, note = source_url.replace("$", "$$"), ""
-    if holds_secret(source_url):
+    if redacted(source_url) != source_url:
         url, note = f"${{{URL_VARIABLE}}}", f"    # the URL holds a password: set {URL_VARIABLE} to it"
     source = f"source:  {{url: {_quoted(url)}, table: {_quoted(table)}}}{note}"
     return f"{source}\nrelease: {{table: {_quoted(_released(table))}}}"

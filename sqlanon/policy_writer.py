@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sqlanon.engines.urls import redacted
 from sqlanon.policy import Policy
-from sqlanon.urls import redacted
 
 
 def policy_text(policy: Policy) -> str:

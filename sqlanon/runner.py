@@ -113,14 +113,28 @@ class _Run:
         with self.journal.during("plan"):
             plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
         run = self.catalog.start_run(self._start(plan))
-        outcome = Outcome(run, self.engine.name, str(plan.source), plan.rows, str(plan.release), models=self.models)
+        outcome = Outcome(
+            run=run,
+            engine=self.engine.name,
+            source=str(plan.source),
+            source_rows=plan.rows,
+            release=str(plan.release),
+            algorithm=self.policy.algorithm.name,
+            models=self.models,
+        )
         try:
             self._work(plan, outcome)
         except BaseException as error:
             self._end(run, _status(error), error=error)
             raise
+        self._summarize(plan, outcome)
         self._end(run, Status.PUBLISHED, outcome=outcome)
         return outcome
+
+    def _summarize(self, plan: Plan, outcome: Outcome) -> None:
+        outcome.seconds = dict(self.journal.seconds)
+        outcome.statements = self.journal.count("search")
+        outcome.warnings = plan.warnings
 
     def _release_engine(self) -> Engine | None:
         return None if self.session.is_one_database else self.session.target
@@ -148,7 +162,7 @@ class _Run:
             error.add_note(f"The run's end could not be recorded ({failure}).")
 
     def _work(self, plan: Plan, outcome: Outcome) -> None:
-        home = None if self.session.catalog_engine is self.engine else self.policy.catalog.schema_
+        home = None if self.session.own_catalog else self.policy.catalog.schema_
         with (
             release_lock(self.session.target, plan.release),
             Workspace(self.engine, self.catalog, outcome.run, home) as workspace,

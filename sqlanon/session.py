@@ -19,12 +19,15 @@ LOCAL_CATALOG = "sqlanon.duckdb"
 
 @dataclass(frozen=True)
 class Session:
-    """Open engines. `engine` does the work, beside the source; `target` holds the release, often the same engine."""
+    """Open engines. `engine` does the work, beside the source; `target` holds the release, often the same engine.
+
+    own_catalog: the catalog is in the database that the work is done in.
+    """
 
     engine: Engine
     target: Engine
     catalog: Catalog
-    catalog_engine: Engine
+    own_catalog: bool
 
     @property
     def is_one_database(self) -> bool:
@@ -38,9 +41,7 @@ def open_engines(policy: Policy, options: EngineOptions) -> Iterator[tuple[Engin
     A source file is read by DuckDB: in the release's database if that is one, otherwise in memory.
     """
     with contextlib.ExitStack() as stack:
-        source, release = policy.source.url, policy.release.url
-        if source is None and release is not None and release.startswith("duckdb:"):
-            source = release
+        source, release = _url_of(policy), policy.release.url
         engine = stack.enter_context(connect(source or MEMORY_URL, options, create=source == release))
         target = engine
         if release is not None and release != source:
@@ -50,27 +51,21 @@ def open_engines(policy: Policy, options: EngineOptions) -> Iterator[tuple[Engin
         yield engine, target
 
 
-@contextlib.contextmanager
-def open_catalog(policy: Policy, engine: Engine, target: Engine, options: EngineOptions) -> Iterator[tuple[Catalog, Engine]]:
+def open_catalog(policy: Policy, engine: Engine) -> Catalog:
     """The catalog: where the policy says; else in the source's database; else in the release's; else in a local file."""
-    with contextlib.ExitStack() as stack:
-        url = policy.catalog.url or _default_url(policy)
-        store = engine
-        if url not in (policy.source.url, _url_of(policy, engine)):
-            same = url == policy.release.url
-            store = target if same else stack.enter_context(connect(url, options, create=True))
-        catalog = Catalog.open(
-            engine,
-            policy.catalog.schema_,
-            store=None if store is engine else store,
-            fallback_schema=_release_schema(policy),
-        )
-        yield stack.enter_context(catalog), store
+    url = policy.catalog.url or _default_url(policy)
+    return Catalog.open(
+        engine,
+        policy.catalog.schema_,
+        None if url == _url_of(policy) else url,
+        fallback_schema=_release_schema(policy),
+    )
 
 
-def _url_of(policy: Policy, engine: Engine) -> str | None:
+def _url_of(policy: Policy) -> str | None:
     """The URL of the database that the work is done in; None in memory."""
-    return policy.source.url or (policy.release.url if engine.dialect == "duckdb" else None)
+    release = policy.release.url
+    return policy.source.url or (release if release is not None and release.startswith("duckdb:") else None)
 
 
 def _default_url(policy: Policy) -> str:
@@ -91,8 +86,5 @@ def _release_schema(policy: Policy) -> str | None:
 @contextlib.contextmanager
 def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
     """All that a run needs, closed at its end."""
-    with (
-        open_engines(policy, options) as (engine, target),
-        open_catalog(policy, engine, target, options) as (catalog, store),
-    ):
-        yield Session(engine, target, catalog, store)
+    with open_engines(policy, options) as (engine, target), open_catalog(policy, engine) as catalog:
+        yield Session(engine, target, catalog, own_catalog=policy.catalog.url in (None, _url_of(policy)))

@@ -141,7 +141,7 @@ def test_shares_of_unique_rows_match_brute_force(engine: Engine, seed: int) -> N
 
 
 def test_large_tables_are_estimated_from_a_part_of_the_values(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.profile.SMALL_DOMAIN", 100)
+    monkeypatch.setattr("sqlanon.profile.SMALL_DOMAIN", 500)
     columns = {
         "patient_id": ("INTEGER", "i"),
         "age": ("INTEGER", "i % 60"),

@@ -140,6 +140,11 @@ class Engine(ABC):
             raise
         self.commit()
 
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """The engine's name and version, for the record."""
+
     @abstractmethod
     def _execute(self, statement: Statement) -> int: ...
 

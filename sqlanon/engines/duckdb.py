@@ -143,6 +143,10 @@ class DuckDBEngine(Engine):
             shown = value.value if isinstance(value, Text) else value
             raise PolicyError(f"DuckDB refuses {name} = {shown} ({type(error).__name__}).") from None
 
+    @property
+    def version(self) -> str:
+        return f"DuckDB {duckdb.__version__}"
+
     def fork(self) -> DuckDBEngine:
         """Another connection to the same instance; it doesn't see this one's temporary tables."""
         return DuckDBEngine(self._connection.cursor(), EngineOptions(statement_timeout=self._options.statement_timeout))

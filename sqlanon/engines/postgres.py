@@ -95,6 +95,11 @@ class PostgresEngine(Engine):
     def driver_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         return self._connection
 
+    @property
+    def version(self) -> str:
+        number = self._connection.info.server_version
+        return f"PostgreSQL {number // 10_000}.{number % 10_000}"
+
     def fork(self) -> PostgresEngine:
         """A second connection of the same role, with the same settings."""
         return PostgresEngine(self._url, self._options, self._read_only)

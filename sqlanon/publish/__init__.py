@@ -7,11 +7,9 @@ one transaction. Whatever fails, the old release stays as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlanon.engines.base import Engine
-from sqlanon.errors import EngineError, PolicyError
-from sqlanon.publish.base import Grant, Grants, How, Publication
+from sqlanon.errors import EngineError, PolicyError, SqlanonError
+from sqlanon.publish.base import Grant, Grants, How, Publication, Record, nothing
 from sqlanon.publish.files import FileRelease, check_file, leftover_parts, open_file
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.publish.transfer import transfer
@@ -29,14 +27,20 @@ __all__ = [
     "leftover_parts",
     "open_file",
     "publish",
+    "target_problems",
     "transfer",
 ]
 
 
 def check_target(engine: Engine, release: Relation, replace: bool) -> list[str]:
     """The problems that forbid publishing to `release`, for planning; nothing is changed."""
+    return [str(problem) for problem in target_problems(engine, release, replace)]
+
+
+def target_problems(engine: Engine, release: Relation, replace: bool) -> list[SqlanonError]:
+    """The same as the errors that `publish` would raise, so that a lack of privileges can be told from the rest."""
     target = engine.resolve(release) or release
-    return [str(problem) for problem in publisher_of(engine).problems(target, replace)]
+    return publisher_of(engine).problems(target, replace)
 
 
 def guard_staging(engine: Engine, staging: Relation) -> Grants:
@@ -55,21 +59,20 @@ def publish(
     replace: bool,
     grants: Grants | None = None,
     wait: float = 10.0,
-    within: Callable[[], None] | None = None,
+    record: Record = nothing,
 ) -> Publication:
     """Publish a verified, committed staging table as `release`, in one transaction of its own.
 
     `staging` is a sibling of `release` (same catalog and schema) and no longer exists afterwards. `grants` are what
     `guard_staging` remembered; an existing release keeps its own privileges instead. `wait` is how many seconds to
-    wait for readers that hold the old table. `within` is called at the end of the transaction, on the same session, so
-    that a record of the release takes effect with it; where it raises, nothing is published. It may be called again
-    after an attempt that was rolled back.
+    wait for readers that hold the old table. `record` is called with the session at the end of the transaction, so that
+    both happen or neither; again, if a first attempt was rolled back.
 
     Raises PolicyError (the name is taken, or holds something that is not a table), AccessError (no privilege),
     ConflictError (others hold the old release), EngineError (anything else); the old release then stays.
     """
     staging, release = _siblings(engine, staging, release)
-    publisher = publisher_of(engine, within)
+    publisher = publisher_of(engine, record)
     problems = publisher.problems(release, replace)
     if problems:
         raise problems[0]

@@ -46,20 +46,27 @@ class Grants:
     entries: tuple[Grant, ...] = ()
 
 
+Record = Callable[[Engine], None]
+
+
+def nothing(_engine: Engine) -> None:
+    """Record nothing."""
+
+
 class Publisher(ABC):
     """Publishing on one engine. Both relations are siblings: they lie in the same catalog and schema."""
 
-    def __init__(self, engine: Engine, within: Callable[[], None] | None = None) -> None:
+    def __init__(self, engine: Engine, record: Record = nothing) -> None:
+        """`record` is called in the transaction that publishes, when all else is done."""
         self.engine = engine
-        self._within = within
+        self._record = record
 
     @contextlib.contextmanager
     def publishing(self) -> Iterator[None]:
-        """The transaction that publishes; what the caller wants to take effect with it is done last."""
+        """The transaction that publishes."""
         with self.engine.transaction():
             yield
-            if self._within is not None:
-                self._within()
+            self._record(self.engine)
 
     @abstractmethod
     def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:

@@ -149,24 +149,24 @@ def test_a_table_that_foreign_keys_refer_to_is_not_replaced(engine: Engine, sche
 
 
 @pytest.mark.parametrize("index", [False, True])
-def test_what_is_done_within_takes_effect_with_the_release(engine: Engine, schema: str, index: bool) -> None:
+def test_a_record_takes_effect_with_the_release(engine: Engine, schema: str, index: bool) -> None:
     release = Relation("release", schema)
     log = release.sibling("log")
     run(engine, f"CREATE TABLE {log} (a INTEGER)")
 
-    def record() -> None:
-        run(engine, f"INSERT INTO {log} SELECT count(*) FROM {release}")
+    def record(session: Engine) -> None:
+        run(session, f"INSERT INTO {log} SELECT count(*) FROM {release}")
 
-    def refuse() -> None:
+    def refuse(_: Engine) -> None:
         raise ZeroDivisionError
 
     put(engine, release, OLD)
     run(engine, *([f"CREATE INDEX by_a ON {release} (a)"] if index else []))
     staging, _ = stage(engine, release, NEW)
     with pytest.raises(ZeroDivisionError):
-        publish(engine, staging, release, replace=True, within=refuse)
+        publish(engine, staging, release, replace=True, record=refuse)
     assert rows(engine, f"SELECT count(*) FROM {release}") == [(2,)]
-    publish(engine, staging, release, replace=True, within=record)
+    publish(engine, staging, release, replace=True, record=record)
     assert rows(engine, f"SELECT a FROM {log}") == rows(engine, f"SELECT count(*) FROM {release}") == [(3,)]
 
 
