@@ -82,7 +82,7 @@ def _stage_table(
     session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool
 ) -> StagedTable:
     engine, target = session.engine, session.target
-    final = workspace.staging(plan.release)
+    final = workspace.staging(plan.release, target)
     if session.is_one_database:
         with engine.transaction():
             stage(engine, workspace, plan, recoding, final)
