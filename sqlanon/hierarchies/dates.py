@@ -62,9 +62,7 @@ def draft_dates(task: Task) -> Draft:
     )
     periods = [_period(task.engine, number, level) for number, level in enumerate(levels, start=1)]
     height = len(levels) + 1
-    task.engine.run(
-        "hierarchies/group_dates", groups=task.groups, leaves=task.leaves, levels=periods, height=height
-    )
+    task.engine.run("hierarchies/group_dates", groups=task.groups, leaves=task.leaves, levels=periods, height=height)
     if torn:
         weeks = count_torn(task, height).get(levels.index("week") + 1, 0)
         raise task.error(f"{torn[0]} In the data this concerns {weeks} weeks.")

@@ -9,7 +9,7 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Kind
-from sqlanon.hierarchies.draft import VALUE, Draft, Task
+from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.grid import NARROW_UNITS, Division, Grid, Word
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Text, expression
@@ -48,7 +48,7 @@ def draft_intervals(task: Task) -> Draft:
     """Bin values into intervals.
 
     NaN and the infinities have a group each under the root. So have the values on either side of the range that
-    is counted exactly (4.5e15 units for floats, at least 10^15 for all usual decimals): their label is an open interval.
+    is counted exactly (4.5e15 units for floats, 10^15 and more for usual decimals): their label is an open interval.
     """
     grid = _grid(task.spec, task.column)
     assert grid is not None  # interval_problems has been asked
@@ -192,7 +192,7 @@ def _number(task: Task, grid: Grid, units: Markup) -> Markup:
 
 
 def _text(task: Task, grid: Grid, units: Markup) -> Markup:
-    """A bound as plain digits, from units; put together from whole numbers, whose text is the same and fast everywhere."""
+    """A bound as plain digits, from units: put together from whole numbers, whose text is alike and fast everywhere."""
     if grid.scale <= 0:
         return expression("CAST({units} * {stretch} AS VARCHAR)", units=units, stretch=grid.stretch)
     power = 10**grid.scale
