@@ -212,6 +212,20 @@ def test_intervals_that_cannot_be_counted_are_refused(widths: Sequence[float], o
     assert "'income'" in problem
 
 
+def test_decimals_of_postgres_that_are_no_numbers(engines: Any) -> None:
+    _, postgres = engines
+    values = [Decimal(text) for text in ("NaN", "Infinity", "-Infinity", "1e400", "1.5")]
+    rows = content(postgres, build(postgres, "NUMERIC", values, intervals=[0.5]))
+    above = f"[1{'0' * 36}-Infinity)"
+    assert [row["l1"] for row in rows] == ["-Infinity", "[1.5-2)", above, "Infinity", "NaN"]
+
+
+def test_integers_of_duckdb_beyond_64_bits(engines: Any) -> None:
+    duckdb, _ = engines
+    rows = content(duckdb, build(duckdb, "UHUGEINT", [2**128 - 1, 10**36, 5], intervals=[10]))
+    assert [row["l1"] for row in rows] == ["[0-10)", f"[1{'0' * 36}-1{'0' * 34}10)", f"[1{'0' * 37}-Infinity)"]
+
+
 # --- masks
 
 
@@ -292,6 +306,13 @@ def test_dates_outside_four_digit_years(engines: Any) -> None:
     assert [row["l2"] for row in rows] == ["before 0001", "0000s", "0000s", "9990s", "after 9999", "after 9999"]
     assert [row["lower2"] for row in rows][1:3] == ["0001-01-01", "0001-01-01"]
     assert [row["upper2"] for row in rows][1:4] == ["0010-01-01", "0010-01-01", "10000-01-01"]
+
+
+def test_timestamps_of_nanoseconds(engines: Any) -> None:
+    duckdb, _ = engines
+    values = [datetime.datetime(1969, 12, 31, 23, 59), datetime.datetime(2262, 4, 11)]
+    rows = content(duckdb, build(duckdb, "TIMESTAMP_NS", values, date=("month",)))
+    assert [row["l1"] for row in rows] == ["1969-12", "2262-04"]
 
 
 def test_weeks_do_not_nest_in_months(engine: Engine) -> None:
@@ -397,6 +418,18 @@ def test_a_value_of_a_megabyte(engines: Any, tmp_path: Path) -> None:
     long = "é" * 2**20
     rows = build_on_both(engines, "TEXT", [long, "b"], **taxonomy(tmp_path, f"{long};X;*\nb;Y;*\n"))
     assert labels(rows)[long] == ["X", "*"]
+
+
+def test_a_taxonomy_of_an_enumeration(engines: Any) -> None:
+    for engine in engines:
+        sql(engine, "DROP TYPE IF EXISTS mood")
+        sql(engine, "CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
+    rows = build_on_both(engines, "mood", ["ok", "happy", "sad"], suppress=True)
+    assert list(labels(rows)) == ["sad", "ok", "happy"]
+    rows = build_on_both(engines, "mood", ["ok", "happy", "sad"], mapping={"happy": "up", "sad": "down", "ok": "up"})
+    assert list(labels(rows)) == ["happy", "ok", "sad"]
+    for engine in engines:
+        drop(engine, VALUES, TABLE)
 
 
 # --- all kinds
