@@ -80,7 +80,16 @@ class Engine(ABC):
     dialect: ClassVar[str]
     parallel_sessions: ClassVar[int]  # into how many sessions a partition tree is worth dividing
 
+    joins_keep_order: ClassVar[bool] = (
+        False  # whether joins_as_written() makes joins keep the order of their first table
+    )
+
     listener: StatementListener | None = None
+
+    @property
+    @abstractmethod
+    def driver_connection(self) -> Any:
+        """The driver's connection, for SQLAlchemy over a session that is used for nothing else."""
 
     @property
     def render(self) -> Renderer:
@@ -152,6 +161,11 @@ class Engine(ABC):
 
     @abstractmethod
     def rollback(self) -> None: ...
+
+    @contextlib.contextmanager
+    def joins_as_written(self) -> Iterator[None]:
+        """Statements inside join in the written order; with `joins_keep_order` they keep the first table's row order."""
+        yield
 
     @abstractmethod
     def resolve(self, relation: Relation) -> Relation | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.hierarchies.draft import VALUE, Draft, Task, text_of
+from sqlanon.hierarchies.draft import VALUE, Draft, Task
 from sqlanon.hierarchies.nesting import count_torn
 from sqlanon.sql import Identifier, expression
+from sqlanon.text import text_of
 
 _START = expression("start")
 _YEAR = expression("CAST(EXTRACT(year FROM start) AS INTEGER)")
@@ -113,7 +114,7 @@ def _next_day(level: str, lower: Markup) -> Markup:
 
 def _label(engine: Engine, level: str) -> Markup:
     if level == "day":
-        return text_of(engine, _START, Kind.DATE)
+        return text_of(engine.render, _START, Kind.DATE)
     year = _digits("year", 4)
     labels = {
         "week": expression("{year} || '-W' || {week}", year=_digits("isoyear", 4), week=_digits("week", 2)),

@@ -1,8 +1,8 @@
 """What a privacy model is to the search and to verification.
 
 A model is judged on the *AVS groups* of a partition: how often each sensitive value occurs in each class
-(LeFevre, DeWitt, TR 1590, section 2). It gives one SELECT that measures every class; the same definition serves the search
-(on codes, in work tables) and verification (on the raw values of the staged release).
+(LeFevre, DeWitt, TR 1590, section 2). It gives one SELECT that measures every class; the same definition serves the
+search (on codes, in work tables) and verification (on the raw values of the staged release).
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ class Groups:
         None for a model without a sensitive attribute.
     domain: a relation `(s, position, value, n, ...)`: every sensitive value of the whole table once; `s` joins avs
         and is never NULL, `position` is its rank from 0 in value order, `value` a double for numeric attributes
-        (NULL elsewhere, or for NULL), `n` its count in the whole table. For an attribute with a hierarchy there are also
-        columns g1..gh, the group at each level as an integer, from the leaf's parent up to the single root.
+        (NULL elsewhere, or for NULL), `n` its count in the whole table. For an attribute with a hierarchy there are
+        also columns g1..gh, the group at each level as an integer, from the leaf's parent up to the single root;
+        NULL is in groups of its own below the root.
     height: the number h of those levels (0 without a hierarchy).
     rows: the number of rows of the whole table.
     """
@@ -47,6 +48,11 @@ class PrivacyModel(ABC):
     monotone_under_suppression: ClassVar[bool]  # leaving whole classes out can't break the remaining ones
 
     @property
+    def least_rows(self) -> int:
+        """A class with fewer rows violates the model, whatever is in it."""
+        return 1
+
+    @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The parameters by their names in the policy."""
@@ -62,3 +68,10 @@ class PrivacyModel(ABC):
     @abstractmethod
     def attainable(self, measure: float) -> str:
         """What the whole table taken as one class would satisfy, in the policy's words (`k: 17`)."""
+
+
+def relation(part: Markup | None) -> Markup:
+    """A part of `Groups` that a model needs; a missing one is a mistake of the caller."""
+    if part is None:
+        raise ValueError("The model looks at a sensitive attribute, but the groups hold none.")
+    return part

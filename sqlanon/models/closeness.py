@@ -1,0 +1,141 @@
+"""t-closeness: a class's distribution of a sensitive attribute is near the whole table's.
+
+Source: N. Li, T. Li, S. Venkatasubramanian, ICDE 2007.
+
+P is the distribution in a class, Q the one in the whole table; absent values count with probability 0, NULL is a value.
+All four distances are convex in P, so merging classes that satisfy t gives one that does (the paper's generalization
+property, section 4): monotone under generalization. They are not monotone under suppression: leaving rows out changes
+Q itself, and with it the distance of classes that were kept.
+
+Counts are compared as integers (n*M against N*m, not n/N against m/M), so the sums are exact and independent of order;
+only the last division, and the logarithms of `kl`, are a double's. A class violates when its distance > t * (1 + 1e-9).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from markupsafe import Markup
+
+from sqlanon.models.base import Groups, PrivacyModel, relation
+from sqlanon.models.numbers import RELATIVE_TOLERANCE, logarithm_scale, rounded_up
+from sqlanon.sql import Renderer, Statement
+
+_SQUARE_FITS = 3_037_000_499  # the greatest number of rows whose square is a BIGINT
+_CUBE_FITS = 2_097_151  # and whose cube is one
+
+
+@dataclass(frozen=True)
+class TCloseness(PrivacyModel):
+    """The distance between every class's distribution of `attribute` and the table's is at most `t`."""
+
+    name: ClassVar[str] = "t-closeness"
+    distance: ClassVar[str]
+    monotone_under_generalization: ClassVar[bool] = True
+    monotone_under_suppression: ClassVar[bool] = False
+
+    attribute: str
+    t: float
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"attribute": self.attribute, "distance": self.distance, "t": self.t}
+
+    @property
+    def greatest(self) -> float:
+        """The distance from which on a class violates, tolerance included."""
+        return self.t * (1 + RELATIVE_TOLERANCE)
+
+    @abstractmethod
+    def measure(self, render: Renderer, groups: Groups) -> Statement: ...
+
+    def worst(self, measures: tuple[float, float]) -> float:
+        return max(measures)
+
+    def attainable(self, measure: float) -> str:
+        return f"t: {rounded_up(measure):g}"
+
+    def _render(self, render: Renderer, template: str, groups: Groups, integer: Markup, **more: Any) -> Statement:
+        return render(
+            template,
+            classes=groups.classes,
+            avs=relation(groups.avs),
+            domain=relation(groups.domain),
+            rows=groups.rows,
+            greatest=self.greatest,
+            integer=integer,
+            **more,
+        )
+
+
+class EqualTCloseness(TCloseness):
+    """Equal ground distance: the variational distance, half the sum of |p - q| over the whole domain."""
+
+    distance: ClassVar[str] = "equal"
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The distance of each class, from its present values alone: the absent ones sum to 1 - Q(present)."""
+        return self._render(
+            render, "models/measure_equal_closeness", groups, _integer(render, groups.rows, _SQUARE_FITS)
+        )
+
+
+class OrderedTCloseness(TCloseness):
+    """Ordered ground distance |i - j| / (m - 1): the earth mover's distance is the sum of |cumulated p - q| / (m - 1).
+
+    A domain of one value has distance 0. NULL stands where the domain's `position` puts it.
+    """
+
+    distance: ClassVar[str] = "ordered"
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The distance of each class, at the cost of its present values, not of the whole domain.
+
+        Between two present values the cumulated P is constant and the cumulated Q rises: the sum of |P - Q| over that
+        gap needs only prefix sums of Q at its ends and where Q crosses P. All crossings are found by one merge of the
+        domain with the present values.
+        """
+        integer, cube = _integer(render, groups.rows, _SQUARE_FITS), _integer(render, groups.rows, _CUBE_FITS)
+        return self._render(render, "models/measure_ordered_closeness", groups, integer, cube=cube)
+
+
+class HierarchicalTCloseness(TCloseness):
+    """Hierarchical ground distance, level(lowest common ancestor) / H, over the attribute's generalization hierarchy.
+
+    The earth mover's distance is the sum over internal nodes N of height(N)/H * min(pos, neg), where pos and neg add
+    up the surplus and the lack of p against q among N's children (section 5 of the paper). NULL stands alone under the
+    root.
+    """
+
+    distance: ClassVar[str] = "hierarchical"
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The distance of each class; one pass over the present values for each level of the hierarchy."""
+        integer = _integer(render, groups.rows, _SQUARE_FITS)
+        levels = [(level, Markup("s" if level == 1 else f"g{level - 1}")) for level in range(1, groups.height + 1)]
+        return self._render(
+            render, "models/measure_hierarchical_closeness", groups, integer, levels=levels, height=groups.height
+        )
+
+
+class KlTCloseness(TCloseness):
+    """The Kullback-Leibler divergence: the sum of p * ln(p / q), in nats; values absent from a class add nothing."""
+
+    distance: ClassVar[str] = "kl"
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The divergence of each class; logarithms are added as integers, so their order does not matter."""
+        scale, integer = logarithm_scale(groups.rows), _integer(render, groups.rows, _SQUARE_FITS)
+        return self._render(render, "models/measure_kl_closeness", groups, integer, scale=scale)
+
+
+DISTANCES: dict[str, type[TCloseness]] = {
+    kind.distance: kind for kind in (EqualTCloseness, OrderedTCloseness, HierarchicalTCloseness, KlTCloseness)
+}
+
+
+def _integer(render: Renderer, rows: int, fits: int) -> Markup:
+    """The type that holds the products of counts: BIGINT while they fit, the engine's wide integers beyond."""
+    return Markup("BIGINT") if rows <= fits else render.macro("wide_integer")

@@ -1,0 +1,119 @@
+"""l-diversity: distinct, entropy, recursive (Machanavajjhala, Gehrke, Kifer, Venkitasubramaniam, ICDE 2006).
+
+A NULL of the sensitive attribute counts as a value like any other. All three are monotone under generalization (the
+paper's section 4.2 proves it for the entropy and the recursive form; the distinct values of a union are at least
+those of a part), and under suppression of whole classes, for each class is judged by its own rows alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sqlanon.models.base import Groups, PrivacyModel, relation
+from sqlanon.models.numbers import RELATIVE_TOLERANCE, logarithm_scale, rounded_down, rounded_up
+from sqlanon.sql import Renderer, Statement
+
+
+@dataclass(frozen=True)
+class DistinctLDiversity(PrivacyModel):
+    """Every class holds at least `l` distinct values of `attribute`; the measure is their number."""
+
+    name: ClassVar[str] = "distinct-l-diversity"
+    monotone_under_generalization: ClassVar[bool] = True
+    monotone_under_suppression: ClassVar[bool] = True
+
+    attribute: str
+    l: int  # noqa: E741
+
+    @property
+    def least_rows(self) -> int:
+        return math.floor(self.l)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"attribute": self.attribute, "l": self.l}
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The number of distinct sensitive values of each class, exactly."""
+        return render("models/measure_distinct_diversity", avs=relation(groups.avs), l=self.l)
+
+    def worst(self, measures: tuple[float, float]) -> float:
+        return min(measures)
+
+    def attainable(self, measure: float) -> str:
+        return f"l: {int(measure)}"
+
+
+@dataclass(frozen=True)
+class EntropyLDiversity(PrivacyModel):
+    """The Shannon entropy H of `attribute` in every class is at least log(l).
+
+    The measure is exp(H), the number of equally frequent values that would have this entropy, so it compares with l.
+    Entropy is irrational: a class violates when H < log(l) * (1 - 1e-9).
+    """
+
+    name: ClassVar[str] = "entropy-l-diversity"
+    monotone_under_generalization: ClassVar[bool] = True
+    monotone_under_suppression: ClassVar[bool] = True
+
+    attribute: str
+    l: float  # noqa: E741
+
+    @property
+    def least_rows(self) -> int:
+        return math.floor(self.l)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"attribute": self.attribute, "l": self.l}
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """exp(H) of each class; logarithms are added as integers, so the result does not depend on their order."""
+        least = math.log(self.l) * (1 - RELATIVE_TOLERANCE)
+        scale = logarithm_scale(groups.rows)
+        return render("models/measure_entropy_diversity", avs=relation(groups.avs), least=least, scale=scale)
+
+    def worst(self, measures: tuple[float, float]) -> float:
+        return min(measures)
+
+    def attainable(self, measure: float) -> str:
+        return f"l: {rounded_down(measure):g}"
+
+
+@dataclass(frozen=True)
+class RecursiveLDiversity(PrivacyModel):
+    """(c, l)-diversity: x1 < c * (x_l + ... + x_m) in every class, x being its value counts in descending order.
+
+    The comparison is strict and a class of fewer than l values violates it. The measure is x1 / (x_l + ... + x_m), and
+    must stay below c; it is infinite where there are fewer than l values.
+    """
+
+    name: ClassVar[str] = "recursive-l-diversity"
+    monotone_under_generalization: ClassVar[bool] = True
+    monotone_under_suppression: ClassVar[bool] = True
+
+    attribute: str
+    c: float
+    l: int  # noqa: E741
+
+    @property
+    def least_rows(self) -> int:
+        return math.floor(self.l)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"attribute": self.attribute, "c": self.c, "l": self.l}
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The ratio of each class; counts are exact, the one product with c is a double's."""
+        return render("models/measure_recursive_diversity", avs=relation(groups.avs), c=float(self.c), l=self.l)
+
+    def worst(self, measures: tuple[float, float]) -> float:
+        return max(measures)
+
+    def attainable(self, measure: float) -> str:
+        if math.isinf(measure):
+            return f"no c: there are fewer than {self.l} values"
+        return f"c: {rounded_up(measure, strictly=True):g}"

@@ -1,0 +1,51 @@
+"""Variance diversity: a numeric sensitive attribute varies in every class (LeFevre, DeWitt, TR 1590, section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sqlanon.models.base import Groups, PrivacyModel, relation
+from sqlanon.models.numbers import RELATIVE_TOLERANCE, rounded_down
+from sqlanon.sql import Renderer, Statement
+
+
+@dataclass(frozen=True)
+class VarianceDiversity(PrivacyModel):
+    """The population variance of `attribute` in every class is at least `v`; the measure is the variance.
+
+    NULL, NaN, infinities, and numbers beyond 1e150, whose square no double holds, are left out; a class without any
+    other value has variance 0. Deviations are taken from the least value of the class, so a constant class has
+    exactly 0 wherever it lies; as integers of 48 bits, so their sums are exact and their order does not matter. The
+    last divisions are a double's: a class violates when its variance < v * (1 - 1e-9).
+
+    Monotone under generalization: the variance of a union is at least the weighted mean of the parts' variances.
+    Monotone under suppression of whole classes: a class is judged by its own rows alone.
+    """
+
+    name: ClassVar[str] = "variance-diversity"
+    monotone_under_generalization: ClassVar[bool] = True
+    monotone_under_suppression: ClassVar[bool] = True
+
+    attribute: str
+    v: float
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"attribute": self.attribute, "v": self.v}
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The population variance of each class."""
+        return render(
+            "models/measure_variance_diversity",
+            avs=relation(groups.avs),
+            domain=relation(groups.domain),
+            least=self.v * (1 - RELATIVE_TOLERANCE),
+            integer=render.macro("wide_integer"),
+        )
+
+    def worst(self, measures: tuple[float, float]) -> float:
+        return min(measures)
+
+    def attainable(self, measure: float) -> str:
+        return f"v: {rounded_down(measure):g}"

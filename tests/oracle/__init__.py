@@ -1,0 +1,1 @@
+"""Definitions in plain Python that the generated SQL is held against."""

@@ -1,0 +1,272 @@
+"""The measures of the privacy models against their definitions in plain Python, on both engines."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from sqlanon import policy
+from sqlanon.engines.base import Engine
+from sqlanon.models import (
+    DistinctLDiversity,
+    EntropyLDiversity,
+    Groups,
+    KAnonymity,
+    PrivacyModel,
+    RecursiveLDiversity,
+    VarianceDiversity,
+    from_spec,
+)
+from sqlanon.models.closeness import DISTANCES
+from sqlanon.sql import Relation, Statement
+from tests.oracle import brute_force
+
+MANY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+HEIGHT = 3
+Classes = dict[int, list[int | None]]
+Measures = dict[int, tuple[float, bool]]
+
+values = st.one_of(st.none(), st.integers(-3, 12))
+partitions = st.lists(st.lists(values, min_size=1, max_size=12), min_size=1, max_size=5).map(
+    lambda parts: dict(enumerate(parts))
+)
+
+
+def ancestors(value: int | None) -> tuple[int, ...]:
+    """A hierarchy over whole numbers: pairs, then groups of six, then the root; NULL alone under the root."""
+    return (-9, -9, 0) if value is None else (value // 2, value // 6, 0)
+
+
+def table_of(classes: Classes) -> list[int | None]:
+    return [value for part in classes.values() for value in part]
+
+
+def order_of(classes: Classes) -> list[int | None]:
+    return sorted(set(table_of(classes)), key=lambda value: (value is not None, value or 0))
+
+
+def load(engine: Engine, classes: Classes, scale: float = 1.0) -> Groups:
+    """The class statistics of `classes` in tables of the engine; the numeric values are multiplied by `scale`."""
+    for table, columns in {
+        "test_classes": "class BIGINT, n BIGINT",
+        "test_avs": "class BIGINT, s BIGINT, n BIGINT",
+        "test_domain": "s BIGINT, position BIGINT, value FLOAT8, n BIGINT, g1 BIGINT, g2 BIGINT, g3 BIGINT",
+    }.items():
+        engine.execute(Statement("test", f"DROP TABLE IF EXISTS {table}"))
+        engine.execute(Statement("test", f"CREATE TABLE {table} ({columns})"))
+    codes = {value: code for code, value in enumerate(order_of(classes))}
+    counts = Counter(table_of(classes))
+    insert(engine, "test_classes", ["class", "n"], [(c, len(part)) for c, part in classes.items()])
+    avs = [(c, codes[value], n) for c, part in classes.items() for value, n in Counter(part).items()]
+    insert(engine, "test_avs", ["class", "s", "n"], avs)
+    domain = [
+        (code, code, None if value is None else value * scale, counts[value], *ancestors(value))
+        for value, code in codes.items()
+    ]
+    insert(engine, "test_domain", ["s", "position", "value", "n", "g1", "g2", "g3"], domain)
+    names = (Markup("test_classes"), Markup("(SELECT * FROM test_avs)"), Markup("test_domain"))
+    return Groups(*names, rows=len(table_of(classes)), height=HEIGHT)
+
+
+def insert(engine: Engine, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    found = engine.resolve(Relation(table))
+    assert found is not None
+    engine.load(found, columns, rows)
+
+
+def measure(engine: Engine, model: PrivacyModel, groups: Groups) -> Measures:
+    """The model's statement, used as the search uses it: as a subquery."""
+    statement = model.measure(engine.render, groups)
+    rows = engine.fetch(Statement("test", f"SELECT m.class, m.measure, m.violates FROM ({statement}) AS m"))
+    assert len(rows) == len({row[0] for row in rows})
+    return {class_: (value, violates) for class_, value, violates in rows}
+
+
+def close(left: float, right: float) -> bool:
+    return left == right or math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-10)
+
+
+def check(engine: Engine, model: PrivacyModel, classes: Classes, expected: Callable[[list[Any]], float]) -> Measures:
+    """Every class's measure is what the definition says; the verdicts are returned."""
+    found = measure(engine, model, load(engine, classes))
+    assert found.keys() == classes.keys()
+    for class_, part in classes.items():
+        assert close(found[class_][0], expected(part)), (class_, part)
+    return found
+
+
+@MANY
+@given(classes=partitions, k=st.integers(1, 6))
+def test_k_anonymity(engine: Engine, classes: Classes, k: int) -> None:
+    found = check(engine, KAnonymity(k), classes, len)
+    assert all(violates == (len(classes[c]) < k) for c, (_, violates) in found.items())
+
+
+@MANY
+@given(classes=partitions, least=st.integers(1, 5))
+def test_distinct_diversity(engine: Engine, classes: Classes, least: int) -> None:
+    found = check(engine, DistinctLDiversity("s", least), classes, brute_force.distinct)
+    assert all(violates == (brute_force.distinct(classes[c]) < least) for c, (_, violates) in found.items())
+
+
+@MANY
+@given(classes=partitions, least=st.sampled_from([1.0, 1.5, 2.0, 3.0, 4.0]))
+def test_entropy_diversity(engine: Engine, classes: Classes, least: float) -> None:
+    found = check(engine, EntropyLDiversity("s", least), classes, lambda part: math.exp(brute_force.entropy(part)))
+    for c, (_, violates) in found.items():
+        assert violates == (brute_force.entropy(classes[c]) < math.log(least) - 1e-9)
+
+
+@MANY
+@given(classes=partitions, c=st.sampled_from([0.5, 1.0, 2.0, 3.0]), least=st.integers(1, 4))
+def test_recursive_diversity(engine: Engine, classes: Classes, c: float, least: int) -> None:
+    model = RecursiveLDiversity("s", c, least)
+    found = check(engine, model, classes, lambda part: brute_force.recursive_ratio(part, least))
+    for class_, (_, violates) in found.items():
+        assert violates == (brute_force.recursive_ratio(classes[class_], least) >= c)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@MANY
+@given(classes=partitions, t=st.sampled_from([0.0, 0.1, 0.25, 0.5]))
+def test_closeness(engine: Engine, distance: str, classes: Classes, t: float) -> None:
+    table, order = table_of(classes), order_of(classes)
+    hierarchy = {value: ancestors(value) for value in order}
+    definitions: dict[str, Callable[[list[Any]], Any]] = {
+        "equal": lambda part: brute_force.equal_distance(part, table),
+        "ordered": lambda part: brute_force.ordered_distance(part, table, order),
+        "hierarchical": lambda part: brute_force.hierarchical_distance(part, table, hierarchy),
+        "kl": lambda part: brute_force.kl_divergence(part, table),
+    }
+    distance_of = definitions[distance]
+    found = check(engine, DISTANCES[distance]("s", t), classes, lambda part: float(distance_of(part)))
+    for c, (_, violates) in found.items():
+        assert violates == (float(distance_of(classes[c])) > t + 1e-9)
+
+
+@MANY
+@given(classes=partitions, v=st.sampled_from([0.0, 1.0, 2.25, 10.0]))
+def test_variance_diversity(engine: Engine, classes: Classes, v: float) -> None:
+    found = check(engine, VarianceDiversity("s", v), classes, lambda part: float(brute_force.variance(part)))
+    for c, (_, violates) in found.items():
+        assert violates == (float(brute_force.variance(classes[c])) < v - 1e-9)
+
+
+def test_variance_far_from_zero_and_beyond_doubles(engine: Engine) -> None:
+    """A constant class has variance 0 wherever it lies; what no double's square holds is left out."""
+    groups = load(engine, {0: [1, 1, 1], 1: [1, 2, 3], 2: [None, None], 3: [4, 5]})
+    engine.execute(Statement("test", "UPDATE test_domain SET value = 1e15 + value"))
+    engine.execute(Statement("test", "UPDATE test_domain SET value = CAST('NaN' AS FLOAT8) WHERE value = 1e15 + 4"))
+    engine.execute(Statement("test", "UPDATE test_domain SET value = 1e200 WHERE value = 1e15 + 5"))
+    found = measure(engine, VarianceDiversity("s", 0.5), groups)
+    assert {c: violates for c, (_, violates) in found.items()} == {0: True, 1: False, 2: True, 3: True}
+    assert found[0][0] == 0
+    assert found[1][0] == pytest.approx(2 / 3)
+
+
+def test_wide_tables_use_wide_integers(engine: Engine) -> None:
+    """Counts whose products no BIGINT holds are compared exactly all the same."""
+    groups = load(engine, {0: [1, 2, 3], 1: [4, 5, 6]})
+    for table in ("test_classes", "test_avs", "test_domain"):
+        engine.execute(Statement("test", f"UPDATE {table} SET n = n * 4000000000"))
+    wide = Groups(groups.classes, groups.avs, groups.domain, rows=24_000_000_000, height=HEIGHT)
+    for distance, expected in {"equal": 0.5, "ordered": 0.3, "kl": math.log(2), "hierarchical": 7 / 18}.items():
+        found = measure(engine, DISTANCES[distance]("s", 0.2), wide)
+        assert found[0][0] == pytest.approx(expected), distance
+
+
+PAPER_SALARIES = [3, 4, 5, 6, 7, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize(
+    ("part", "published"), [([3, 4, 5], 0.375), ([6, 8, 11], 0.167), ([3, 5, 9], 0.167), ([4, 7, 10], 0.083)]
+)
+def test_published_salaries(engine: Engine, part: list[int], published: float) -> None:
+    """The salary example of the t-closeness paper: 0.375 and 0.167 for two classes of its table of nine."""
+    rest = [salary for salary in PAPER_SALARIES if salary not in part]
+    found = measure(engine, DISTANCES["ordered"]("salary", 0.167), load(engine, {0: list(part), 1: list(rest)}))
+    assert found[0][0] == pytest.approx(published, abs=5e-4)
+
+
+def test_published_diseases(engine: Engine) -> None:
+    """The disease example of the t-closeness paper, by its hierarchy: 7/27, 8/27 and 5/27 for the three classes.
+
+    The paper gives 0.278 for the table, the mean of the two greatest; by its own definition the greatest is 0.296.
+    """
+    respiratory, digestive = (0, 0), (1, 1)
+    groups_of = {0: digestive, 1: digestive, 2: digestive, 3: respiratory, 4: respiratory, 5: respiratory}
+    ulcer, gastritis, cancer, flu, bronchitis, pneumonia = groups_of
+    parts: Classes = {
+        0: [ulcer, cancer, pneumonia],
+        1: [gastritis, flu, bronchitis],
+        2: [gastritis, bronchitis, cancer],
+    }
+    groups = load(engine, parts)
+    for disease, (infection, system) in groups_of.items():
+        engine.execute(Statement("test", f"UPDATE test_domain SET g1 = {infection}, g2 = {system} WHERE s = {disease}"))
+    found = measure(engine, DISTANCES["hierarchical"]("disease", 0.278), groups)
+    assert [found[c][0] for c in parts] == pytest.approx([7 / 27, 8 / 27, 5 / 27])
+    assert [found[c][1] for c in parts] == [False, True, False]
+
+
+def test_published_diversity(engine: Engine) -> None:
+    """The 3-diverse inpatient table of the l-diversity paper: three diseases, 1:1:2, in each class of four."""
+    groups = load(engine, {0: [0, 1, 2, 2], 1: [2, 0, 1, 1], 2: [0, 1, 2, 2]})
+    assert set(measure(engine, DistinctLDiversity("condition", 3), groups).values()) == {(3.0, False)}
+    assert all(not violates for _, violates in measure(engine, EntropyLDiversity("condition", 2.8), groups).values())
+    assert all(violates for _, violates in measure(engine, EntropyLDiversity("condition", 2.83), groups).values())
+    assert set(measure(engine, RecursiveLDiversity("condition", 2, 3), groups).values()) == {(2.0, True)}
+    assert set(measure(engine, RecursiveLDiversity("condition", 2.01, 3), groups).values()) == {(2.0, False)}
+
+
+def test_thresholds_that_are_met_exactly(engine: Engine) -> None:
+    """Rounding of doubles must not fail a class that meets its threshold exactly."""
+    groups = load(engine, {0: [0, 1, 2, 3, 4, 5, 6], 1: [0, 1, 2, 3, 4, 5, 6]})
+    assert not measure(engine, EntropyLDiversity("s", 7), groups)[0][1]
+    for distance in DISTANCES.values():
+        assert measure(engine, distance("s", 0.0), groups)[0] == (0.0, False)
+    thirds = load(engine, {0: [0, 0, 1], 1: [1, 1, 0]})
+    assert not measure(engine, DISTANCES["equal"]("s", 1 / 6), thirds)[0][1]
+    assert not measure(engine, VarianceDiversity("s", 2 / 9), thirds)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("spec", "attainable", "worst"),
+    [
+        (policy.KAnonymity(model="k-anonymity", k=5), "k: 17", 17.0),
+        (policy.DistinctLDiversity(model="distinct-l-diversity", attribute="s", l=3), "l: 17", 17.0),
+        (policy.EntropyLDiversity(model="entropy-l-diversity", attribute="s", l=3), "l: 17", 17.0),
+        (policy.RecursiveLDiversity(model="recursive-l-diversity", attribute="s", c=3, l=2), "c: 17.01", 20.0),
+        (policy.TCloseness(model="t-closeness", attribute="s", distance="ordered", t=0.2), "t: 17", 20.0),
+        (policy.VarianceDiversity(model="variance-diversity", attribute="s", v=2.5), "v: 17", 17.0),
+    ],
+)
+def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:
+    model = from_spec(spec)
+    assert model.name == spec.model
+    assert model.parameters == {key: value for key, value in spec.model_dump().items() if key != "model"}
+    assert model.attainable(17.0) == attainable
+    assert model.worst((17.0, 20.0)) == worst
+    assert model.monotone_under_generalization
+
+
+def test_attainable_is_rounded_to_the_safe_side() -> None:
+    assert EntropyLDiversity("s", 3).attainable(2.99999) == "l: 2.999"
+    assert EntropyLDiversity("s", 3).attainable(2.9999999999999996) == "l: 3"
+    assert RecursiveLDiversity("s", 3, 2).attainable(math.inf) == "no c: there are fewer than 2 values"
+    assert RecursiveLDiversity("s", 3, 2).attainable(1.5) == "c: 1.501"
+    assert DISTANCES["equal"]("s", 0.1).attainable(0.123401) == "t: 0.1235"
+
+
+def test_closeness_alone_depends_on_suppressed_rows() -> None:
+    models: list[PrivacyModel] = [KAnonymity(2), DistinctLDiversity("s", 2), VarianceDiversity("s", 1.0)]
+    assert all(model.monotone_under_suppression for model in models)
+    assert not any(distance.monotone_under_suppression for distance in DISTANCES.values())
