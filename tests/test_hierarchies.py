@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -224,6 +225,11 @@ def test_integers_of_duckdb_beyond_64_bits(engines: Any) -> None:
     duckdb, _ = engines
     rows = content(duckdb, build(duckdb, "UHUGEINT", [2**128 - 1, 10**36, 5], intervals=[10]))
     assert [row["l1"] for row in rows] == ["[0-10)", f"[1{'0' * 36}-1{'0' * 34}10)", f"[1{'0' * 37}-Infinity)"]
+
+
+def test_decimals_with_too_many_places_are_refused(engine: Engine) -> None:
+    with pytest.raises(PolicyError, match=r"too few for .*38,\s*30.*; cast it in a view"):
+        build(engine, "DECIMAL(38, 30)", [Decimal("1.5")], intervals=[5])
 
 
 # --- masks
@@ -518,6 +524,17 @@ def test_statements_do_not_depend_on_the_values(engine: Engine, spec: dict[str, 
         build(engine, "INTEGER", range(100, 100 + number), **spec)
         counts.append(sum(name.startswith("hierarchies/") for name in heard))
     assert counts[0] == counts[1] <= 12
+
+
+@pytest.mark.parametrize(("type_name", "values", "spec"), CASES)
+def test_every_statement_parses(engine: Engine, type_name: str, values: list[Any], spec: dict[str, Any]) -> None:
+    heard: list[Statement] = []
+    engine.listener = lambda statement, *_: heard.append(statement)
+    show(engine, build(engine, type_name, values, **spec))
+    for statement in heard:
+        if statement.name.startswith("hierarchies/"):
+            assert len(sqlglot.parse(statement.text, dialect=engine.dialect)) == 1
+            assert len(statement.text.splitlines()) < 60
 
 
 def test_a_table_that_exists_is_an_error_of_the_engine(engines: Any) -> None:
