@@ -1,7 +1,8 @@
-"""How a region is written as text: the expressions of the recoding. The grammar is in docs/labels.md.
+"""How a region is written in the release, as SQL; `docs/labels.md` has the grammar for readers.
 
-Arguments are SQL expressions; a value is repeated in what is returned, so pass column references, not computations.
-The check that published cells cover their values (`release_checks.regions_contain`) has a parser of its own.
+`NULL` stands for NULL alone; `25` for one value; `[25-34]` for a closed interval; `{Clerk, Sales}` for the values that
+occur; braces also hold NULL beside values (`{NULL, 25-34}`). Members of sets are quoted like `"a, b"` where they could
+be misread.
 """
 
 from __future__ import annotations
@@ -10,85 +11,53 @@ from markupsafe import Markup
 
 from sqlanon.sql import Renderer, Text, expression
 
-EVERYTHING = "*"
-"""The label of a region that holds every value, and of a suppressed cell."""
-
-NULL = "NULL"
-"""The label of a region that holds NULL alone."""
-
-SET_LIMIT = 100
-"""A nominal region of more values than this is written as an interval of texts."""
+SET_LIMIT = 100  # a set of more values is shown as the interval from its first to its last
+EVERYTHING = "*"  # the region that holds every value, and a suppressed cell
+NULL = "NULL"  # the region that holds NULL alone
 
 _SPECIAL = Text(',{}[]"*')
 
 
-def quoted(value: Markup) -> Markup:
-    """A text in double quotes, those inside it doubled."""
-    return expression("""('"' || replace({value}, '"', '""') || '"')""", value=value)
+def quote_member(render: Renderer, text: Markup, always: bool = False) -> Markup:
+    """A text as a member of a set: in double quotes where it could be misread, or `always`.
 
-
-def quote_member(value: Markup) -> Markup:
-    """A text as a label shows it: quoted where it could be misread, else as it is; NULL for NULL."""
+    The expression repeats `text`, so pass a column or a cast of one. What is quoted must not depend on the engine's
+    idea of white space or on a collation.
+    """
+    quoted = expression("""'"' || replace({value}, '"', '""') || '"'""", value=text)
+    if always:
+        return quoted
     return expression(
-        "(CASE WHEN {value} IN ('', {null}) OR {value} LIKE ' %' OR {value} LIKE '% '"
-        " OR translate({value}, {special}, '') <> {value} THEN {quoted} ELSE {value} END)",
-        value=value,
+        "CASE WHEN {value} IN ('', {null}) OR left({value}, 1) = ' ' OR right({value}, 1) = ' '"
+        " OR translate({value}, {special}, '') <> {value} THEN {quoted} ELSE {value} END",
+        value=render.macro("collate", text),
         null=Text(NULL),
         special=_SPECIAL,
-        quoted=quoted(value),
+        quoted=quoted,
     )
 
 
-def interval_label(low: Markup, high: Markup, has_null: Markup) -> Markup:
-    """The label of the numbers, dates or times from `low` to `high`, both canonical texts.
+def interval_label(low: Markup, high: Markup, single: Markup, holds_null: Markup, is_null: Markup) -> Markup:
+    """The label of an ordered attribute's region; `low` and `high` are the texts of its least and greatest value."""
+    return _joined(
+        "CASE WHEN ", is_null, " THEN 'NULL' WHEN ", single, " THEN CASE WHEN ", holds_null, " THEN '{NULL, ' || ",
+        low, " || '}' ELSE ", low, " END WHEN ", holds_null, " THEN '{NULL, ' || ", low, " || '-' || ", high,
+        " || '}' ELSE '[' || ", low, " || '-' || ", high, " || ']' END",
+    )  # fmt: skip
 
-    They are NULL where the region holds NULL alone; `has_null` is a boolean: whether it holds NULL, too.
+
+def set_label(members: Markup, single: Markup, is_interval: Markup, holds_null: Markup, is_null: Markup) -> Markup:
+    """The label of a nominal attribute's region.
+
+    `members` is one quoted value, several with commas, or an interval's ends.
     """
-    return _interval(low, high, has_null, single=low)
+    return _joined(
+        "CASE WHEN ", is_null, " THEN 'NULL' WHEN ", holds_null, " THEN '{NULL, ' || ", members, " || '}' WHEN ",
+        single, " THEN ", members, " WHEN ", is_interval, " THEN '[' || ", members, " || ']' ELSE '{' || ", members,
+        " || '}' END",
+    )  # fmt: skip
 
 
-def text_interval_label(low: Markup, high: Markup, has_null: Markup) -> Markup:
-    """The label of the texts from `low` to `high`, always quoted as the ends of an interval."""
-    return _interval(low, high, has_null, single=quote_member(low), ends=(quoted(low), quoted(high)))
-
-
-def _interval(
-    low: Markup, high: Markup, has_null: Markup, *, single: Markup, ends: tuple[Markup, Markup] | None = None
-) -> Markup:
-    first, last = ends or (low, high)
-    return expression(
-        "(CASE WHEN {low} IS NULL THEN {null}"
-        " WHEN {low} = {high} THEN CASE WHEN {has_null} THEN {open} || {single} || {close} ELSE {single} END"
-        " WHEN {has_null} THEN {open} || {first} || '-' || {last} || {close}"
-        " ELSE '[' || {first} || '-' || {last} || ']' END)",
-        low=low,
-        high=high,
-        has_null=has_null,
-        single=single,
-        first=first,
-        last=last,
-        null=Text(NULL),
-        open=Text("{NULL, "),
-        close=Text("}"),
-    )
-
-
-def members(render: Renderer, value: Markup) -> Markup:
-    """The aggregate that lists distinct texts for `set_label`, in the order of their bytes; NULLs are left out."""
-    order = render.macro("collate", value)
-    return expression("string_agg({member}, ', ' ORDER BY {order})", member=quote_member(value), order=order)
-
-
-def set_label(listed: Markup, count: Markup, has_null: Markup) -> Markup:
-    """The label of a set of `count` texts that `members` listed: a single one stands without braces."""
-    return expression(
-        "(CASE WHEN {count} = 0 THEN {null} WHEN {count} = 1 AND NOT {has_null} THEN {listed}"
-        " WHEN {has_null} THEN {open_null} || {listed} || {close} ELSE {open} || {listed} || {close} END)",
-        count=count,
-        has_null=has_null,
-        listed=listed,
-        null=Text(NULL),
-        open_null=Text("{NULL, "),
-        open=Text("{"),
-        close=Text("}"),
-    )
+def _joined(*parts: str | Markup) -> Markup:
+    """Pieces of SQL side by side; the plain ones are this module's own text."""
+    return Markup("").join(Markup(part) for part in parts)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from sqlanon.engines.base import Column
+from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.errors import AccessError, PolicyError, SqlanonError
+from sqlanon.measuring import comparable, in_part
+from sqlanon.plan_checks import Subject, problems, warnings
 from sqlanon.policy import Hierarchy, Policy, Role, Show
-from sqlanon.sql import Relation
+from sqlanon.publish import check_file, target_problems
+from sqlanon.sql import Identifier, Relation, short_hash
+from sqlanon.suggest import did_you_mean
+
+SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
+UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique
 
 
 @dataclass(frozen=True)
@@ -28,7 +40,8 @@ class Plan:
     """Everything a run needs to know, checked.
 
     `attributes` keeps the order of the source's columns; the quasi-identifiers' order breaks ties.
-    `source` and `release` are fully qualified as the engine knows them.
+    `source` and `release` are fully qualified as the engine knows them; a release that is a file has its path as name.
+    `base_directory` is what relative file names of hierarchies are relative to.
     """
 
     policy: Policy
@@ -38,6 +51,7 @@ class Plan:
     attributes: tuple[Attribute, ...]
     identifiers: tuple[str, ...]
     warnings: tuple[str, ...]
+    base_directory: Path = Path()
 
     @property
     def quasi_identifiers(self) -> tuple[Attribute, ...]:
@@ -50,3 +64,139 @@ class Plan:
 
     def attribute(self, name: str) -> Attribute:
         return next(a for a in self.attributes if a.name == name)
+
+
+def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_engine: Engine | None = None) -> Plan:
+    """Resolve a policy against the source's database, changing nothing; a source file becomes a temporary view.
+
+    `replace` allows an existing release. `release_engine` is connected to the release's database where that is
+    another one; without it, a release in another database is not looked at here.
+
+    Raises one PolicyError with every problem found, or AccessError if the source may not be read.
+    """
+    source = _source(policy, engine)
+    target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
+    release, found = _release(policy, source if target is engine else None, target, replace)
+    if source is None:
+        raise _together([_unknown_table(policy, engine)], found)
+    subject = _look(policy, engine, source)
+    wrong = list(problems(subject))
+    if wrong or found:
+        raise _together(wrong, found)
+    return Plan(
+        policy=policy,
+        source=source,
+        release=release,
+        rows=subject.rows,
+        attributes=_attributes(subject),
+        identifiers=tuple(c.name for c, a in subject.attributes if a.role is Role.IDENTIFIER),
+        warnings=tuple(warnings(subject)),
+    )
+
+
+def _together(wrong: list[str], errors: Sequence[SqlanonError]) -> SqlanonError:
+    """One error of all problems: an AccessError if privileges are all that is missing."""
+    if not wrong and all(isinstance(error, AccessError) for error in errors):
+        return AccessError("\n".join(str(error) for error in errors))
+    return PolicyError([*wrong, *(str(error) for error in errors)])
+
+
+def _attributes(subject: Subject) -> tuple[Attribute, ...]:
+    return tuple(
+        Attribute(column, attribute.role, attribute.hierarchy, attribute.show)
+        for column, attribute in subject.attributes
+        if attribute.role is not Role.IDENTIFIER
+    )
+
+
+def _source(policy: Policy, engine: Engine) -> Relation | None:
+    text, file = policy.source.table, policy.source.file
+    if file is not None:
+        if not isinstance(engine, DuckDBEngine):
+            raise PolicyError("source.file: DuckDB reads files; connect to a DuckDB database.")
+        return engine.view_file(Relation(f"source_{short_hash(file)}"), file)
+    assert text is not None
+    return engine.resolve(Relation.parse(text))
+
+
+def _unknown_table(policy: Policy, engine: Engine) -> str:
+    """A sentence that offers the tables nearest in name, written with as many parts as the unknown one."""
+    text = policy.source.table or ""
+    parts = Relation.parse(text).parts
+    names = sorted({".".join(relation.parts[-len(parts) :]) for relation in engine.relations()})
+    offer = did_you_mean(".".join(parts), names) or "the database has no table that the session may see."
+    return f"source.table: there is no table '{text}'; {offer}"
+
+
+def _look(policy: Policy, engine: Engine, source: Relation) -> Subject:
+    """What the checks need to know of the live table: two statements, whatever the number of columns."""
+    columns = tuple(engine.columns(source))
+    (rows,) = engine.query_one("count_rows", table=source)
+    known = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}
+    refusing = [column for column in columns if column.name in known and known[column.name].nulls == "refuse"]
+    kept_roles = (Role.SENSITIVE, Role.INSENSITIVE)
+    kept = [column for column in columns if column.name in known and known[column.name].role in kept_roles]
+    nulls, unique = _measure(engine, source, rows, refusing, kept) if refusing or kept else ([], [])
+    return Subject(
+        policy=policy,
+        dialect=engine.dialect,
+        table=".".join(source.parts[-2:]),
+        columns=columns,
+        rows=rows,
+        nulls={column.name: count for column, count in zip(refusing, nulls, strict=True)},
+        unique=frozenset(column.name for column, is_unique in zip(kept, unique, strict=True) if is_unique),
+    )
+
+
+def _measure(
+    engine: Engine, source: Relation, rows: int, refusing: Sequence[Column], kept: Sequence[Column]
+) -> tuple[list[int], list[bool]]:
+    """The NULLs of some columns, and for others whether their values (a part of them, by hash) are all different."""
+    modulus = max(1, rows // SAMPLED_VALUES)
+    values = [comparable(column) for column in kept]
+    parts = [{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values]
+    names = [Identifier(column.name) for column in refusing]
+    row = engine.query_one("plan/measure_attributes", source=source, refusing=names, kept=parts)
+    counts: list[Any] = list(row[1 + len(refusing) :])
+    pairs = zip(counts[0::2], counts[1::2], strict=True)
+    return list(row[1 : 1 + len(refusing)]), [looked > 1 and distinct >= UNIQUE * looked for looked, distinct in pairs]
+
+
+def _release(
+    policy: Policy, source: Relation | None, target: Engine | None, replace: bool
+) -> tuple[Relation, Sequence[SqlanonError]]:
+    """The release's name, and what forbids it; `source` is given if it is in the same database."""
+    if policy.release.file is not None:
+        found = [PolicyError(f"release.file: {problem}") for problem in _file_problems(policy, replace)]
+        return Relation(policy.release.file), found
+    assert policy.release.table is not None
+    wanted = Relation.parse(policy.release.table)
+    if target is None:
+        return wanted, []
+    existing = target.resolve(wanted)
+    if existing is not None and existing == source:
+        return existing, [PolicyError("release.table: the release would overwrite its source; choose another name.")]
+    release, problem = (existing, None) if existing else _qualified(wanted, target)
+    if problem is not None:
+        return release, [problem]
+    errors = target_problems(target, release, replace)
+    return release, [type(error)(f"release.table: {error}") for error in errors]
+
+
+def _file_problems(policy: Policy, replace: bool) -> list[str]:
+    file, source = policy.release.file, policy.source.file
+    assert file is not None
+    if source is not None and Path(source).resolve() == Path(file).resolve():
+        return ["the release would overwrite its source; choose another name."]
+    return check_file(file, replace)
+
+
+def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:
+    """A relation that does not exist yet, in the session's current schema where it names none."""
+    catalog, schema, one_catalog = engine.query_one("plan/locate_schema")
+    if not one_catalog:
+        return Relation(relation.name, relation.schema or schema, relation.catalog or catalog), None
+    problem = None
+    if relation.catalog not in (None, catalog):
+        problem = PolicyError(f"release.table: the session is connected to {Identifier(catalog)}, not to this catalog.")
+    return Relation(relation.name, relation.schema or schema), problem

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Literal
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from sqlanon.engines.urls import redacted
+from sqlanon.errors import PolicyError
+from sqlanon.sql import Relation
+
+DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
+
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class Role(StrEnum):
@@ -28,7 +40,28 @@ class Show(StrEnum):
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+
+class _Place(_Part):
+    """A part that may hold a URL: shown without its password."""
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, redacted(value) if name == "url" and value is not None else value
+
+
+def _check_table(text: str | None) -> None:
+    try:
+        if text is not None:
+            Relation.parse(text)
+    except PolicyError as error:
+        raise _broken(f"has a wrong table: {error}") from None
+
+
+def _broken(rule: str) -> PydanticCustomError:
+    """A rule between the keys of one part is broken; `rule` is the sentence that says so."""
+    return PydanticCustomError("rule", "{sentence}", {"sentence": rule})
 
 
 class Hierarchy(_Part):
@@ -36,12 +69,53 @@ class Hierarchy(_Part):
 
     mask: Literal["left", "right"] | None = None
     date: tuple[Literal["day", "week", "month", "quarter", "year", "decade"], ...] | None = None
-    intervals: tuple[float | int, ...] | None = None
-    origin: float | int = 0
+    intervals: tuple[Whole | Number, ...] | None = None
+    origin: Whole | Number = 0
     csv: str | None = None
     mapping: dict[str, str | tuple[str, ...]] | None = None
-    suppress: bool = False
+    suppress: Annotated[bool, Field(strict=True)] = False
     unknown: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """Which of the six kinds it is."""
+        return self.kinds[0]
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds given; a valid hierarchy has one."""
+        given = {name: getattr(self, name) for name in HIERARCHY_KINDS}
+        return [name for name, value in given.items() if value is not None and value is not False]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.kinds) != 1:
+            raise _broken(f"must hold exactly one of {', '.join(HIERARCHY_KINDS)}.")
+        if "origin" in self.model_fields_set and self.intervals is None:
+            raise _broken("has an origin, which only intervals have.")
+        if self.unknown is not None and self.kind not in ("csv", "mapping"):
+            raise _broken("has unknown, which only csv and mapping have.")
+        self._check_levels()
+        return self
+
+    def _check_levels(self) -> None:
+        if self.date is not None:
+            order = [DATE_LEVELS.index(level) for level in self.date]
+            if not order or order != sorted(set(order)):
+                raise _broken(f"must list date levels from fine to coarse, each once: {', '.join(DATE_LEVELS)}.")
+        if self.intervals is not None and not _ascending(self.intervals):
+            raise _broken("must list interval widths that are positive and grow.")
+        if self.mapping is not None:
+            depths = {1 if isinstance(labels, str) else len(labels) for labels in self.mapping.values()}
+            if len(depths) != 1 or 0 in depths:
+                raise _broken("must map every value to the same number of levels, at least one.")
+
+
+def _ascending(widths: tuple[float | int, ...]) -> bool:
+    return bool(widths) and widths[0] > 0 and all(low < high for low, high in pairwise(widths))
+
+
+HIERARCHY_KINDS = ("mask", "date", "intervals", "csv", "mapping", "suppress")
 
 
 class Attribute(_Part):
@@ -52,28 +126,52 @@ class Attribute(_Part):
     show: Show = Show.LABEL
     nulls: Literal["allow", "refuse"] = "allow"
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.hierarchy is not None and self.role not in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
+            raise _broken(f"has a hierarchy, which an attribute with role {self.role.value} does not use.")
+        if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER:
+            raise _broken(f"has show, which an attribute with role {self.role.value} does not use.")
+        return self
 
-class Source(_Part):
-    """Where the microdata table is: a database's table, or a file that DuckDB reads."""
+
+class Source(_Place):
+    """Where the microdata table is: a database's table (url and table), or a file that DuckDB reads."""
 
     url: str | None = None
     table: str | None = None
     file: str | None = None
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.file is None) == (self.url is None or self.table is None) or (self.file and (self.url or self.table)):
+            raise _broken("must hold either url and table, or file.")
+        _check_table(self.table)
+        return self
 
-class Release(_Part):
-    """Where the protected table goes; in the source's database unless `url` is given."""
+
+class Release(_Place):
+    """Where the protected table goes (table or file); in the source's database unless `url` is given."""
 
     url: str | None = None
     table: str | None = None
     file: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.table is None) == (self.file is None):
+            raise _broken("must hold either table or file.")
+        if self.file is not None and self.url is not None:
+            raise _broken("must not hold url, as it is a file.")
+        _check_table(self.table)
+        return self
 
 
 class KAnonymity(_Part):
     """Every equivalence class holds at least k rows."""
 
     model: Literal["k-anonymity"]
-    k: int = Field(ge=1)
+    k: Whole = Field(ge=1)
 
 
 class DistinctLDiversity(_Part):
@@ -81,7 +179,7 @@ class DistinctLDiversity(_Part):
 
     model: Literal["distinct-l-diversity"]
     attribute: str
-    l: int = Field(ge=1)  # noqa: E741
+    l: Whole = Field(ge=1)  # noqa: E741
 
 
 class EntropyLDiversity(_Part):
@@ -89,7 +187,7 @@ class EntropyLDiversity(_Part):
 
     model: Literal["entropy-l-diversity"]
     attribute: str
-    l: float = Field(ge=1)  # noqa: E741
+    l: Number = Field(ge=1)  # noqa: E741
 
 
 class RecursiveLDiversity(_Part):
@@ -97,8 +195,8 @@ class RecursiveLDiversity(_Part):
 
     model: Literal["recursive-l-diversity"]
     attribute: str
-    c: float = Field(gt=0)
-    l: int = Field(ge=1)  # noqa: E741
+    c: Number = Field(gt=0)
+    l: Whole = Field(ge=1)  # noqa: E741
 
 
 class TCloseness(_Part):
@@ -107,7 +205,7 @@ class TCloseness(_Part):
     model: Literal["t-closeness"]
     attribute: str
     distance: Literal["equal", "ordered", "hierarchical", "kl"] = "equal"
-    t: float = Field(ge=0)
+    t: Number = Field(ge=0)
 
 
 class VarianceDiversity(_Part):
@@ -115,7 +213,7 @@ class VarianceDiversity(_Part):
 
     model: Literal["variance-diversity"]
     attribute: str
-    v: float = Field(ge=0)
+    v: Number = Field(ge=0)
 
 
 Model = Annotated[
@@ -130,11 +228,11 @@ class Algorithm(_Part):
     name: Literal["mondrian"] = "mondrian"
 
 
-class Catalog(_Part):
+class Catalog(_Place):
     """Where runs and releases are recorded; by default the database of the release."""
 
     url: str | None = None
-    schema_: str = Field(default="sqlanon", alias="schema")
+    schema_: str = Field(default="sqlanon", alias="schema", min_length=1)
 
 
 class Policy(_Part):
@@ -142,9 +240,9 @@ class Policy(_Part):
 
     source: Source
     release: Release
-    attributes: dict[str, Attribute]
+    attributes: dict[str, Attribute] = Field(min_length=1)
     privacy: tuple[Model, ...] = Field(min_length=1)
     algorithm: Algorithm = Algorithm()
-    suppression: float = Field(default=0.0, ge=0, lt=1)
+    suppression: Number = Field(default=0.0, ge=0, lt=1)
     suppressed: Literal["omit", "star"] = "omit"
     catalog: Catalog = Catalog()

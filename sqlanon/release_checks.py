@@ -36,11 +36,28 @@ _MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
 _SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
 
 
+_RANGES_OF = {
+    Kind.INTEGER: "BIGINT",
+    Kind.DECIMAL: "NUMERIC",
+    Kind.FLOAT: "NUMERIC",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+}
+"""What the values of a range of a kind are."""
+
+
 @dataclass(frozen=True)
 class Region:
-    """How a quasi-identifier of the source is published: a label of its values or its hierarchy, bounds, a range."""
+    """How a quasi-identifier of the source is published, and where the witness holds it.
+
+    column: the source's column; raw: the witness's column with its values; cells: the one with what was published, or
+    two with the least and greatest value for `show: bounds`.
+    """
 
     column: Column
+    raw: str
+    cells: tuple[str, ...]
     show: Show = Show.LABEL
     hierarchy: HierarchyTable | None = None
 
@@ -80,12 +97,11 @@ def regions_contain(engine: Engine, witness: Relation, regions: Sequence[Region]
 def region_violations(engine: Engine, witness: Relation, regions: Sequence[Region]) -> tuple[int, ...]:
     """The rows of the witness that each attribute's cells do not cover, one statement an attribute.
 
-    The witness holds, for rows of the source, the raw value of attribute i in the column `r<i>` and the published cell
-    of its class in `c<i>` (`c<i>_min` and `c<i>_max` for bounds). Cells are read by the grammar of docs/labels.md,
-    whatever wrote them; one that can't be read covers nothing. A mean or midpoint claims no region, so there is
-    nothing to check.
+    The witness holds, for rows of the source, the raw values and the published cells of the class that each went to.
+    Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A mean
+    or midpoint claims no region, so there is nothing to check.
     """
-    return tuple(_outside(engine, witness, place, region) for place, region in enumerate(regions))
+    return tuple(_outside(engine, witness, region) for region in regions)
 
 
 def _exact(engine: Engine, column: Column) -> Markup:
@@ -96,20 +112,20 @@ def _exact(engine: Engine, column: Column) -> Markup:
     return comparable(engine, name, column.kind)
 
 
-def _outside(engine: Engine, witness: Relation, place: int, region: Region) -> int:
+def _outside(engine: Engine, witness: Relation, region: Region) -> int:
     if region.show in (Show.MEAN, Show.MIDPOINT):
         return 0
     kind = region.column.kind
-    raw = expression("w.{name}", name=Identifier(f"r{place}"))
-    cell = expression("w.{name}", name=Identifier(f"c{place}"))
+    raw, *cells = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *region.cells))
     values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
     if region.show is Show.BOUNDS:
-        ends = (expression("w.{name}", name=Identifier(f"c{place}_{end}")) for end in ("min", "max"))
-        low, high = (comparable(engine, end, kind) for end in ends)
-        return _count(engine, "verify/count_outside_bounds", **values, low=low, high=high)
+        low, high = (comparable(engine, end, kind) for end in cells)
+        return _count(
+            engine, "verify/count_outside_bounds", **values, low=low, high=high, grouped=bool(region.hierarchy)
+        )
     if region.show is Show.RANGE:
-        return _count(engine, "verify/count_outside_ranges", **values, cell=cell)
-    values |= {"cell": comparable(engine, cell, Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
+        return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
+    values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
     if region.hierarchy is not None:
         leaf = comparable(engine, Markup("h.value"), kind)
         table, levels = region.hierarchy.table, list(range(region.hierarchy.height + 1))
@@ -135,7 +151,10 @@ def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     interval = Text(rf"^(?:\[{_SPAN}\]|[{{]NULL, {_SPAN}[}}])$")
     span = Text(_SPAN)
     ends = [
-        expression("""replace(coalesce({end}, ''), '""', '"')""", end=engine.render.macro("capture", Markup("p.cell"), span, number))
+        expression(
+            """replace(coalesce({end}, ''), '""', '"')""",
+            end=engine.render.macro("capture", Markup("p.cell"), span, number),
+        )
         for number in (1, 2)
     ]
     if column.kind is Kind.ENUM:

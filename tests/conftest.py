@@ -71,3 +71,14 @@ def postgres_connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
     """A plain superuser's connection to the test's database, beside the engine under test."""
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def restricted_role(postgres_server: PostgresServer, postgres_url: str) -> Iterator[tuple[str, str]]:
+    """A role with no privilege but to connect to the test's database: its name, and the URL to connect as it."""
+    name = f"analyst_{next(_numbers)}"
+    postgres_server.run(f"CREATE ROLE {name} LOGIN")
+    yield name, postgres_url.replace("//postgres@", f"//{name}@")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"DROP OWNED BY {name} CASCADE")
+    postgres_server.run(f"DROP ROLE {name}")

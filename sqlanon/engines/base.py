@@ -80,7 +80,14 @@ class Engine(ABC):
     dialect: ClassVar[str]
     parallel_sessions: ClassVar[int]  # into how many sessions a partition tree is worth dividing
 
+    joins_keep_order: ClassVar[bool] = False  # whether joins_as_written() makes joins keep the order of their first table
+
     listener: StatementListener | None = None
+
+    @property
+    @abstractmethod
+    def driver_connection(self) -> Any:
+        """The driver's connection, for SQLAlchemy over a session that is used for nothing else."""
 
     @property
     def render(self) -> Renderer:
@@ -133,6 +140,11 @@ class Engine(ABC):
             raise
         self.commit()
 
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """The engine's name and version, for the record."""
+
     @abstractmethod
     def _execute(self, statement: Statement) -> int: ...
 
@@ -152,6 +164,11 @@ class Engine(ABC):
 
     @abstractmethod
     def rollback(self) -> None: ...
+
+    @contextlib.contextmanager
+    def joins_as_written(self) -> Iterator[None]:
+        """Statements inside join in the written order; with `joins_keep_order` they keep the first table's row order."""
+        yield
 
     @abstractmethod
     def resolve(self, relation: Relation) -> Relation | None:

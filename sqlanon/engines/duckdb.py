@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from itertools import islice
@@ -72,6 +74,7 @@ class DuckDBEngine(Engine):
     name: ClassVar[str] = "duckdb"
     dialect: ClassVar[str] = "duckdb"
     parallel_sessions: ClassVar[int] = 1  # one statement uses all threads already
+    joins_keep_order: ClassVar[bool] = True  # the first table streams through the hash tables of the others
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 
     def __init__(
@@ -85,6 +88,10 @@ class DuckDBEngine(Engine):
         self._apply_settings()
 
     # --- opening and closing
+
+    @property
+    def driver_connection(self) -> duckdb.DuckDBPyConnection:
+        return self._connection
 
     @classmethod
     def connect(
@@ -135,6 +142,10 @@ class DuckDBEngine(Engine):
         except duckdb.Error as error:
             shown = value.value if isinstance(value, Text) else value
             raise PolicyError(f"DuckDB refuses {name} = {shown} ({type(error).__name__}).") from None
+
+    @property
+    def version(self) -> str:
+        return f"DuckDB {duckdb.__version__}"
 
     def fork(self) -> DuckDBEngine:
         """Another connection to the same instance; it doesn't see this one's temporary tables."""
@@ -201,6 +212,15 @@ class DuckDBEngine(Engine):
 
     def cancel(self) -> None:
         self._connection.interrupt()
+
+    @contextlib.contextmanager
+    def joins_as_written(self) -> Iterator[None]:
+        """Without these optimizers the first table of a FROM streams through hash tables of the others."""
+        self._set("disabled_optimizers", Text("join_order,build_side_probe_side"))
+        try:
+            yield
+        finally:
+            self._set("disabled_optimizers", Text(""))
 
     def begin(self) -> None:
         self._guarded("begin", lambda: self._connection.begin())
@@ -298,11 +318,11 @@ def _check_file(path: str, create: bool) -> None:
 
 
 def _private_directory(parent: str | None) -> str:
-    """A directory for spilled data that only this user can read."""
+    """A directory for spilled data that only this user can read; its name says whose it is, for `gc`."""
     try:
         if parent is not None:
             Path(parent).mkdir(parents=True, exist_ok=True)
-        return tempfile.mkdtemp(prefix="sqlanon-", dir=parent)
+        return tempfile.mkdtemp(prefix=f"sqlanon-spill-{os.getpid()}-", dir=parent)
     except OSError as error:
         raise AccessError(f"The temporary directory {parent} can't be used: {error.strerror}.") from None
 

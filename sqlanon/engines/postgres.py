@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import psycopg
@@ -90,6 +91,15 @@ class PostgresEngine(Engine):
         with contextlib.suppress(psycopg.errors.InvalidParameterValue):
             self._connection.execute("SET client_connection_check_interval = '2s'")
 
+    @property
+    def driver_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+        return self._connection
+
+    @property
+    def version(self) -> str:
+        number = self._connection.info.server_version
+        return f"PostgreSQL {number // 10_000}.{number % 10_000}"
+
     def fork(self) -> PostgresEngine:
         """A second connection of the same role, with the same settings."""
         return PostgresEngine(self._url, self._options, self._read_only)
@@ -115,6 +125,24 @@ class PostgresEngine(Engine):
         with self._guarded(statement.name), copying as copy:
             for row in rows:
                 copy.write_row(row)
+
+    def copy_out(self, statement: Statement, write: Callable[[bytes], object]) -> None:
+        """Run a COPY to STDOUT and hand every block of it to `write`."""
+        started = time.perf_counter()
+        cursor = self._connection.cursor()
+        with self._guarded(statement.name), cursor.copy(statement.text.encode()) as copy:
+            for block in copy:
+                write(bytes(block))
+        self._tell(statement, started, cursor.rowcount)
+
+    def copy_in(self, statement: Statement, blocks: Iterable[bytes]) -> None:
+        """Run a COPY from STDIN that reads these blocks."""
+        started = time.perf_counter()
+        cursor = self._connection.cursor()
+        with self._guarded(statement.name), cursor.copy(statement.text.encode()) as copy:
+            for block in blocks:
+                copy.write(block)
+        self._tell(statement, started, cursor.rowcount)
 
     @contextlib.contextmanager
     def _guarded(self, name: str) -> Iterator[None]:

@@ -6,6 +6,9 @@ import re
 from urllib.parse import unquote
 
 _SECRET_KEYS = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
+# A password may hold any character, even unescaped: it ends at the last @. Too much is hidden rather than too little.
+_AUTHORITY = re.compile(r"(?P<user>[^:/?#@]*):.*@", re.DOTALL)
+_PARAMETER = re.compile(r"([?&])([^&]*)")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://(?P<rest>.*)", re.DOTALL)
 
 
@@ -20,15 +23,11 @@ def redacted(url: str) -> str:
     match = _URL.fullmatch(url)
     if not match:
         return "***" if "@" in url or "password" in url.lower() else url
-    rest, question, query = match["rest"].partition("?")
-    authority, slash, path = rest.rpartition("@") if "@" in rest else ("", "", rest)
-    user = authority.partition(":")[0]
-    shown = f"{match['scheme']}://" + (f"{user}{slash}{path}" if slash else path)
-    return shown + (question + _redacted_query(query) if query else "")
-
-
-def _redacted_query(query: str) -> str:
-    return "&".join(_redacted_parameter(parameter) for parameter in query.split("&"))
+    rest = match["rest"]
+    authority = _AUTHORITY.match(rest)
+    if authority:
+        rest = authority["user"] + "@" + rest[authority.end() :]
+    return f"{match['scheme']}://" + _PARAMETER.sub(lambda found: found[1] + _redacted_parameter(found[2]), rest)
 
 
 def _redacted_parameter(parameter: str) -> str:

@@ -18,9 +18,39 @@ from sqlanon.sql import Renderer, expression
 MAX_UNITS = 10**36
 """The widest interval and the farthest origin, in units: what 128-bit integers leave room for."""
 
+NARROW_UNITS = 10**17
+"""Positions, widths and origin below this can be counted in 64 bits."""
+
 _MAX_SCALE = 22  # 10**22 is the greatest power of ten that a double holds exactly
 _MAX_SNAPPED = 8  # a run of n snapped levels takes 2**n divisions a group
-_OFFSET = 2 * 10**37  # beyond every position; added so that a truncating division floors
+
+
+@dataclass(frozen=True)
+class Word:
+    """The integer type that positions are counted in, and how far they may be from 0."""
+
+    type: Markup
+    limit: int
+
+    @classmethod
+    def of(cls, render: Renderer, narrow: bool) -> Word:
+        """64 bits are up to ten times as fast as 128 (or, on PostgreSQL, as decimal digits)."""
+        return cls(expression("BIGINT"), NARROW_UNITS) if narrow else cls(render.macro("wide_integer"), 10 * MAX_UNITS)
+
+
+@dataclass(frozen=True)
+class Division:
+    """Division floored towards minus infinity: beyond every position, an offset makes a truncating division floor."""
+
+    render: Renderer
+    word: Word
+
+    def __call__(self, position: Markup, width: int) -> Markup:
+        """The quotient of a position and a width; it mentions the position once."""
+        whole = -(-2 * self.word.limit // width)
+        shifted = expression("{position} + {offset}", position=position, offset=whole * width)
+        quotient = self.render.macro("quotient", shifted, width)
+        return expression("({quotient} - {whole})", quotient=quotient, whole=whole)
 
 
 @dataclass(frozen=True)
@@ -44,7 +74,7 @@ class Grid:
     def problems(self) -> list[str]:
         """What keeps the grid from being counted exactly."""
         problems = []
-        if max(abs(self.origin), self.widths[-1]) * 10 ** max(0, -self.scale) > MAX_UNITS:
+        if max(abs(self.origin), self.widths[-1]) * self.stretch > MAX_UNITS:
             problems.append("intervals are too wide or too far from 0: use widths and an origin up to 10^36 of their unit.")
         if self._longest_snapped_run() > _MAX_SNAPPED:
             problems.append(
@@ -52,6 +82,16 @@ class Grid:
                 "use multiples, such as [5, 10, 50]."
             )
         return problems
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the widths and the origin allow for counting in 64 bits."""
+        return max(abs(self.origin), self.widths[-1]) * self.stretch < NARROW_UNITS
+
+    @property
+    def stretch(self) -> int:
+        """How many ones make a unit where it is more than one."""
+        return int(10 ** max(0, -self.scale))
 
     def is_exact(self, level: int) -> bool:
         """Whether the boundaries of a level (from 1) are simply the multiples of its width."""
@@ -67,40 +107,32 @@ class Grid:
             longest = max(longest, run)
         return longest
 
-    def bounds(self, render: Renderer, level: int, position: Markup) -> tuple[Markup, Markup]:
+    def bounds(self, divide: Division, level: int, position: Markup) -> tuple[Markup, Markup]:
         """The lower and upper bound of the interval of `level` that holds `position`, a lower bound of the level below."""
         width = self.widths[level - 1]
-        multiple = _floor(render, position, width)
+        multiple = divide(position, width)
         lower = expression("({multiple} * {width})", multiple=multiple, width=width)
         upper = expression("({multiple} * {width} + {width})", multiple=multiple, width=width)
         if self.is_exact(level):
             return lower, upper
-        return self._at_or_above(render, level - 1, lower), self._at_or_above(render, level - 1, upper)
+        return self._at_or_above(divide, level - 1, lower), self._at_or_above(divide, level - 1, upper)
 
-    def _at_or_above(self, render: Renderer, level: int, position: Markup) -> Markup:
+    def _at_or_above(self, divide: Division, level: int, position: Markup) -> Markup:
         """The least boundary of a level that is not below `position`."""
         width = self.widths[level - 1]
         if self.is_exact(level):
             above = expression("({position} + {rest})", position=position, rest=width - 1)
-            return expression("({multiple} * {width})", multiple=_floor(render, above, width), width=width)
-        before = self._below(render, level - 1, position)
-        start = expression("({multiple} * {width} + {width})", multiple=_floor(render, before, width), width=width)
-        return self._at_or_above(render, level - 1, start)
+            return expression("({multiple} * {width})", multiple=divide(above, width), width=width)
+        before = self._below(divide, level - 1, position)
+        start = expression("({multiple} * {width} + {width})", multiple=divide(before, width), width=width)
+        return self._at_or_above(divide, level - 1, start)
 
-    def _below(self, render: Renderer, level: int, position: Markup) -> Markup:
+    def _below(self, divide: Division, level: int, position: Markup) -> Markup:
         """The greatest boundary of a level that is below `position`."""
         width = self.widths[level - 1]
         if self.is_exact(level):
             under = expression("({position} - 1)", position=position)
-            return expression("({multiple} * {width})", multiple=_floor(render, under, width), width=width)
-        before = self._below(render, level - 1, position)
-        start = expression("({multiple} * {width})", multiple=_floor(render, before, width), width=width)
-        return self._at_or_above(render, level - 1, start)
-
-
-def _floor(render: Renderer, position: Markup, width: int) -> Markup:
-    """The quotient floored towards minus infinity."""
-    whole = -(-_OFFSET // width)
-    shifted = expression("{position} + {offset}", position=position, offset=whole * width)
-    quotient = render.macro("quotient", shifted, width)
-    return expression("({quotient} - {whole})", quotient=quotient, whole=whole)
+            return expression("({multiple} * {width})", multiple=divide(under, width), width=width)
+        before = self._below(divide, level - 1, position)
+        start = expression("({multiple} * {width})", multiple=divide(before, width), width=width)
+        return self._at_or_above(divide, level - 1, start)

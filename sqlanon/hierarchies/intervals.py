@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies.draft import VALUE, Draft, Task
-from sqlanon.hierarchies.grid import Grid
+from sqlanon.hierarchies.grid import NARROW_UNITS, Division, Grid, Word
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Text, expression
 
@@ -53,6 +53,8 @@ def draft_intervals(task: Task) -> Draft:
     grid = _grid(task.spec, task.column)
     assert grid is not None  # interval_problems has been asked
     limit = _limit(grid, task.column)
+    word = Word.of(task.engine.render, grid.is_narrow and _are_narrow(task, grid, limit))
+    divide = Division(task.engine.render, word)
     height = len(grid.widths) + 1
     task.engine.run(
         "hierarchies/bin_intervals",
@@ -60,14 +62,14 @@ def draft_intervals(task: Task) -> Draft:
         values=task.values,
         text=task.text,
         limit=_literal(task, limit),
-        lower=grid.bounds(task.engine.render, 1, _position(task, grid))[0],
+        lower=grid.bounds(divide, 1, _position(task, grid, word))[0],
     )
     task.engine.run(
         "hierarchies/group_intervals",
         groups=task.groups,
         leaves=task.leaves,
         width=grid.widths[0],
-        coarser=[_coarser(task, grid, number) for number in range(2, height)],
+        coarser=[_coarser(divide, grid, number) for number in range(2, height)],
         levels=[_level(task, grid, number) for number in range(1, height)],
         below=Text(f"(-Infinity-{_plain(-limit)}]"),
         above=Text(f"[{_plain(limit)}-Infinity)"),
@@ -75,6 +77,15 @@ def draft_intervals(task: Task) -> Draft:
         height=height,
     )
     return Draft(height=height, keys=(Identifier("side"), Identifier("lower")), bounded=True)
+
+
+def _are_narrow(task: Task, grid: Grid, limit: Decimal) -> bool:
+    """Whether all values that are counted exactly can be counted in 64 bits."""
+    narrow = min(limit, Decimal(NARROW_UNITS).scaleb(-grid.scale) / grid.stretch)
+    (beyond,) = task.engine.query_one(
+        "hierarchies/count_beyond", values=task.values, limit=_literal(task, limit), narrow=_literal(task, narrow)
+    )
+    return not beyond
 
 
 def _grid(spec: Hierarchy, column: Column) -> Grid | None:
@@ -110,25 +121,22 @@ def _plain(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _position(task: Task, grid: Grid) -> Markup:
+def _position(task: Task, grid: Grid, word: Word) -> Markup:
     """`value` in whole units from the origin, floored."""
-    wide = task.engine.render.macro("wide_integer")
-    units = _float_units(grid) if task.column.kind is Kind.FLOAT else _exact_units(task, grid)
-    return expression("(CAST({units} AS {wide}) - {origin})", units=units, wide=wide, origin=_signed(grid.origin))
+    units = _float_units(grid) if task.column.kind is Kind.FLOAT else _exact_units(task, grid, word)
+    return expression("(CAST({units} AS {type}) - {origin})", units=units, type=word.type, origin=_signed(grid.origin))
 
 
 def _signed(number: int) -> Markup:
     return expression("({number})", number=number)
 
 
-def _exact_units(task: Task, grid: Grid) -> Markup:
+def _exact_units(task: Task, grid: Grid, word: Word) -> Markup:
     factor = 10**grid.scale
     if task.column.kind is Kind.INTEGER:
-        wide = task.engine.render.macro("wide_integer")
-        return expression("CAST(value AS {wide}) * {factor}", wide=wide, factor=factor)
-    return expression(
-        "floor(value * CAST({factor} AS DECIMAL({digits}, 0)))", factor=factor, digits=len(str(factor))
-    )
+        return expression("CAST(value AS {type}) * {factor}", type=word.type, factor=factor)
+    digits = len(str(factor))
+    return expression("floor(value * CAST({factor} AS DECIMAL({digits}, 0)))", factor=factor, digits=digits)
 
 
 def _float_units(grid: Grid) -> Markup:
@@ -140,7 +148,7 @@ def _float_units(grid: Grid) -> Markup:
     value = expression("CAST(value AS FLOAT8)")
     if grid.scale == 0:
         return expression("CAST(floor({value}) AS BIGINT)", value=value)
-    factor = expression("CAST({string} AS FLOAT8)", string=Text(str(10 ** abs(grid.scale))))
+    factor = _float(10 ** abs(grid.scale))
     to_units, to_value = ("*", "/") if grid.scale > 0 else ("/", "*")
     near = expression("floor({value} " + to_units + " {factor})", value=value, factor=factor)
     return expression(
@@ -152,40 +160,56 @@ def _float_units(grid: Grid) -> Markup:
     )
 
 
-def _coarser(task: Task, grid: Grid, number: int) -> _Bounds:
-    position = expression(f"lower_{number - 1}")
-    return _Bounds(number, *grid.bounds(task.engine.render, number, position))
+def _coarser(divide: Division, grid: Grid, number: int) -> _Bounds:
+    return _Bounds(number, *grid.bounds(divide, number, expression(f"lower_{number - 1}")))
 
 
 def _level(task: Task, grid: Grid, number: int) -> Level:
-    lower, upper = (_decimal(grid, expression(f"{end}_{number}")) for end in ("lower", "upper"))
-    kind = _bound_type(grid, task.column)
-    return Level(number, _typed(lower, kind), _typed(upper, kind), _text(grid, lower), _text(grid, upper))
+    lower, upper = (
+        expression("({units} + {origin})", units=expression(f"{end}_{number}"), origin=_signed(grid.origin))
+        for end in ("lower", "upper")
+    )
+    numbers = (_number(task, grid, bound) for bound in (lower, upper))
+    texts = (_text(task, grid, bound) for bound in (lower, upper))
+    return Level(number, *numbers, *texts)
 
 
-def _decimal(grid: Grid, units: Markup) -> Markup:
-    """A bound, in units from the origin, as an exact decimal."""
-    whole = expression("CAST({units} + {origin} AS DECIMAL(38, 0))", units=units, origin=_signed(grid.origin))
-    if grid.scale <= 0:
-        return expression("{whole} * {factor}", whole=whole, factor=10**-grid.scale)
+def _number(task: Task, grid: Grid, units: Markup) -> Markup:
+    """A bound in its column's type, from units; a double is the nearest to the decimal bound."""
+    power = 10 ** abs(grid.scale)
+    if task.column.kind is Kind.FLOAT:
+        factor = _float(power)
+        form = "CAST({units} AS FLOAT8) / {factor}" if grid.scale > 0 else "CAST({units} AS FLOAT8) * {factor}"
+        return expression(form, units=units, factor=factor)
     unit = Text(_plain(Decimal(1).scaleb(-grid.scale)))
     return expression(
-        "{whole} * CAST({unit} AS DECIMAL({digits}, {scale}))",
-        whole=whole,
+        "CAST({units} AS DECIMAL(38, 0)) * CAST({unit} AS DECIMAL({digits}, {scale}))",
+        units=units,
         unit=unit,
         digits=grid.scale + 1,
         scale=grid.scale,
     )
 
 
-def _text(grid: Grid, bound: Markup) -> Markup:
-    text = expression("CAST({bound} AS VARCHAR)", bound=bound)
-    return text if grid.scale <= 0 else expression("rtrim(rtrim({string}, '0'), '.')", string=text)
+def _text(task: Task, grid: Grid, units: Markup) -> Markup:
+    """A bound as plain digits, from units; put together from whole numbers, whose text is the same and fast everywhere."""
+    if grid.scale <= 0:
+        return expression("CAST({units} * {stretch} AS VARCHAR)", units=units, stretch=grid.stretch)
+    power = 10**grid.scale
+    size = expression("abs({units})", units=units)
+    return expression(
+        "CASE WHEN {units} < 0 THEN '-' ELSE '' END || CAST({whole} AS VARCHAR)"
+        " || rtrim(rtrim('.' || lpad(CAST({size} % {power} AS VARCHAR), {scale}, '0'), '0'), '.')",
+        units=units,
+        whole=task.engine.render.macro("quotient", size, power),
+        size=size,
+        power=power,
+        scale=grid.scale,
+    )
 
 
-def _typed(bound: Markup, kind: Markup) -> Markup:
-    """A bound in its column's type; over its text, which every engine reads as the nearest double."""
-    return expression("CAST(CAST({bound} AS VARCHAR) AS {kind})", bound=bound, kind=kind)
+def _float(number: int) -> Markup:
+    return expression("CAST({string} AS FLOAT8)", string=Text(str(number)))
 
 
 def _bound_type(grid: Grid, column: Column) -> Markup:

@@ -48,6 +48,11 @@ class PrivacyModel(ABC):
     monotone_under_suppression: ClassVar[bool]  # leaving whole classes out can't break the remaining ones
 
     @property
+    def least_rows(self) -> int:
+        """A class with fewer rows violates the model, whatever is in it."""
+        return 1
+
+    @property
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
         """The parameters by their names in the policy."""

@@ -28,6 +28,10 @@ class DistinctLDiversity(PrivacyModel):
     l: int  # noqa: E741
 
     @property
+    def least_rows(self) -> int:
+        return math.floor(self.l)
+
+    @property
     def parameters(self) -> dict[str, Any]:
         return {"attribute": self.attribute, "l": self.l}
 
@@ -56,6 +60,10 @@ class EntropyLDiversity(PrivacyModel):
 
     attribute: str
     l: float  # noqa: E741
+
+    @property
+    def least_rows(self) -> int:
+        return math.floor(self.l)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -89,6 +97,10 @@ class RecursiveLDiversity(PrivacyModel):
     attribute: str
     c: float
     l: int  # noqa: E741
+
+    @property
+    def least_rows(self) -> int:
+        return math.floor(self.l)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -25,6 +25,10 @@ class KAnonymity(PrivacyModel):
     attribute: str | None = field(default=None, init=False)
 
     @property
+    def least_rows(self) -> int:
+        return self.k
+
+    @property
     def parameters(self) -> dict[str, Any]:
         return {"k": self.k}
 

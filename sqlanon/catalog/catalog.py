@@ -1,0 +1,292 @@
+"""The catalog: what was run, with which statements, what was released, and which tables a run still owns."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy.sql import Executable
+
+from sqlanon import __version__
+from sqlanon.catalog import locks, process, queries
+from sqlanon.catalog.connection import CatalogConnection
+from sqlanon.catalog.home import Home, identity_of
+from sqlanon.catalog.migrate import HEAD, Migration
+from sqlanon.catalog.records import (
+    HierarchyRecord,
+    LedgerEntry,
+    ReleaseKind,
+    ReleaseRecord,
+    Run,
+    RunStart,
+    Status,
+    Step,
+    new_run_id,
+)
+from sqlanon.catalog.tables import Tables
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError, SqlanonError
+from sqlanon.sql import Relation
+
+SCHEMA = "sqlanon"
+
+
+class Catalog:
+    """The catalog of one database. Its writes are committed at once, on a session of its own.
+
+    Nothing it holds is a cell value or a secret: statements are templates as rendered, policies come without
+    passwords, and of an error that is not the project's own only the class is kept.
+    """
+
+    def __init__(self, engine: Engine, store: Engine, schema: str, fallback_schema: str | None) -> None:
+        """Use `open`; `store` is the engine of the database that holds the catalog."""
+        self._engine = engine
+        self._store = store
+        identity = identity_of(engine)
+        self._database = identity or ":memory:"
+        self._shared = store is engine or (identity is not None and identity_of(store) == identity)
+        self._connection = CatalogConnection(store, schema, fallback_schema)
+        self._tables = Tables.named(self._connection.home.prefix)
+        self._alive: set[str] = set()
+
+    @classmethod
+    def open(
+        cls,
+        engine: Engine,
+        schema: str = SCHEMA,
+        url: str | None = None,
+        *,
+        fallback_schema: str | None = None,
+        upgrade: bool = True,
+    ) -> Catalog:
+        """The catalog of `engine`'s database, upgraded to what this program knows.
+
+        Args:
+            engine: the session of the runs; its locks say which of them are alive.
+            schema: the catalog's schema, made if it is not there.
+            url: another database that is to hold the catalog; a DuckDB file is made if it is not there.
+            fallback_schema: where the tables go, named `sqlanon_...`, if the role can't have `schema` (PostgreSQL).
+            upgrade: False leaves the tables as they are.
+
+        Raises:
+            AccessError: the role can use neither schema.
+            CatalogTooNewError: a newer version of the program wrote the catalog.
+        """
+        with contextlib.ExitStack() as undo:
+            store = engine if url is None else undo.enter_context(connect(url, create=True))
+            catalog = undo.enter_context(cls(engine, store, schema, fallback_schema))
+            if upgrade:
+                catalog.upgrade()
+            undo.pop_all()
+        return catalog
+
+    @property
+    def home(self) -> Home:
+        """The schema of the catalog's tables, and the prefix of their names."""
+        return self._connection.home
+
+    def current(self) -> str | None:
+        """The revision of the catalog's tables; None if there are none."""
+        return self._connection.do("be read", lambda c: Migration(c, self.home.prefix).current())
+
+    def upgrade(self, revision: str = HEAD) -> None:
+        """Upgrade the tables; of two first runs at once, the second waits for the first."""
+        self._connection.upgrade(revision)
+
+    def downgrade(self, revision: str) -> None:
+        """Downgrade the tables: `base` removes them and all they hold, `-1` undoes the last migration."""
+        self._connection.do("be downgraded", lambda c: Migration(c, self.home.prefix).downgrade(revision))
+
+    def start_run(self, start: RunStart) -> str:
+        """Record that a run begins, which counts as alive until this catalog is closed; its id."""
+        run = new_run_id()
+        if not locks.take(self._engine, _lock_of(run)):
+            return self.start_run(start)  # the same second, the same four digits: draw again
+        values = dataclasses.asdict(start) | {
+            "id": run,
+            "status": Status.RUNNING,
+            "engine": self._engine.name,
+            "database": self._database,
+            "process": process.this_process(),
+            "started": datetime.now(UTC),
+            "policy_digest": hashlib.sha256(start.policy.encode()).hexdigest(),
+            "sqlanon_version": __version__,
+        }
+        self._alive.add(run)
+        self._write("record the run", insert(self._tables.runs).values(values))
+        return run
+
+    def finish_run(
+        self,
+        run: str,
+        status: Status,
+        *,
+        result: Mapping[str, Any] | None = None,
+        error: BaseException | None = None,
+        source_rows: int | None = None,
+    ) -> None:
+        """Record how a run ended; `result` is the object that `run --json` prints."""
+        values: dict[str, Any] = {"status": status, "finished": datetime.now(UTC)}
+        if result is not None:
+            values["result"] = json.dumps(result, ensure_ascii=False)
+        if source_rows is not None:
+            values["source_rows"] = source_rows
+        if error is not None:
+            values |= {"error_class": type(error).__name__, "error_message": _message(error)}
+        runs = self._tables.runs
+        self._write("record the run's end", update(runs).where(runs.c.id == run).values(values))
+
+    def add_steps(self, run: str, steps: Sequence[Step]) -> None:
+        """Record statements of a run, all in one transaction."""
+        if steps:
+            rows = [{"run": run} | dataclasses.asdict(step) for step in steps]
+            self._write("record the steps", insert(self._tables.steps), rows)
+
+    def runs(self, limit: int | None = 20) -> list[Run]:
+        """The latest runs, the newest first."""
+        return [_run(row) for row in self._read(queries.select_runs(self._tables).limit(limit))]
+
+    def run(self, name: str) -> Run:
+        """The run of that id; its beginning, or its last four digits, will do if they are no other's.
+
+        Raises:
+            PolicyError: there is no such run, or more than one.
+        """
+        found = [_run(row) for row in self._read(queries.select_run(self._tables, name).limit(2))]
+        if not found:
+            raise PolicyError(f"The catalog has no run '{name}'; `sqlanon runs` lists them.")
+        if len(found) > 1 and found[0].id != name:
+            raise PolicyError(f"'{name}' stands for more than one run, such as {found[0].id} and {found[1].id}.")
+        return found[0]
+
+    def steps(self, run: str) -> list[Step]:
+        """The statements of a run, in order."""
+        table = self._tables.steps
+        columns = [column for column in table.c if column.name != "run"]
+        return [Step(**row) for row in self._read(select(*columns).where(table.c.run == run).order_by(table.c.number))]
+
+    def record_release(self, run: str, release: ReleaseRecord) -> None:
+        """Record a release that is published already: a file, or a table outside the catalog's database."""
+        self._write("record the release", insert(self._tables.releases).values(run=run, **dataclasses.asdict(release)))
+
+    def record_release_within(self, session: Engine, run: str, relation: Relation, release: ReleaseRecord) -> bool:
+        """Record a release in the transaction that publishes it as `relation`, so that both happen or neither.
+
+        False, and nothing done, where one transaction can't do both: the catalog is in another database. Call
+        `record_release` after the transaction then.
+        """
+        if not self._shared or (session.dialect == "duckdb" and relation.catalog != self.home.catalog):
+            return False
+        values = {"run": run} | dataclasses.asdict(release) | {"kind": release.kind.value}
+        session.load(self.home.relation("releases"), list(values), [list(values.values())])
+        return True
+
+    def releases(self, run: str) -> list[ReleaseRecord]:
+        """The releases that a run published."""
+        table = self._tables.releases
+        columns = [column for column in table.c if column.name != "run"]
+        rows = self._read(select(*columns).where(table.c.run == run).order_by(table.c.relation))
+        return [ReleaseRecord(**{**row, "kind": ReleaseKind(row["kind"])}) for row in rows]
+
+    def record_hierarchy(self, hierarchy: HierarchyRecord) -> None:
+        """Record a hierarchy; one of the same name and digest is replaced."""
+        table, values = self._tables.hierarchies, dataclasses.asdict(hierarchy)
+        same = (table.c.name == hierarchy.name) & (table.c.digest == hierarchy.digest)
+
+        def write(connection: Connection) -> None:
+            known = connection.execute(select(table.c.name).where(same)).first()
+            connection.execute(
+                insert(table).values(values) if known is None else update(table).where(same).values(values)
+            )
+
+        self._connection.do("record the hierarchy", write)
+
+    def hierarchies(self) -> list[HierarchyRecord]:
+        """All recorded hierarchies."""
+        table = self._tables.hierarchies
+        return [HierarchyRecord(**row) for row in self._read(select(table).order_by(table.c.name, table.c.digest))]
+
+    def ledger_add(self, run: str, relation: Relation, *, is_prefix: bool = False) -> None:
+        """Note, before it is made, that a run makes a table; or, with `is_prefix`, all whose names begin so."""
+        values = {"run": run, "relation": str(relation), "is_prefix": is_prefix, "created": datetime.now(UTC)}
+        self._write("note a work table", insert(self._tables.work_tables).values(values))
+
+    def ledger_remove(self, run: str, relation: Relation | None = None) -> None:
+        """Forget a table that is dropped, or all of a run."""
+        name = None if relation is None else str(relation)
+        self._write("forget a work table", queries.remove_from_ledger(self._tables, run, name))
+
+    def ledger(self, run: str) -> list[LedgerEntry]:
+        """The tables that a run may have left."""
+        table = self._tables.work_tables
+        rows = self._read(select(table).where(table.c.run == run).order_by(table.c.relation))
+        return [LedgerEntry(row["run"], Relation.parse(row["relation"]), row["is_prefix"]) for row in rows]
+
+    @contextlib.contextmanager
+    def dead_runs(self) -> Iterator[list[str]]:
+        """The runs of the engine's database that did not end and that no living process works on.
+
+        Their locks are held meanwhile, so that two collectors do not meet.
+        """
+        rows = self._read(queries.select_unfinished(self._tables, self._database))
+        dead = [row["id"] for row in rows if self._claim(row["id"], row["process"])]
+        try:
+            yield dead
+        finally:
+            for run in dead:
+                locks.give_back(self._engine, _lock_of(run))
+
+    def end_dead_run(self, run: str) -> Status | None:
+        """Mark a dead run `published` if its release is recorded, else `failed`; None if it had ended before."""
+        runs = self._tables.runs
+        (row,) = self._read(select(runs.c.status).where(runs.c.id == run))
+        if row["status"] != Status.RUNNING:
+            return None
+        self._write("mark a dead run", queries.end_dead_run(self._tables, run))
+        return self.run(run).status
+
+    def close(self) -> None:
+        """Close the catalog's session, and count the runs it started as ended; the engine stays open."""
+        for run in self._alive:
+            locks.give_back(self._engine, _lock_of(run))
+        self._connection.close()
+        if self._store is not self._engine:
+            self._store.close()
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _claim(self, run: str, owner: str) -> bool:
+        if self._engine.dialect == "duckdb" and owner != process.this_process() and process.is_alive(owner):
+            return False
+        return locks.take(self._engine, _lock_of(run))
+
+    def _read(self, query: Executable) -> list[RowMapping]:
+        return self._connection.do("be read", lambda c: list(c.execute(query).mappings().all()))
+
+    def _write(self, what: str, statement: Executable, rows: list[dict[str, Any]] | None = None) -> None:
+        self._connection.do(what, lambda c: c.execute(statement, rows))
+
+
+def _lock_of(run: str) -> str:
+    return f"run {run}"
+
+
+def _run(row: RowMapping) -> Run:
+    result = row["result"]
+    return Run(**{**row, "status": Status(row["status"]), "result": None if result is None else json.loads(result)})
+
+
+def _message(error: BaseException) -> str:
+    """What may be kept of an error: the project's own messages hold no cell value, other people's may."""
+    return str(error) if isinstance(error, SqlanonError) else "An unexpected error; its text is not kept."

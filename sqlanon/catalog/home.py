@@ -1,0 +1,68 @@
+"""Where a catalog's tables are: schema `sqlanon`, or the release's own schema for a role that can't have one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlanon.catalog.tables import FALLBACK_PREFIX
+from sqlanon.engines.base import Engine
+from sqlanon.errors import AccessError
+from sqlanon.sql import Relation, Text
+
+
+@dataclass(frozen=True)
+class Home:
+    """The schema of a catalog and what its tables' names begin with."""
+
+    schema: str
+    prefix: str = ""
+    catalog: str | None = None  # the database's name, on DuckDB
+
+    @property
+    def name(self) -> Relation:
+        """The schema's name, as SQL writes it."""
+        return Relation(self.schema, self.catalog)
+
+    def relation(self, table: str) -> Relation:
+        """A table of the catalog."""
+        return Relation(self.prefix + table, self.schema, self.catalog)
+
+
+def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
+    """The home that this session's role may use.
+
+    Raises:
+        AccessError: the database is read-only, or neither `schema` nor `fallback` can hold the catalog.
+    """
+    database, _, read_only = session.query_one("catalog/show_database")
+    if read_only:
+        raise AccessError(
+            f"The database {database} is read-only: it can't keep the catalog; name another in the policy."
+        )
+    if session.dialect == "duckdb":
+        return Home(schema, catalog=database)
+    home = Home(schema)
+    if _can_use(session, home):
+        return home
+    if fallback is not None and _can_use(session, own := Home(fallback, FALLBACK_PREFIX)):
+        return own
+    raise AccessError(
+        f"The role can neither use schema {home.name} for the catalog nor create it"
+        + (f", nor create tables in schema {Relation(fallback)}" if fallback is not None else "")
+        + f". Have CREATE SCHEMA {home.name} AUTHORIZATION <role> run, or name another catalog in the policy."
+    )
+
+
+def identity_of(engine: Engine) -> str | None:
+    """What tells the engine's database from all others: a file, or a cluster and a name; None for one in memory."""
+    identity: str | None = engine.query_one("catalog/show_database")[1]
+    return identity
+
+
+def _can_use(session: Engine, home: Home) -> bool:
+    runs = home.relation("runs").name
+    found = session.query("catalog/show_schema_access", schema=Text(home.schema), table=Text(runs))
+    if not found:
+        return not home.prefix and bool(session.query_one("catalog/show_database_access")[0])
+    ((usage, create, writes),) = found
+    return bool(usage and create and writes is not False)

@@ -1,0 +1,76 @@
+"""Locks that end with the session that holds them, so that a killed run holds none.
+
+On PostgreSQL they are the session's advisory locks. DuckDB lets one process write a file, so there they are this
+process's own. A name says what is locked, and where that is not unique, in which database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+import weakref
+from collections.abc import Iterator
+
+from sqlanon.engines.base import Engine
+from sqlanon.errors import ConflictError, SqlanonError
+
+_guard = threading.Lock()
+_of_process: set[str] = set()
+_of_session: weakref.WeakKeyDictionary[Engine, set[str]] = weakref.WeakKeyDictionary()
+
+
+def advisory_key(name: str) -> int:
+    """The key of PostgreSQL's advisory lock for `name`: a signed 64-bit number."""
+    return int.from_bytes(hashlib.sha256(b"sqlanon " + name.encode()).digest()[:8], "big", signed=True)
+
+
+def take(engine: Engine, name: str) -> bool:
+    """Take the lock called `name` for this session; False if it is held already, by this session or another."""
+    with _guard:
+        names = _of_session.setdefault(engine, set())
+        if name in names:  # PostgreSQL would let the same session take it twice
+            return False
+        taken = _take_in_process(name) if engine.dialect == "duckdb" else _take_in_database(engine, name)
+        if taken:
+            names.add(name)
+        return taken
+
+
+def give_back(engine: Engine, name: str) -> None:
+    """Give the lock back. A session that broke meanwhile has lost it anyway."""
+    names = _of_session.get(engine, set())
+    if name not in names:
+        return
+    names.discard(name)
+    if engine.dialect == "duckdb":
+        _of_process.discard(name)
+        return
+    with contextlib.suppress(SqlanonError):
+        engine.query_one("catalog/give_lock_back", key=advisory_key(name))
+
+
+@contextlib.contextmanager
+def held(engine: Engine, name: str, conflict: str) -> Iterator[None]:
+    """Hold a lock while the block runs.
+
+    Raises:
+        ConflictError: with the message `conflict`, at once, if the lock is held already.
+    """
+    if not take(engine, name):
+        raise ConflictError(conflict)
+    try:
+        yield
+    finally:
+        give_back(engine, name)
+
+
+def _take_in_process(name: str) -> bool:
+    if name in _of_process:
+        return False
+    _of_process.add(name)
+    return True
+
+
+def _take_in_database(engine: Engine, name: str) -> bool:
+    return bool(engine.query_one("catalog/take_lock", key=advisory_key(name))[0])

@@ -1,0 +1,81 @@
+"""Brings the catalog's tables to the revision that this program knows, up or down."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from sqlanon.catalog.tables import VERSION_TABLE
+from sqlanon.errors import SqlanonError
+
+HEAD = "head"
+BASE = "base"
+_one_at_a_time = threading.Lock()  # Alembic's `op` and `context` are the module's, not the thread's
+
+
+class CatalogTooNewError(SqlanonError):
+    """The catalog was written by a newer version of the program."""
+
+
+def migrations_directory() -> Path:
+    """Where the migrations are: in the wheel inside the package, in a checkout beside it."""
+    inside = Path(str(resources.files("sqlanon"))) / "migrations"
+    return inside if inside.is_dir() else inside.parent.parent / "migrations"
+
+
+@dataclass(frozen=True)
+class Migration:
+    """The migrations of the catalog whose tables have `prefix`, in the current schema of `connection`.
+
+    They take part in the transaction that `connection` is in: a migration that fails leaves what was there.
+    """
+
+    connection: Connection
+    prefix: str = ""
+
+    def current(self) -> str | None:
+        """The revision the catalog is at; None where there is none.
+
+        Raises:
+            CatalogTooNewError: this program does not know the revision.
+        """
+        options = {"version_table": self.prefix + VERSION_TABLE}
+        revision = MigrationContext.configure(self.connection, opts=options).get_current_revision()
+        if revision is not None and revision not in {script.revision for script in _scripts().walk_revisions()}:
+            raise CatalogTooNewError(
+                f"The catalog is at revision {revision}, which this version of sqlanon does not know: upgrade sqlanon."
+            )
+        return revision
+
+    def is_current(self) -> bool:
+        """Whether nothing is left to upgrade."""
+        return self.current() == _scripts().get_current_head()
+
+    def upgrade(self, revision: str = HEAD) -> None:
+        """Upgrade to `revision`."""
+        self._run(command.upgrade, revision)
+
+    def downgrade(self, revision: str) -> None:
+        """Downgrade to `revision`: `base` removes the tables, `-1` undoes the last migration."""
+        self._run(command.downgrade, revision)
+
+    def _run(self, change: Callable[[Config, str], None], revision: str) -> None:
+        self.current()
+        config = Config()
+        config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
+        config.attributes |= {"connection": self.connection, "prefix": self.prefix}
+        with _one_at_a_time:
+            change(config, revision)
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory(str(migrations_directory()))

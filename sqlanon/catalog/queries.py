@@ -1,0 +1,61 @@
+"""The statements of the catalog, in SQLAlchemy Core."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Delete, Select, Update, and_, case, delete, exists, or_, select, update
+
+from sqlanon.catalog.records import Status
+from sqlanon.catalog.tables import Tables
+
+
+def select_runs(tables: Tables) -> Select[Any]:
+    """All runs, the newest first.
+
+    A run is published as soon as its release is recorded, which happens in the transaction that publishes it: a run
+    killed between that moment and its last word would otherwise be left as `running`.
+    """
+    runs = tables.runs
+    published = and_(runs.c.status == Status.RUNNING, exists().where(tables.releases.c.run == runs.c.id))
+    status = case((published, Status.PUBLISHED), else_=runs.c.status).label("status")
+    columns = [status if column.name == "status" else column for column in runs.c]
+    return select(*columns).order_by(runs.c.started.desc(), runs.c.id.desc())
+
+
+def select_run(tables: Tables, name: str) -> Select[Any]:
+    """The runs whose id is `name`, or begins or ends with it."""
+    key = tables.runs.c.id
+    return select_runs(tables).where(or_(key.startswith(name, autoescape=True), key.endswith(name, autoescape=True)))
+
+
+def select_unfinished(tables: Tables, database: str) -> Select[Any]:
+    """Id and process of the runs in `database` that have not ended, or that still own tables."""
+    runs = tables.runs
+    owns = exists().where(tables.work_tables.c.run == runs.c.id)
+    unfinished = and_(runs.c.database == database, or_(runs.c.status == Status.RUNNING, owns))
+    return select(runs.c.id, runs.c.process).where(unfinished).order_by(runs.c.id)
+
+
+def end_dead_run(tables: Tables, run: str) -> Update:
+    """Give a run whose process is gone the status it deserves."""
+    runs = tables.runs
+    published = exists().where(tables.releases.c.run == run)
+    return (
+        update(runs)
+        .where(runs.c.id == run, runs.c.status == Status.RUNNING)
+        .values(
+            status=case((published, Status.PUBLISHED), else_=Status.FAILED),
+            error_class=case((published, None), else_="Interrupted"),
+            error_message=case((published, None), else_="The run ended before it could say how."),
+            finished=datetime.now(UTC),
+        )
+    )
+
+
+def remove_from_ledger(tables: Tables, run: str, relation: str | None = None) -> Delete:
+    """Take one table, or all of a run, out of the ledger."""
+    ledger = tables.work_tables
+    statement = delete(ledger).where(ledger.c.run == run)
+    return statement if relation is None else statement.where(ledger.c.relation == relation)

@@ -1,0 +1,124 @@
+"""What the catalog holds of a run, as frozen values."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlanon.sql import Relation
+
+
+class Status(StrEnum):
+    """How far a run came."""
+
+    RUNNING = "running"
+    PUBLISHED = "published"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"  # the protection can't be met, or verification failed
+    DRY = "dry"
+
+
+class ReleaseKind(StrEnum):
+    """What a release consists of."""
+
+    REGIONS = "regions"  # leaf rules: intervals of codes per attribute
+    LEVELS = "levels"  # one hierarchy level per attribute
+    CLUSTERS = "clusters"
+    COUNTS = "counts"
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """What is known of a run before it begins; `policy` is its canonical text and holds no secret."""
+
+    source: str
+    release: str
+    policy: str
+    algorithm: str
+    engine_version: str
+    source_rows: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as recorded; moments are in UTC, `result` is what `run --json` prints."""
+
+    id: str
+    status: Status
+    engine: str
+    engine_version: str
+    database: str
+    process: str
+    source: str
+    release: str
+    source_rows: int | None
+    started: datetime
+    finished: datetime | None
+    policy: str
+    policy_digest: str
+    sqlanon_version: str
+    algorithm: str
+    seed: int | None
+    result: Mapping[str, Any] | None
+    error_class: str | None
+    error_message: str | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One statement of a run: its template's name, its text, how long it took and how many rows it gave."""
+
+    number: int
+    phase: str
+    name: str
+    statement: str
+    seconds: float
+    row_count: int | None = None
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """A release that a run published; `relation` is a table as SQL writes it, or a file.
+
+    `recoding` is the recoding function as JSON, or says where its rule table is; `digest` is the digest of it.
+    """
+
+    relation: str
+    kind: ReleaseKind
+    row_count: int
+    suppressed: int
+    classes: int
+    recoding: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class HierarchyRecord:
+    """A generalization hierarchy: the attribute it was built for, the digest and JSON of its specification."""
+
+    name: str
+    digest: str
+    specification: str
+    height: int
+    leaves: int
+    relation: str | None = None
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """A table that a run makes, or (`is_prefix`) all tables of that schema whose names begin with this one."""
+
+    run: str
+    relation: Relation
+    is_prefix: bool
+
+
+def new_run_id() -> str:
+    """A short id that sorts by time: UTC date and time to the second, and four random hexadecimal digits."""
+    return f"{datetime.now(UTC):%y%m%d-%H%M%S}-{secrets.token_hex(2)}"

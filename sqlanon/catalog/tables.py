@@ -1,0 +1,142 @@
+"""The tables of the catalog, as SQLAlchemy Core metadata.
+
+The names carry no schema: a catalog's connection has its schema as the only one it looks in. String keys and no
+foreign keys, because DuckDB has neither cascading keys nor updates of a row that others refer to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, DateTime, Double, Integer, MetaData, Table, Text
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+FALLBACK_PREFIX = "sqlanon_"
+VERSION_TABLE = "alembic_version"
+
+
+class UtcTimestamp(TypeDecorator[datetime]):
+    """A moment: `timestamptz` on PostgreSQL; on DuckDB a timestamp in UTC (reading its zoned type needs pytz)."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(TIMESTAMP(timezone=True) if dialect.name == "postgresql" else DateTime())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.astimezone(UTC) if dialect.name == "postgresql" else value.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of one catalog; their names begin with `prefix`."""
+
+    metadata: MetaData
+    runs: Table
+    steps: Table
+    releases: Table
+    hierarchies: Table
+    work_tables: Table
+
+    @classmethod
+    def named(cls, prefix: str = "") -> Tables:
+        metadata = MetaData()
+        return cls(
+            metadata,
+            _runs(metadata, prefix),
+            _steps(metadata, prefix),
+            _releases(metadata, prefix),
+            _hierarchies(metadata, prefix),
+            _work_tables(metadata, prefix),
+        )
+
+
+def _runs(metadata: MetaData, prefix: str) -> Table:
+    return Table(
+        f"{prefix}runs",
+        metadata,
+        Column("id", Text, primary_key=True),
+        Column("status", Text, nullable=False),
+        Column("engine", Text, nullable=False),
+        Column("engine_version", Text, nullable=False),
+        Column("database", Text, nullable=False, doc="where the run's work tables are"),
+        Column("process", Text, nullable=False, doc="host, boot, process id and its start: who is alive"),
+        Column("source", Text, nullable=False),
+        Column("release", Text, nullable=False),
+        Column("source_rows", BigInteger),
+        Column("started", UtcTimestamp, nullable=False),
+        Column("finished", UtcTimestamp),
+        Column("policy", Text, nullable=False, doc="canonical text, without secrets"),
+        Column("policy_digest", Text, nullable=False),
+        Column("sqlanon_version", Text, nullable=False),
+        Column("algorithm", Text, nullable=False),
+        Column("seed", BigInteger),
+        Column("result", Text, doc="JSON, as `run --json` prints it"),
+        Column("error_class", Text),
+        Column("error_message", Text),
+    )
+
+
+def _steps(metadata: MetaData, prefix: str) -> Table:
+    return Table(
+        f"{prefix}steps",
+        metadata,
+        Column("run", Text, primary_key=True),
+        Column("number", Integer, primary_key=True, autoincrement=False),
+        Column("phase", Text, nullable=False),
+        Column("name", Text, nullable=False, doc="the template"),
+        Column("statement", Text, nullable=False),
+        Column("seconds", Double, nullable=False),
+        Column("row_count", BigInteger, doc="NULL where the driver doesn't say"),
+    )
+
+
+def _releases(metadata: MetaData, prefix: str) -> Table:
+    return Table(
+        f"{prefix}releases",
+        metadata,
+        Column("run", Text, primary_key=True),
+        Column("relation", Text, primary_key=True, doc="as SQL writes it, or the file"),
+        Column("kind", Text, nullable=False, doc="regions, levels, clusters or counts"),
+        Column("row_count", BigInteger, nullable=False),
+        Column("suppressed", BigInteger, nullable=False),
+        Column("classes", BigInteger, nullable=False),
+        Column("recoding", Text, nullable=False, doc="JSON, or where the rule table is"),
+        Column("digest", Text, nullable=False, doc="of the recoding"),
+    )
+
+
+def _hierarchies(metadata: MetaData, prefix: str) -> Table:
+    return Table(
+        f"{prefix}hierarchies",
+        metadata,
+        Column("name", Text, primary_key=True),
+        Column("digest", Text, primary_key=True),
+        Column("specification", Text, nullable=False, doc="JSON"),
+        Column("height", Integer, nullable=False),
+        Column("leaves", BigInteger, nullable=False),
+        Column("relation", Text, doc="the dimension table, where it is kept"),
+    )
+
+
+def _work_tables(metadata: MetaData, prefix: str) -> Table:
+    return Table(
+        f"{prefix}work_tables",
+        metadata,
+        Column("run", Text, primary_key=True),
+        Column("relation", Text, primary_key=True),
+        Column("is_prefix", Boolean, nullable=False, doc="every table whose name begins so"),
+        Column("created", UtcTimestamp, nullable=False),
+    )

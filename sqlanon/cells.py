@@ -1,0 +1,193 @@
+"""What a region looks like in the release: for every quasi-identifier one cell (or two bounds), as SQL.
+
+The expressions read a leaf `t` with, for axis i, the tight interval of codes `lo_i`, `hi_i` (0 is NULL) and the least code
+`known_i` of a known value; `low_i` and `high_i` are the dictionary rows of `known_i` and `hi_i`; `set_i` and `mean_i` hold, where
+they are needed, the values that occur in the leaf and their mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Kind
+from sqlanon.hierarchies import HierarchyTable
+from sqlanon.labels import interval_label, quote_member, set_label
+from sqlanon.partition.axes import Axis
+from sqlanon.policy import Show
+from sqlanon.sql import Identifier, Renderer, expression
+from sqlanon.text import text_of
+
+RANGE_TYPES = {
+    Kind.INTEGER: "int8range",
+    Kind.DECIMAL: "numrange",
+    Kind.FLOAT: "numrange",
+    Kind.DATE: "daterange",
+    Kind.TIMESTAMP: "tsrange",
+    Kind.TIMESTAMPTZ: "tstzrange",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A column of the release that shows a region, and the keys that regions are ordered by: facts that the cell shows."""
+
+    column: Identifier
+    value: Markup
+    order: tuple[Markup, ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An axis and the way its regions are shown."""
+
+    axis: Axis
+    render: Renderer
+
+    @property
+    def name(self) -> str:
+        return self.axis.field.attribute.name
+
+    @property
+    def kind(self) -> Kind:
+        return self.axis.field.attribute.column.kind
+
+    @property
+    def show(self) -> Show:
+        return self.axis.field.attribute.show
+
+    @property
+    def hierarchy(self) -> HierarchyTable | None:
+        return self.axis.field.coding.hierarchy
+
+    @property
+    def needs_set(self) -> bool:
+        """Whether a region is shown as the set of values that occur in it."""
+        return self.show is Show.LABEL and self.kind.is_nominal and self.hierarchy is None
+
+    @property
+    def needs_mean(self) -> bool:
+        return self.show is Show.MEAN
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The columns of the release that stand for this quasi-identifier."""
+        column = Identifier(self.name)
+        match self.show:
+            case Show.BOUNDS:
+                low, high = self._bounds
+                lower, upper = Identifier(f"{self.name}_min"), Identifier(f"{self.name}_max")
+                return Cell(lower, low, (low,)), Cell(upper, high, (high,))
+            case Show.MEAN:
+                return (self._number_cell(expression("mean_{i}.mean", i=self.axis.number)),)
+            case Show.MIDPOINT:
+                low, high = self._bounds
+                middle = Markup("(CAST({} AS FLOAT8) + CAST({} AS FLOAT8)) / 2").format(low, high)
+                return (self._number_cell(middle),)
+            case Show.RANGE:
+                return (self._number_cell(self._range),)
+        if self.hierarchy is not None:
+            label = self._group_label(self.hierarchy)
+            return (Cell(column, label, (self.render.macro("collate", label),)),)
+        if self.needs_set:
+            label = self._set_label
+            return (Cell(column, label, (self.render.macro("collate", label),)),)
+        return (Cell(column, self._interval_label, self._interval_order),)
+
+    def _number_cell(self, value: Markup) -> Cell:
+        return Cell(Identifier(self.name), value, (value,))
+
+    def _at(self, text: str, **values: Markup | Identifier | int) -> Markup:
+        axis = self.axis
+        known = Identifier(f"known_{axis.number}")
+        return expression(text, lo=axis.lo, hi=axis.hi, known=known, i=axis.number, **values)
+
+    def _value(self, column: str, alias: str) -> Markup:
+        """The raw value of a code of the leaf, NULL for code 0."""
+        coding = self.axis.field.coding
+        if coding.dictionary is not None:
+            return expression("{alias}_{i}.value", alias=Markup(alias), i=self.axis.number)
+        return self._at(
+            "CAST(nullif(t.{column}, 0) - 1 + ({origin}) AS {type})",
+            column=Identifier(f"{column}_{self.axis.number}"),
+            origin=coding.origin or 0,
+            type=Markup(self.axis.field.attribute.column.type),
+        )
+
+    @property
+    def _low(self) -> Markup:
+        return self._value("known", "low")
+
+    @property
+    def _high(self) -> Markup:
+        return self._value("hi", "high")
+
+    def _text(self, value: Markup) -> Markup:
+        return text_of(self.render, value, self.kind, self.axis.field.attribute.column.type)
+
+    @property
+    def _interval_label(self) -> Markup:
+        holds_null, is_null = self._at("t.{lo} = 0"), self._at("t.{hi} = 0")
+        single = self._at("t.{known} = t.{hi}")
+        return interval_label(self._text(self._low), self._text(self._high), single, holds_null, is_null)
+
+    @property
+    def _interval_order(self) -> tuple[Markup, ...]:
+        return self._at("t.{known}"), self._at("t.{hi}"), self._at("t.{lo} = 0")
+
+    @property
+    def _set_label(self) -> Markup:
+        members = self._at("CASE WHEN t.{known} = t.{hi} THEN {only} ELSE set_{i}.members END",
+                           only=quote_member(self.render, self._text(self._low)))
+        holds_null, is_null = self._at("t.{lo} = 0"), self._at("t.{hi} = 0")
+        single = self._at("t.{known} = t.{hi}")
+        is_interval = self._at("coalesce(set_{i}.is_interval, FALSE)")
+        return set_label(members, single, is_interval, holds_null, is_null)
+
+    def _group_label(self, hierarchy: HierarchyTable) -> Markup:
+        """The label of the lowest common ancestor; NULL stands alone under the root."""
+        labels = self._by_ancestor(hierarchy, "low_{i}.l{level}")
+        return self._at("CASE WHEN t.{hi} = 0 THEN 'NULL' WHEN t.{lo} = 0 THEN '*' ELSE {labels} END", labels=labels)
+
+    def _by_ancestor(self, hierarchy: HierarchyTable, text: str) -> Markup:
+        """`text` at the level of the leaf's lowest common ancestor; {level} is that level."""
+        whens = [
+            self._at("WHEN t.{lo} >> {shift} = t.{hi} >> {shift} THEN ", shift=shift) + self._at(text, level=level)
+            for level, shift in enumerate(hierarchy.shifts)
+        ]
+        return Markup("CASE {} END").format(Markup(" ").join(whens))
+
+    @property
+    def _bounds(self) -> tuple[Markup, Markup]:
+        """The least and the greatest value; of a group of a hierarchy its lower and its (exclusive) upper bound."""
+        if self.hierarchy is None:
+            return self._low, self._high
+        low, high = (
+            self._at("CASE WHEN t.{lo} = t.{hi} THEN low_{i}.value WHEN t.{lo} > 0 THEN {groups} END",
+                     groups=self._by_groups(self.hierarchy, side))
+            for side in ("lower", "upper")
+        )
+        return low, high
+
+    def _by_groups(self, hierarchy: HierarchyTable, side: str) -> Markup:
+        whens = [
+            self._at("WHEN t.{lo} >> {shift} = t.{hi} >> {shift} THEN low_{i}.{bound}",
+                     shift=shift, bound=Identifier(f"{side}{level}"))
+            for level, shift in enumerate(hierarchy.shifts)
+            if level > 0
+        ]
+        return Markup("CASE {} END").format(Markup(" ").join(whens))
+
+    @property
+    def _range(self) -> Markup:
+        low, high = self._bounds
+        ends = Markup("'[]'")
+        if self.hierarchy is not None:
+            ends = self._at("CASE WHEN t.{lo} = t.{hi} THEN '[]' ELSE '[)' END")
+        if self.kind is Kind.FLOAT:
+            low, high = (Markup("CAST({} AS NUMERIC)").format(side) for side in (low, high))
+        return self._at(
+            "CASE WHEN t.{hi} > 0 THEN {type}({low}, {high}, {ends}) END",
+            type=Markup(RANGE_TYPES[self.kind]), low=low, high=high, ends=ends,
+        )

@@ -1,0 +1,79 @@
+"""Where each attribute's codes lie in the words of a coded row, and the SQL that reads them there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.hierarchies import HierarchyTable
+from sqlanon.plan import Attribute
+from sqlanon.sql import Identifier, Relation, expression
+
+WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How an attribute's values become codes: NULL is 0, values start at 1 and keep their order.
+
+    Integers in a narrow range are `value - origin + 1`; everything else is looked up in `dictionary` (`value`, `code` and,
+    where equal values can look different, the `key` they are told apart by). With a hierarchy the dictionary is its
+    dimension table and the code is a path (one digit a level).
+    """
+
+    attribute: Attribute
+    bits: int
+    leaves: int  # distinct positions, NULL's not counted
+    origin: int | None = None
+    dictionary: Relation | None = None
+    keyed: bool = False
+    hierarchy: HierarchyTable | None = None
+
+
+@dataclass(frozen=True)
+class Field:
+    """An attribute's place in the coded row: `bits` bits from bit `shift` of word `word`."""
+
+    number: int
+    coding: Coding
+    word: int
+    shift: int
+
+    @property
+    def attribute(self) -> Attribute:
+        return self.coding.attribute
+
+    @property
+    def mask(self) -> int:
+        """The field's bits, in place."""
+        return ((1 << self.coding.bits) - 1) << self.shift
+
+    @property
+    def column(self) -> Identifier:
+        """The word that holds the field."""
+        return word_column(self.word)
+
+    def code(self, alias: Identifier) -> Markup:
+        """The field's code, read from a coded row `alias`."""
+        return expression(
+            "(({alias}.{word} & {mask}) >> {shift})", alias=alias, word=self.column, mask=self.mask, shift=self.shift
+        )
+
+
+def word_column(word: int) -> Identifier:
+    return Identifier(f"p{word}")
+
+
+def place(codings: list[Coding]) -> tuple[list[Field], int]:
+    """Pack the codings into as few words as first-fit by decreasing width finds; fields keep the codings' order."""
+    free: list[int] = []
+    places: dict[int, tuple[int, int]] = {}
+    for number in sorted(range(len(codings)), key=lambda i: -codings[i].bits):
+        bits = codings[number].bits
+        word = next((w for w, room in enumerate(free) if room >= bits), len(free))
+        if word == len(free):
+            free.append(WORD_BITS)
+        places[number] = (word, WORD_BITS - free[word])
+        free[word] -= bits
+    return [Field(i, coding, *places[i]) for i, coding in enumerate(codings)], max(1, len(free))

@@ -1,0 +1,63 @@
+"""The information loss of a partition: the normalized certainty penalty (Xu et al., KDD 2006) and its mean over the table.
+
+NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of the whole table's
+range; with a hierarchy the leaves under the region's group over all leaves; otherwise the values in the region over all
+values. A region of numbers, or of groups, that also holds NULL counts 1. GCP is the mean over all rows and quasi-identifiers, from 0 to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.partition.axes import Axis
+from sqlanon.partition.mondrian import Partition
+from sqlanon.sql import Identifier, expression
+
+
+def global_certainty_penalty(engine: Engine, partition: Partition) -> float:
+    """The GCP of a partition; the same number on every engine."""
+    axes = [_penalty(engine, axis) for axis in partition.axes]
+    (penalty,) = engine.query_one("release/measure_loss", leaves=partition.leaves, axes=axes)
+    return float(penalty or 0.0)
+
+
+def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
+    """What the template needs to know of one attribute."""
+    low, high = Identifier(f"low_{axis.number}"), Identifier(f"high_{axis.number}")
+    known: dict[str, Any] = {"axis": axis, "low": low, "high": high, "groups": [], "measure": None, "hierarchy": None}
+    known |= {"dictionary": None, "null_counts": Markup(""), "leaves": axis.field.coding.leaves}
+    hierarchy = axis.field.coding.hierarchy
+    if hierarchy is not None:
+        groups = [{"level": level, "shift": shift} for level, shift in enumerate(hierarchy.shifts) if level > 0]
+        return known | {"groups": groups, "hierarchy": hierarchy.table}
+    if not axis.field.attribute.column.kind.is_numeric:
+        return known | {"measure": _share(axis), "null_counts": Markup(" AND FALSE")}
+    width = _width_by_value(engine, axis)
+    if width is None:
+        return known | {"measure": _share(axis)}
+    ends = "(CAST({high}.value AS FLOAT8) - CAST({low}.value AS FLOAT8)) / {width}"
+    measure = expression(ends, high=high, low=low, width=width)
+    return known | {"measure": measure, "dictionary": axis.field.coding.dictionary}
+
+
+def _share(axis: Axis) -> Markup:
+    """Codes covered over all codes: of ranks, or of integers, whose codes are their values."""
+    kind = axis.field.attribute.column.kind
+    extra, total = (0, max(1, axis.field.coding.leaves - 1)) if kind.is_numeric else (1, axis.field.coding.leaves)
+    return expression(
+        "CAST(l.{hi} - l.{lo} + {extra} AS FLOAT8) / {total}", hi=axis.hi, lo=axis.lo, extra=extra, total=total
+    )
+
+
+def _width_by_value(engine: Engine, axis: Axis) -> float | None:
+    """The width of the whole range in values; None where there is no finite one, or codes are values anyway."""
+    if axis.field.coding.dictionary is None:
+        return None
+    low, high = engine.query_one("release/measure_range", dictionary=axis.field.coding.dictionary)
+    if low is None or not math.isfinite(float(high) - float(low)) or high == low:
+        return None
+    return float(high) - float(low)

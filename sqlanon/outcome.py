@@ -1,0 +1,84 @@
+"""What a run comes to: the object that `run --json` prints, the report reads and the catalog keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlanon.models import KAnonymity, PrivacyModel
+from sqlanon.verify import Verification
+
+PHASES = ("plan", "encode", "search", "recode", "verify", "publish")
+NULL_CHOICE = "bounds, means, midpoints and ranges describe the known values; where a region holds NULL alone they are NULL"
+
+
+@dataclass
+class Outcome:
+    """The result of a run, filled in phase by phase; `as_json` is its public form."""
+
+    run: str
+    engine: str
+    source: str = ""
+    source_rows: int = 0
+    release: str = ""
+    algorithm: str = ""
+    rounds: int = 0
+    statements: int = 0
+    suppressed: int = 0
+    gcp: float = 0.0
+    verification: Verification | None = None
+    checks: dict[str, Any] = field(default_factory=dict)
+    source_statistics: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    models: tuple[PrivacyModel, ...] = ()
+    published: bool = False
+
+    @property
+    def k(self) -> int:
+        """The k that class sizes are compared with: the largest asked for, or 1."""
+        return max([model.k for model in self.models if isinstance(model, KAnonymity)], default=1)
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values; names are those of the documentation."""
+        assert self.verification is not None
+        statistics = self.verification.statistics
+        return {
+            "run": self.run,
+            "engine": self.engine,
+            "source": {"table": self.source, "rows": self.source_rows, **self.source_statistics},
+            "release": {
+                "table": self.release,
+                "rows": statistics.rows,
+                "suppressed": self.suppressed,
+                "classes": statistics.classes,
+                "min_class_size": statistics.min_class_size,
+                "mean_class_size": statistics.mean_class_size,
+                "max_class_size": statistics.max_class_size,
+                "class_sizes": [vars(bucket) for bucket in statistics.buckets()],
+                "nulls": NULL_CHOICE,
+            },
+            "models": [vars(result) for result in self.verification.models],
+            "metrics": {
+                "c_avg": statistics.c_avg(self.k),
+                "discernibility": statistics.discernibility(self.suppressed - statistics.suppressed),
+                "gcp": self.gcp,
+            },
+            "risk": {
+                "prosecutor_max": statistics.prosecutor_max,
+                "prosecutor_mean": statistics.prosecutor_mean,
+                "marketer": statistics.marketer,
+            },
+            "algorithm": {"name": self.algorithm, "rounds": self.rounds, "statements": self.statements},
+            "checks": self.checks,
+            "seconds": {**self.seconds, "total": sum(self.seconds.values())},
+            "verified": self.verification.satisfied and all(not failed for failed in self._violations),
+            "published": self.published,
+            "warnings": list(self.warnings),
+            "notes": list(self.notes),
+        }
+
+    @property
+    def _violations(self) -> list[int]:
+        return [value["violations"] for value in self.checks.values()]

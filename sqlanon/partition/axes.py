@@ -1,0 +1,140 @@
+"""The quasi-identifiers as tree growth sees them, and the SQL expressions its statements share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.fields import Field, word_column
+from sqlanon.sql import Identifier, Relation, expression
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One quasi-identifier of a partition tree.
+
+    number: its place among the quasi-identifiers; columns of work tables carry it (`lo_3`, `hi_3`).
+    extent: width of the whole table's range, in codes, or in leaves where there is a hierarchy.
+    has_null: whether the attribute is NULL anywhere.
+    """
+
+    number: int
+    field: Field
+    extent: int = 1
+    has_null: bool = False
+
+    @property
+    def word(self) -> Identifier:
+        return self.field.column
+
+    @property
+    def mask(self) -> int:
+        return self.field.mask
+
+    @property
+    def shift(self) -> int:
+        return self.field.shift
+
+    @property
+    def bit(self) -> int:
+        return 1 << self.number
+
+    @property
+    def lo(self) -> Identifier:
+        return Identifier(f"lo_{self.number}")
+
+    @property
+    def hi(self) -> Identifier:
+        return Identifier(f"hi_{self.number}")
+
+    @property
+    def known(self) -> Identifier:
+        """Column for the least code of a known value."""
+        return Identifier(f"known_{self.number}")
+
+    @property
+    def range(self) -> Identifier:
+        return Identifier(f"range_{self.number}")
+
+    @property
+    def dimension(self) -> Relation | None:
+        hierarchy = self.field.coding.hierarchy
+        return hierarchy.table if hierarchy else None
+
+    @property
+    def low_leaf(self) -> Identifier:
+        return Identifier(f"low_leaf_{self.number}")
+
+    @property
+    def high_leaf(self) -> Identifier:
+        return Identifier(f"high_leaf_{self.number}")
+
+    @property
+    def width(self) -> Markup:
+        """Width of a node's range, in the unit of `extent`."""
+        if self.dimension is None:
+            return expression("(({hi} - {lo}) >> {shift})", hi=self.hi, lo=self.lo, shift=self.shift)
+        return expression(
+            "(coalesce({high}.leaf, 0) - coalesce({low}.leaf, 0))", high=self.high_leaf, low=self.low_leaf
+        )
+
+    @property
+    def child_shift(self) -> Markup:
+        """How far to shift a value right so that the digit below the node's lowest common ancestor comes last."""
+        return self._by_ancestor("INT", lambda lower, _upper: self.shift + lower)
+
+    @property
+    def digit_mask(self) -> Markup:
+        """The mask of that digit; NULL for an axis that is cut at values."""
+        return self._by_ancestor("BIGINT", lambda lower, upper: (1 << (upper - lower)) - 1)
+
+    def _by_ancestor(self, kind: str, value: Callable[[int, int], int]) -> Markup:
+        hierarchy = self.field.coding.hierarchy
+        if hierarchy is None:
+            return Markup(f"CAST(NULL AS {kind})")
+        whens = [
+            expression(
+                "WHEN {lo} >> {up} = {hi} >> {up} THEN {value}",
+                lo=self.lo,
+                hi=self.hi,
+                up=self.shift + upper,
+                value=value(lower, upper),
+            )
+            for lower, upper in zip(hierarchy.shifts, hierarchy.shifts[1:], strict=False)
+        ]
+        return Markup("CASE {} END").format(Markup(" ").join(whens))
+
+    @property
+    def fan_out_bits(self) -> int:
+        """Bits that number the parts of one split of this axis: three parts for a cut, a digit's values for a hierarchy."""
+        hierarchy = self.field.coding.hierarchy
+        if hierarchy is None:
+            return 2
+        return max(upper - lower for lower, upper in zip(hierarchy.shifts, hierarchy.shifts[1:], strict=False))
+
+
+def chosen(axes: Sequence[Axis], value: Callable[[Axis], Markup | Identifier | int]) -> Markup:
+    """A CASE that picks `value` of the axis a node has chosen (column `attribute`), NULL for a leaf."""
+    whens = [expression("WHEN {n} THEN {value}", n=axis.number, value=value(axis)) for axis in axes]
+    return Markup("CASE attribute {} END").format(Markup(" ").join(whens))
+
+
+def mask_column(word: int) -> Identifier:
+    """The node's mask for one word: the bits of its chosen attribute, or none."""
+    return Identifier(f"mask_{word}")
+
+
+def masked_value(alias: str, words: int) -> Markup:
+    """The chosen attribute's value in a coded row `r`, left where it lies: the node's masks blank out all the others."""
+    terms = [
+        expression("(r.{word} & {alias}.{mask})", word=word_column(w), alias=Identifier(alias), mask=mask_column(w))
+        for w in range(words)
+    ]
+    return Markup("({})").format(Markup(" | ").join(terms))
+
+
+def carried(alias: str, columns: Sequence[Identifier]) -> Markup:
+    """`, alias.a, alias.b`: columns that travel along."""
+    return Markup("").join(expression(", {alias}.{column}", alias=Identifier(alias), column=c) for c in columns)

@@ -1,0 +1,61 @@
+"""Distinct tuples with counts in place of rows, where that shrinks the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.partition.domains import Sensitive
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.workspace import Workspace
+
+WORTH_SHARE = 0.35  # distinct tuples per row at which grouping them pays for itself
+SAMPLE_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class Tuples:
+    """The frequency set of the bits that the search looks at: `(p0, p1, …, w)`, and which bits those are."""
+
+    table: Relation
+    masks: tuple[int, ...]
+
+
+def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, sensitive: Sequence[Sensitive]) -> Tuples | None:
+    """The table's frequency set, or None where it would be nearly as large as the table."""
+    names = {s.name for s in sensitive}
+    fields = [f for f in coded.fields if f in coded.quasi_identifiers or f.attribute.name in names]
+    masks = tuple(sum(f.mask for f in fields if f.word == w) for w in range(coded.words))
+    words = [_masked(column, mask) for column, mask in zip(coded.word_columns, masks, strict=True)]
+    share = min(1.0, SAMPLE_ROWS / coded.source_rows)
+    sampled = engine.query_one("partition/sample_tuples", rows=coded.rows, words=words, share=share)
+    if _estimate(*sampled) * share > WORTH_SHARE * sampled[0]:
+        return None
+    table = workspace.table("tuples")
+    engine.run("partition/create_frequency_set", table=table, rows=coded.rows, words=words)
+    return Tuples(table, masks)
+
+
+def _masked(column: Identifier, mask: int) -> dict[str, Identifier | Markup]:
+    return {"name": column, "value": expression("{column} & {mask}", column=column, mask=mask)}
+
+
+def _estimate(_rows: int, distinct: int, once: int, twice: int) -> float:
+    """Distinct tuples in the whole table, from how many a sample holds once and twice (Chao, 1984)."""
+    return distinct + once * once / (2.0 * max(1, twice))
+
+
+def expand(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> Markup:
+    """Every row's words with the leaf of its tuple."""
+    pairs = zip(coded.word_columns, tuples.masks, strict=True)
+    conditions = (expression("d.{word} = c.{word} & {mask}", word=column, mask=mask) for column, mask in pairs)
+    return expression(
+        "(SELECT d.leaf, c.* FROM {rows} AS c JOIN {done} AS d ON {same})",
+        rows=coded.rows,
+        done=done,
+        same=Markup(" AND ").join(conditions),
+    )

@@ -1,0 +1,114 @@
+"""The sensitive attributes that the models look at: their place in the coded rows, and their domains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.errors import ProtectionError
+from sqlanon.fields import Field
+from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """A sensitive attribute's place in the coded row, and its domain (see `models.base.Groups`)."""
+
+    name: str
+    word: Identifier
+    mask: int
+    domain: Relation
+    height: int
+
+
+def create_domains(
+    engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]
+) -> tuple[Sensitive, ...]:
+    """The domain of every sensitive attribute that a model looks at, counted over the whole table."""
+    names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
+    return tuple(_create_domain(engine, workspace, coded, i, coded.field(name)) for i, name in enumerate(names))
+
+
+def _create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, number: int, field: Field) -> Sensitive:
+    domain = workspace.table("domain", number)
+    hierarchy = field.coding.hierarchy
+    engine.run(
+        "partition/create_domain",
+        domain=domain,
+        rows=coded.rows,
+        word=field.column,
+        mask=field.mask,
+        shift=field.shift,
+        dictionary=field.coding.dictionary,
+        value=_number(field),
+        order=_order(engine, field),
+        groups=[
+            {"name": Identifier(f"g{level}"), "shift": field.shift + shift}
+            for level, shift in enumerate(hierarchy.shifts if hierarchy else ())
+            if level > 0
+        ],
+    )
+    return Sensitive(field.attribute.name, field.column, field.mask, domain, hierarchy.height if hierarchy else 0)
+
+
+def _number(field: Field) -> Markup:
+    """The value as a double, for models that reckon with it."""
+    if not field.attribute.column.kind.is_numeric:
+        return Markup("CAST(NULL AS FLOAT8)")
+    if field.coding.dictionary is not None:
+        return Markup("CAST(v.value AS FLOAT8)")
+    return expression(
+        "CASE WHEN g.s > 0 THEN CAST((g.s >> {shift}) - 1 + ({origin}) AS FLOAT8) END",
+        shift=field.shift,
+        origin=field.coding.origin or 0,
+    )
+
+
+def _order(engine: Engine, field: Field) -> Markup:
+    """Value order, NULL first; codes have it already, except the paths of a hierarchy."""
+    if field.coding.hierarchy is None:
+        return Markup("g.s")
+    value = Markup("v.value")
+    if field.attribute.column.kind is Kind.TEXT:
+        value = engine.render.macro("collate", value)
+    return Markup("{} NULLS FIRST").format(value)
+
+
+def require_attainable(
+    engine: Engine, rows: int, models: Sequence[PrivacyModel], sensitive: Sequence[Sensitive]
+) -> None:
+    """Raise ProtectionError when the whole table as one class violates a model: then every release would."""
+    domains = {s.name: s for s in sensitive}
+    failures = [message for model in models if (message := _failure(engine, rows, model, domains))]
+    if failures:
+        raise ProtectionError("\n".join(failures))
+
+
+def _failure(engine: Engine, rows: int, model: PrivacyModel, domains: dict[str, Sensitive]) -> str | None:
+    domain = domains[model.attribute] if model.attribute is not None else None
+    groups = Groups(
+        classes=expression("(SELECT 0 AS class, CAST({rows} AS BIGINT) AS n)", rows=rows),
+        avs=domain and expression("(SELECT 0 AS class, s, n FROM {domain})", domain=domain.domain),
+        domain=domain and expression("{domain}", domain=domain.domain),
+        rows=rows,
+        height=domain.height if domain else 0,
+    )
+    _class, measure, violates = engine.fetch_one(model.measure(engine.render, groups))
+    if not violates:
+        return None
+    wanted = ", ".join(f"{key}: {value}" for key, value in model.parameters.items())
+    return (
+        f"No release can meet {model.name} ({wanted}): the whole table taken as one class doesn't. "
+        f"Attainable: {model.attainable(_plain(measure))}."
+    )
+
+
+def _plain(measure: Any) -> float:
+    return float("nan") if measure is None else float(measure)

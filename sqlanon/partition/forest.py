@@ -1,0 +1,138 @@
+"""One tree in one session, or its independent sub-trees side by side in several: the tree is the same."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.partition.growth import Frontier, Growth, Progress, Task
+from sqlanon.sql import Relation, expression
+from sqlanon.workspace import Workspace
+
+PARALLEL_ROWS = 50_000  # below, dividing costs more than it gives
+GROUP_LEAVES = 1 << 40  # leaf numbers that each sub-tree may use
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The finished tree: `(leaf, n, lo_0, hi_0, …)` and `(leaf, p0, …)`."""
+
+    leaves: Relation | Markup
+    done: Relation | Markup
+    rounds: int
+
+
+class _Board:
+    """Adds up what sub-trees report."""
+
+    def __init__(self, report: Callable[[Progress], None]) -> None:
+        self._report = report
+        self._latest: dict[str, Progress] = {}
+        self._lock = threading.Lock()
+
+    def reporter(self, name: str) -> Callable[[Progress], None]:
+        def tell(progress: Progress) -> None:
+            with self._lock:
+                self._latest[name] = progress
+                latest = self._latest.values()
+                self._report(
+                    Progress(
+                        max(p.round for p in latest),
+                        sum(p.active_rows for p in latest),
+                        sum(p.active_nodes for p in latest),
+                        sum(p.leaves for p in latest),
+                    )
+                )
+
+        return tell
+
+    def settle(self, name: str) -> None:
+        """What `name` still had to do has been handed on to others."""
+        with self._lock:
+            last = self._latest[name]
+            self._latest[name] = Progress(last.round, 0, 0, last.leaves)
+
+    @property
+    def rounds(self) -> int:
+        return 1 + max(p.round for p in self._latest.values())
+
+
+def grow_forest(
+    engine: Engine, workspace: Workspace, task: Task, table: Relation, report: Callable[[Progress], None]
+) -> Grown:
+    """Partition a coded table; on an engine where several sessions pay, sub-trees grow side by side."""
+    board = _Board(report)
+    trunk = Growth(engine, workspace, task)
+    trunk.prepare()
+    frontier: Frontier | None = trunk.root(table)
+    sessions = engine.parallel_sessions if task.table_rows >= PARALLEL_ROWS else 1
+    while frontier is not None and (sessions == 1 or frontier.nodes < sessions):
+        frontier = trunk.grow(frontier, board.reporter("trunk"), rounds=None if sessions == 1 else 1)
+    growths = [trunk]
+    if frontier is not None:
+        board.settle("trunk")
+        growths += _grow_side_by_side(engine, workspace, task, frontier, board)
+    return Grown(_union([g.leaves for g in growths]), _union([g.done for g in growths]), board.rounds)
+
+
+def _union(tables: list[Relation]) -> Relation | Markup:
+    if len(tables) == 1:
+        return tables[0]
+    selects = (expression("SELECT * FROM {table}", table=table) for table in tables)
+    return Markup("({})").format(Markup(" UNION ALL ").join(selects))
+
+
+def _grow_side_by_side(
+    engine: Engine, workspace: Workspace, task: Task, frontier: Frontier, board: _Board
+) -> list[Growth]:
+    engines: list[Engine] = []
+    try:
+        growths, frontiers = [], []
+        for number, nodes in enumerate(_divide(engine, frontier)):
+            engines.append(engine.fork())
+            engines[-1].listener = engine.listener
+            growth = Growth(engines[-1], workspace.on(engines[-1]), task, f"_{number}_")
+            growths.append(growth)
+            frontiers.append((growth, nodes, (number + 1) * GROUP_LEAVES))
+        _run_all(engines, [lambda job=job: _grow_branch(*job, frontier, board) for job in frontiers])
+        workspace.drop(frontier.splits, *([frontier.rows] if isinstance(frontier.rows, Relation) else []))
+        return growths
+    finally:
+        for session in engines:
+            session.close()
+
+
+def _divide(engine: Engine, frontier: Frontier) -> list[list[int]]:
+    """The active nodes in as many groups as there are sessions, of about equal size; larger nodes are placed first."""
+    groups: list[tuple[int, list[int]]] = [(0, []) for _ in range(engine.parallel_sessions)]
+    for node, rows in engine.query("partition/list_splits", splits=frontier.splits):
+        smallest = min(range(len(groups)), key=lambda g: groups[g][0])
+        groups[smallest] = (groups[smallest][0] + rows, [*groups[smallest][1], node])
+    return [nodes for _, nodes in groups if nodes]
+
+
+def _grow_branch(growth: Growth, nodes: list[int], first_leaf: int, frontier: Frontier, board: _Board) -> None:
+    growth.prepare()
+    branch = growth.branch(frontier, nodes, first_leaf)
+    growth.grow(branch, board.reporter(growth.name))
+
+
+def _run_all(engines: list[Engine], jobs: list[Callable[[], None]]) -> None:
+    """Run the jobs in threads; when one fails, or the user interrupts, the others' statements are cancelled."""
+    with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
+        futures = [pool.submit(job) for job in jobs]
+        try:
+            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in finished:
+                future.result()
+        except BaseException:
+            for session in engines:
+                session.cancel()
+            raise
+        for future in futures:
+            future.result()

@@ -1,0 +1,214 @@
+"""What can be wrong with a policy for a given table, and what is worth a warning. No database is asked here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from sqlanon.engines.base import Column, Kind
+from sqlanon.hierarchies import hierarchy_problems
+from sqlanon.policy import Attribute, Hierarchy, KAnonymity, Policy, Role, Show, TCloseness
+from sqlanon.policy_document import path_text
+from sqlanon.sql import MAX_IDENTIFIER_BYTES
+from sqlanon.suggest import did_you_mean, quoted
+
+_DATES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+_TIMES = (*_DATES, Kind.TIME)
+_NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
+_SHOWN: Mapping[Show, tuple[tuple[Kind, ...], str]] = {
+    Show.BOUNDS: ((*_NUMBERS, *_TIMES), "numbers, dates or times"),
+    Show.RANGE: ((*_NUMBERS, *_DATES), "numbers or dates"),
+    Show.MEAN: (_NUMBERS, "numbers"),
+    Show.MIDPOINT: (_NUMBERS, "numbers"),
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The policy, and the live table it is about.
+
+    nulls: the number of NULLs of the columns where the policy refuses them.
+    unique: the columns whose values are all different (so far as was looked at).
+    """
+
+    policy: Policy
+    dialect: str
+    table: str
+    columns: tuple[Column, ...]
+    rows: int
+    nulls: Mapping[str, int]
+    unique: frozenset[str]
+
+    @property
+    def attributes(self) -> Iterator[tuple[Column, Attribute]]:
+        """The columns that the policy gives a role, in the table's order."""
+        for column in self.columns:
+            if column.name in self.policy.attributes:
+                yield column, self.policy.attributes[column.name]
+
+    @property
+    def is_released_by_duckdb(self) -> bool:
+        """Whether DuckDB holds or writes the release, so that its names and types have to be DuckDB's."""
+        release = self.policy.release
+        return self.dialect == "duckdb" or release.file is not None or (release.url or "").startswith("duckdb")
+
+    def column(self, name: str) -> Column | None:
+        return next((column for column in self.columns if column.name == name), None)
+
+
+def problems(subject: Subject) -> Iterator[str]:
+    """Everything that keeps the policy from being carried out on the table."""
+    yield from _column_problems(subject)
+    yield from _row_problems(subject)
+    for column, attribute in subject.attributes:
+        place = _place(column.name)
+        if attribute.role is Role.QUASI_IDENTIFIER and column.kind is Kind.OTHER:
+            yield f"{place}: values of type {column.type} cannot be generalized; cast the column in a view."
+        if attribute.hierarchy is not None:
+            yield from _hierarchy_problems(place, column, attribute.hierarchy)
+        yield from _show_problems(place, column, attribute, subject.is_released_by_duckdb)
+    yield from _model_problems(subject)
+    yield from _name_problems(subject)
+
+
+def _place(column: str) -> str:
+    return path_text(("attributes", column))
+
+
+def _column_problems(subject: Subject) -> Iterator[str]:
+    names = [column.name for column in subject.columns]
+    for name in subject.policy.attributes:
+        if name not in names:
+            yield f"{_place(name)}: {subject.table} has no such column; {did_you_mean(name, names)}"
+    missing = [name for name in names if name not in subject.policy.attributes]
+    if missing:
+        yield (
+            f"{subject.table} has {'a column' if len(missing) == 1 else 'columns'} without a role: "
+            f"{', '.join(quoted(missing))}. Every column needs one; `sqlanon init` writes a policy with all of them."
+        )
+    if not any(attribute.role is Role.QUASI_IDENTIFIER for attribute in subject.policy.attributes.values()):
+        yield "No attribute has role quasi-identifier: there is nothing to generalize."
+
+
+def _row_problems(subject: Subject) -> Iterator[str]:
+    if subject.rows == 0:
+        yield f"{subject.table} holds no rows."
+        return
+    for model in subject.policy.privacy:
+        if isinstance(model, KAnonymity) and model.k > subject.rows:
+            yield f"k-anonymity: k is {model.k}, but {subject.table} holds {subject.rows} rows."
+    for name, nulls in subject.nulls.items():
+        if nulls and subject.policy.attributes[name].nulls == "refuse":
+            yield f"{_place(name)}: {nulls} rows hold NULL, which the policy refuses."
+
+
+def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Iterator[str]:
+    yield from hierarchy_problems(hierarchy, column)
+    if hierarchy.csv is not None and not Path(hierarchy.csv).expanduser().is_file():
+        yield f"{place}: there is no file {hierarchy.csv} to read the hierarchy from."
+
+
+def _show_problems(place: str, column: Column, attribute: Attribute, to_duckdb: bool) -> Iterator[str]:
+    show = attribute.show
+    if show is Show.LABEL:
+        return
+    kinds, needed = _SHOWN[show]
+    if column.kind not in kinds:
+        yield f"{place}: show: {show.value} needs {needed}, and the column is {column.type}."
+    if show is Show.RANGE and to_duckdb:
+        yield f"{place}: show: range is PostgreSQL's, and DuckDB holds or writes this release; use show: bounds."
+    kind = attribute.hierarchy.kind if attribute.hierarchy is not None else "none"
+    if show is not Show.MEAN and kind not in ("none", "intervals", "date"):
+        yield f"{place}: show: {show.value} does not go with a {kind} hierarchy: its groups have labels but no bounds."
+
+
+def _model_problems(subject: Subject) -> Iterator[str]:
+    for position, model in enumerate(subject.policy.privacy):
+        if isinstance(model, KAnonymity):
+            continue
+        column = subject.column(model.attribute)
+        if column is not None:
+            place = f"privacy[{position}] ({model.model})"
+            yield from _sensitive_problems(place, model, column, subject.policy.attributes[model.attribute])
+
+
+def _sensitive_problems(place: str, model: Any, column: Column, attribute: Attribute) -> Iterator[str]:
+    about = f"'{column.name}' is {column.type}"
+    if model.model == "variance-diversity" and not column.kind.is_numeric:
+        yield f"{place}: a variance needs numbers, and {about}."
+    if not isinstance(model, TCloseness):
+        return
+    if model.distance == "ordered" and (column.kind.is_nominal or column.kind is Kind.OTHER):
+        yield f"{place}: distance: ordered needs numbers, dates, times or an enum, and {about}; use distance: equal."
+    if model.distance == "hierarchical" and attribute.hierarchy is None:
+        yield f"{place}: distance: hierarchical needs a hierarchy at {_place(column.name)}."
+
+
+def released_names(column: Column, attribute: Attribute) -> list[str]:
+    """The names that a column has in the release."""
+    if attribute.role is Role.IDENTIFIER:
+        return []
+    if attribute.show is Show.BOUNDS:
+        return [f"{column.name}_min", f"{column.name}_max"]
+    return [column.name]
+
+
+def _name_problems(subject: Subject) -> Iterator[str]:
+    taken: dict[str, str] = {}
+    for column, attribute in subject.attributes:
+        for name in released_names(column, attribute):
+            key = name.lower() if subject.is_released_by_duckdb else name
+            if key in taken:
+                yield _collision(column.name, name, taken[key])
+            taken.setdefault(key, name)
+            if subject.dialect == "postgres" and len(name.encode()) > MAX_IDENTIFIER_BYTES:
+                yield f"{_place(column.name)}: '{name}' in the release is longer than {MAX_IDENTIFIER_BYTES} bytes."
+
+
+def _collision(column: str, name: str, other: str) -> str:
+    if name == other:
+        return f"{_place(column)}: the release would have two columns '{name}'; use another show or rename in a view."
+    return (
+        f"{_place(column)}: '{name}' and '{other}' differ only in case, which DuckDB takes for the same name; "
+        "rename one in a view."
+    )
+
+
+def warnings(subject: Subject) -> Iterator[str]:
+    """What can be carried out, but may not be what was meant."""
+    yield from _protection_warnings(subject)
+    for column, attribute in subject.attributes:
+        place = _place(column.name)
+        if column.name in subject.unique and attribute.role in (Role.SENSITIVE, Role.INSENSITIVE):
+            yield (
+                f"{place}: (nearly) every row has another value, so it may identify rows, "
+                f"but its role is {attribute.role.value}; should it be identifier?"
+            )
+        if attribute.hierarchy is not None:
+            yield from _hierarchy_warnings(place, attribute.hierarchy)
+
+
+def _protection_warnings(subject: Subject) -> Iterator[str]:
+    models = subject.policy.privacy
+    ks = [model.k for model in models if isinstance(model, KAnonymity)]
+    if not ks:
+        yield "No k-anonymity is asked for: a class may be as small as the other models let it."
+    elif max(ks) == 1:
+        yield "k-anonymity with k = 1 protects nobody's identity."
+    protected = {model.attribute for model in models if not isinstance(model, KAnonymity)}
+    hierarchical = {m.attribute for m in models if isinstance(m, TCloseness) and m.distance == "hierarchical"}
+    for column, attribute in subject.attributes:
+        if attribute.role is Role.SENSITIVE and column.name not in protected:
+            yield f"{_place(column.name)}: it is sensitive, but no model protects it from being inferred."
+        elif attribute.role is Role.SENSITIVE and attribute.hierarchy and column.name not in hierarchical:
+            yield f"{_place(column.name)}: only hierarchical t-closeness, which is not asked for, uses its hierarchy."
+
+
+def _hierarchy_warnings(place: str, hierarchy: Hierarchy) -> Iterator[str]:
+    for low, high in pairwise(hierarchy.intervals or ()):
+        if Decimal(str(high)) % Decimal(str(low)):
+            yield f"{place}: intervals of {high} do not consist of intervals of {low}; their bounds are moved to fit."

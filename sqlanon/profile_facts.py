@@ -1,0 +1,88 @@
+"""What profiling finds out about a table: counts and shares only, never a cell's value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlanon.engines.base import Column
+from sqlanon.policy import Role
+from sqlanon.sql import Relation
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """One column, measured.
+
+    distinct: how many values other than NULL; an estimate where `exact` is false.
+    unique_share: the share of all rows that are alone with their value (NULL is a value), from 0 to 1.
+    shortest, longest: the lengths in characters of the values' texts; None if all are NULL.
+    digits: how many values' texts hold nothing but the digits 0 to 9.
+    """
+
+    column: Column
+    rows: int
+    nulls: int
+    distinct: int
+    exact: bool
+    unique_share: float
+    shortest: int | None
+    longest: int | None
+    digits: int
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def all_digits(self) -> bool:
+        """Whether there are values and all are written in digits only."""
+        return 0 < self.digits == self.rows - self.nulls
+
+
+class Basis(StrEnum):
+    """What a proposed role rests on."""
+
+    NAME = "name"
+    VALUES = "values"
+    CAUTION = "caution"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A proposed role, what it rests on, and the reason in a few words."""
+
+    role: Role
+    basis: Basis
+    reason: str
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Columns taken together: the share of rows that are alone with their combination of values."""
+
+    columns: tuple[str, ...]
+    unique_share: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A table's profile, with a proposal for each column.
+
+    pairs: the proposed quasi-identifiers two by two, the most identifying first (at most 45 pairs: of the ten
+        quasi-identifiers with the most values).
+    combination: all proposed quasi-identifiers together; None if there are none.
+    exact: whether shares were counted on all rows; otherwise they are estimates from a part of the values.
+    """
+
+    relation: Relation
+    rows: int
+    columns: tuple[ColumnFacts, ...]
+    proposals: dict[str, Proposal]
+    pairs: tuple[Combination, ...]
+    combination: Combination | None
+    exact: bool
+
+    def named(self, role: Role) -> tuple[ColumnFacts, ...]:
+        """The columns with the proposed role, in the table's order."""
+        return tuple(facts for facts in self.columns if self.proposals[facts.name].role is role)

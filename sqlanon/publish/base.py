@@ -1,0 +1,92 @@
+"""What publishing is to every engine: the parts that differ are the methods of a `Publisher`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlanon.engines.base import Engine
+from sqlanon.errors import SqlanonError
+from sqlanon.sql import Relation
+
+
+class How(StrEnum):
+    """In which way a staging relation became the release."""
+
+    NEW = "new"  # there was no release; staging was renamed
+    SWAP = "swap"  # the old table was dropped and staging renamed, in one transaction
+    IN_PLACE = "in place"  # the old table's rows were replaced, in one transaction
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What publishing did; `notes` are for the person (such as a materialized view that still shows the old rows)."""
+
+    how: How
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One privilege on a table, or on one of its columns; a grantee of None is PUBLIC."""
+
+    grantee: str | None
+    privilege: str
+    grantable: bool
+    column: str | None = None
+
+
+@dataclass(frozen=True)
+class Grants:
+    """The privileges that others would have had on staging, given back when it is published."""
+
+    entries: tuple[Grant, ...] = ()
+
+
+Record = Callable[[Engine], None]
+
+
+def nothing(_engine: Engine) -> None:
+    """Record nothing."""
+
+
+class Publisher(ABC):
+    """Publishing on one engine. Both relations are siblings: they lie in the same catalog and schema."""
+
+    def __init__(self, engine: Engine, record: Record = nothing) -> None:
+        """`record` is called in the transaction that publishes, when all else is done."""
+        self.engine = engine
+        self.record = record
+
+    @abstractmethod
+    def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:
+        """Everything that forbids publishing under this name, found without changing anything."""
+
+    @abstractmethod
+    def exists(self, release: Relation) -> bool:
+        """Whether there is a table of this name."""
+
+    @abstractmethod
+    def guard(self, staging: Relation) -> Grants:
+        """Take every privilege on staging from everyone but its owner, and remember what was taken."""
+
+    @abstractmethod
+    def rename(self, staging: Relation, release: Relation, grants: Grants) -> Publication:
+        """Publish under a name that nothing has."""
+
+    @abstractmethod
+    def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:
+        """Publish in the place of an existing table."""
+
+
+def listed(names: Sequence[str], limit: int = 20) -> str:
+    """A list of names for a message, cut where it grows long."""
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def driver_error(error: SqlanonError) -> BaseException | None:
+    """What the driver raised, behind one of our errors."""
+    return error.__cause__ or error.__context__

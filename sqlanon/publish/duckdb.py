@@ -1,0 +1,148 @@
+"""Publishing on DuckDB: views hold on to names alone, so a table is dropped and staging renamed in one transaction.
+
+Indexes, constraints and defaults belong to the table itself: where the old one has any, its rows are replaced in place.
+"""
+
+from __future__ import annotations
+
+import duckdb
+from markupsafe import Markup
+
+from sqlanon.errors import AccessError, ConflictError, PolicyError, SqlanonError
+from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed
+from sqlanon.sql import Identifier, Relation, Text
+
+
+class DuckDBPublisher(Publisher):
+    """See the module."""
+
+    def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:
+        schema = Text(release.schema) if release.schema else Markup("current_schema()")
+        catalog = Text(release.catalog) if release.catalog else Markup("current_database()")
+        schemas = self.engine.query("publish/describe_schema", catalog=catalog, schema=schema)
+        if not schemas:
+            return [PolicyError(f"There is no schema for the release {release}; create it first.")]
+        found: list[SqlanonError] = []
+        if schemas[0][0]:
+            found.append(AccessError(f"The database of {release} is open for reading only."))
+        known = self.engine.resolve(release)
+        if known is None:
+            return found
+        if not self.engine.query("publish/describe_table", **_names(known)):
+            return [*found, PolicyError(f"{release} is a view; a release is a table: choose another name.")]
+        if not replace:
+            found.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))
+        referrers = [name for (name,) in self.engine.query("publish/list_referrers", **_names(known))]
+        if referrers:
+            found.append(PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it."))
+        return found
+
+    def exists(self, release: Relation) -> bool:
+        return self.engine.resolve(release) is not None
+
+    def guard(self, staging: Relation) -> Grants:  # noqa: ARG002 - see below
+        """DuckDB has no privileges: whoever opens the file reads all of it."""
+        return Grants()
+
+    def rename(self, staging: Relation, release: Relation, grants: Grants) -> Publication:  # noqa: ARG002 - none
+        try:
+            with self.engine.transaction():
+                self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
+                self.record(self.engine)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
+        self._checkpoint(self._existing(release))
+        return Publication(How.NEW)
+
+    def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:  # noqa: ARG002 - no locks
+        try:
+            with self.engine.transaction():
+                how = self._replace(self._existing(staging), self._existing(release))
+                self.record(self.engine)
+        except SqlanonError as error:
+            _explain(release, error)
+            raise
+        self._checkpoint(self._existing(release))
+        return Publication(how)
+
+    def _replace(self, staging: Relation, old: Relation) -> How:
+        keepsakes = [name for (name,) in self.engine.query("publish/list_dependents", **_names(old))]
+        same_columns = self._row_type(staging) == self._row_type(old)
+        if not keepsakes:
+            self._swap(staging, old, check_views=not same_columns)
+            return How.SWAP
+        if not same_columns:
+            raise PolicyError(
+                f"{old} has other columns than the new release, and replacing it would lose: {listed(keepsakes)}."
+                " Drop these first, or choose another name."
+            )
+        self.engine.run("publish/delete_rows", table=old)
+        self.engine.run("publish/insert_rows", table=old, staging=staging)
+        self.engine.run("publish/drop_table", table=staging)
+        return How.IN_PLACE
+
+    def _swap(self, staging: Relation, old: Relation, check_views: bool) -> None:
+        views = self._working_views() if check_views else []
+        comments = [(column, text) for column, text in self.engine.query("publish/list_comments", **_names(old))]
+        self.engine.run("publish/drop_table", table=old)
+        self.engine.run("publish/rename_table", table=staging, name=Identifier(old.name))
+        self._restore_comments(old, comments)
+        broken = [str(view) for view in views if not self._works(view)]
+        if broken:
+            raise PolicyError(
+                f"The new columns of {old} would break {listed(broken)}; nothing was published. Drop or change these"
+                " views first, or choose another name."
+            )
+
+    def _restore_comments(self, table: Relation, comments: list[tuple[str | None, str]]) -> None:
+        """Comment on the table (column None) and on those of its columns that it still has."""
+        columns = {name.lower() for name, _ in self._row_type(table)}
+        for column, text in comments:
+            if column is None:
+                self.engine.run("publish/comment_table", table=table, comment=Text(text))
+            elif column.lower() in columns:
+                self.engine.run("publish/comment_column", table=table, column=Identifier(column), comment=Text(text))
+
+    def _working_views(self) -> list[Relation]:
+        views = [Relation(name, schema, catalog) for catalog, schema, name in self.engine.query("publish/list_views")]
+        return [view for view in views if self._works(view)]
+
+    def _works(self, view: Relation) -> bool:
+        """Whether the view's query still fits the tables it reads; a query that does not bind harms no transaction."""
+        try:
+            self.engine.query("publish/probe_view", view=view)
+        except SqlanonError as error:
+            if isinstance(driver_error(error), (duckdb.BinderException, duckdb.CatalogException)):
+                return False
+            raise
+        return True
+
+    def _row_type(self, relation: Relation) -> list[tuple[str, str]]:
+        return [(column.name, column.type) for column in self.engine.columns(relation)]
+
+    def _existing(self, relation: Relation) -> Relation:
+        known = self.engine.resolve(relation)
+        if known is None:
+            raise ConflictError(f"{relation} no longer exists; nothing was published.")
+        return known
+
+    def _checkpoint(self, release: Relation) -> None:
+        """Free what was dropped. While other transactions run it can't be done, and a later checkpoint does it."""
+        assert release.catalog is not None
+        try:
+            self.engine.run("publish/checkpoint", catalog=Identifier(release.catalog))
+        except SqlanonError as error:
+            if not isinstance(driver_error(error), duckdb.TransactionException):
+                raise
+
+
+def _names(relation: Relation) -> dict[str, Text]:
+    """The parts of a fully qualified name, as literals."""
+    return {"catalog": Text(relation.catalog or ""), "schema": Text(relation.schema or ""), "name": Text(relation.name)}
+
+
+def _explain(release: Relation, error: SqlanonError) -> None:
+    """Raise what an error means to publishing, where it means something."""
+    if isinstance(driver_error(error), duckdb.TransactionException):
+        raise ConflictError(f"{release} was written by another session; the old release stays. Run again.") from error

@@ -1,0 +1,187 @@
+"""Releases that are files: written beside their place, verified there, then moved over it in one step.
+
+A CSV release is UTF-8 with a header; NULL is written as nothing at all and an empty text as `""`, so that the two
+stay apart; fields with commas, quotes or line ends are quoted, and quotes in them doubled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine
+from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
+from sqlanon.sql import Identifier, Relation, Text, short_hash
+
+_PRIVATE = 0o600
+_PART = re.compile(r"\.part-[0-9a-f]{8}$")
+_WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")  # Parquet has no integer as wide: DuckDB would write a rounded double
+
+
+@dataclass(frozen=True)
+class _Format:
+    write: str  # templates
+    open: str
+    compression: str
+
+
+_FORMATS = {
+    ".parquet": _Format("publish/write_parquet", "publish/open_parquet", "snappy"),
+    ".csv": _Format("publish/write_csv", "publish/open_csv", "none"),
+    ".csv.gz": _Format("publish/write_csv", "publish/open_csv", "gzip"),
+}
+
+
+def check_file(path: str | Path, replace: bool, columns: Sequence[Column] = ()) -> list[str]:
+    """The problems that forbid a release in this file, for planning; `columns` are the release's, where known."""
+    target = Path(path)
+    if _format(target) is None or "://" in str(path):
+        return [f"The release file {path} must be a local .parquet, .csv or .csv.gz file."]
+    problems = _place_problems(target.resolve(), replace)
+    if _format(target) is _FORMATS[".parquet"]:
+        wide = [str(Identifier(column.name)) for column in columns if column.type in _WIDE_INTEGERS]
+        problems += [f"Parquet has no integer as wide as column {name}; write a .csv file." for name in wide]
+    return problems
+
+
+def _place_problems(target: Path, replace: bool) -> list[str]:
+    if not target.parent.is_dir():
+        return [f"The directory of the release file {target} does not exist."]
+    if target.exists() and not target.is_file():
+        return [f"{target} is not a file; choose another name for the release."]
+    problems = []
+    if target.exists() and not replace:
+        problems.append(f"{target} exists; allow it to be replaced (--replace) or choose another name.")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        problems.append(f"The directory of the release file {target} can't be written.")
+    return problems
+
+
+class FileRelease:
+    """A release file on its way; a context manager that removes the part file unless it was committed.
+
+    `part` is written beside the target, readable by its owner only, until `commit` gives it the name.
+    """
+
+    def __init__(self, engine: Engine, path: str | Path, *, replace: bool = False) -> None:
+        problems = check_file(path, replace)
+        if problems:
+            raise PolicyError(problems)
+        self._engine = engine
+        self._replace = replace
+        self.target = Path(path).resolve()
+        self.part = self.target.with_name(f"{self.target.name}.part-{secrets.token_hex(4)}")
+
+    def write(self, relation: Relation) -> None:
+        """Write the rows of a relation of the engine (DuckDB), in their order, to the part file."""
+        problems = check_file(self.target, True, self._engine.columns(relation))
+        if problems:
+            raise PolicyError(problems)
+        form = _existing_format(self.target)
+        try:
+            with _explained(self.target):
+                os.close(os.open(self.part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
+            path, compression = Text(str(self.part)), Text(form.compression)
+            self._engine.run(form.write, relation=relation, path=path, compression=compression)
+        except BaseException:
+            self.discard()
+            raise
+
+    def commit(self) -> None:
+        """Let the part file take the target's place: readers find the old file or the new one."""
+        try:
+            with _explained(self.target):
+                if self.target.exists() and not self._replace:
+                    raise ConflictError(f"{self.target} was created by someone else meanwhile; nothing was published.")
+                os.chmod(self.part, _mode(self.target))
+                _to_disk(self.part)
+                os.replace(self.part, self.target)
+                _to_disk(self.target.parent)
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Remove the part file, if there is one."""
+        self.part.unlink(missing_ok=True)
+
+    def __enter__(self) -> FileRelease:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.discard()
+
+
+def open_file(engine: Engine, path: str | Path, columns: Sequence[Column]) -> Relation:
+    """A temporary view of a release file (or its part) that has the names and types of `columns`, for verification."""
+    place = Path(path)
+    view = Relation("file_" + short_hash(str(place.resolve())))
+    fields = Markup(", ").join(Markup("{}: 'VARCHAR'").format(_value(Text(column.name))) for column in columns)
+    casts = [Markup("CAST({0} AS {1}) AS {0}").format(_value(Identifier(c.name)), Markup(c.type)) for c in columns]
+    engine.run(
+        _existing_format(place).open,
+        view=view,
+        path=Text(glob.escape(str(place))),
+        fields=fields,
+        columns=Markup(", ").join(casts),
+        compression=Text(_existing_format(place).compression),
+    )
+    return view
+
+
+def leftover_parts(path: str | Path) -> list[Path]:
+    """Part files of this release that a killed run left behind; a running one's may be among them."""
+    target = Path(path).resolve()
+    return sorted(target.parent.glob(glob.escape(target.name) + ".part-*"))
+
+
+def _format(path: Path) -> _Format | None:
+    name = _PART.sub("", path.name).lower()
+    return next((form for suffix, form in _FORMATS.items() if name.endswith(suffix)), None)
+
+
+def _existing_format(path: Path) -> _Format:
+    form = _format(path)
+    if form is None:
+        raise PolicyError(f"The release file {path} must be a local .parquet, .csv or .csv.gz file.")
+    return form
+
+
+def _value(value: Identifier | Text) -> Markup:
+    return Markup(str(value))
+
+
+def _mode(target: Path) -> int:
+    """The mode of the file that is replaced; for a new one what the process gives its files."""
+    if target.exists():
+        return stat.S_IMODE(target.stat().st_mode)
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def _to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _explained(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        raise AccessError(f"The release file {target} can't be written: {error.strerror}.") from error
+    except OSError as error:
+        raise EngineError(f"The release file {target} can't be written: {error.strerror}.") from error

@@ -1,0 +1,123 @@
+"""Which column type of one engine carries another's values without loss."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.errors import PolicyError
+from sqlanon.sql import Identifier, Relation
+
+_MAX_DIGITS = 38  # of DuckDB's DECIMAL
+
+_TO_POSTGRES = {
+    "TINYINT": "smallint",
+    "UTINYINT": "smallint",
+    "SMALLINT": "smallint",
+    "USMALLINT": "integer",
+    "INTEGER": "integer",
+    "UINTEGER": "bigint",
+    "BIGINT": "bigint",
+    "UBIGINT": "numeric(20,0)",
+    "HUGEINT": "numeric(39,0)",
+    "UHUGEINT": "numeric(39,0)",
+    "FLOAT": "real",
+    "DOUBLE": "double precision",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMP_S": "timestamp",
+    "TIMESTAMP_MS": "timestamp",
+    "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
+    "TIME": "time",
+    "UUID": "uuid",
+    "VARCHAR": "text",
+}
+_TO_DUCKDB = {
+    "smallint": "SMALLINT",
+    "integer": "INTEGER",
+    "bigint": "BIGINT",
+    "real": "FLOAT",
+    "double precision": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp without time zone": "TIMESTAMP",
+    "timestamp with time zone": "TIMESTAMP WITH TIME ZONE",
+    "time without time zone": "TIME",
+    "uuid": "UUID",
+}
+_TEXT = {"postgres": "text", "duckdb": "VARCHAR"}
+_TABLES = {"postgres": _TO_POSTGRES, "duckdb": _TO_DUCKDB}
+
+_EXACT = {
+    Kind.DATE: "exact_date",
+    Kind.TIME: "exact_time",
+    Kind.TIMESTAMP: "exact_timestamp",
+    Kind.TIMESTAMPTZ: "exact_timestamp",
+    Kind.TEXT: "exact_text",
+    Kind.ENUM: "exact_text",
+}
+_SINGLE = ("real", "FLOAT")
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A column on its way: as the source has it, and the type that the target gives it."""
+
+    column: Column
+    type: str
+
+    def exact(self, engine: Engine) -> Markup:
+        """The value as a text that both engines write alike: floats by their bits, times as counts of units."""
+        name = Identifier(self.column.name)
+        if self.column.kind is Kind.FLOAT:
+            return engine.render.macro("exact_single" if self.column.type in _SINGLE else "exact_double", name)
+        if self.column.kind is Kind.DECIMAL:
+            return engine.render.macro("exact_decimal", name, Markup(self.type))
+        return engine.render.macro(_EXACT.get(self.column.kind, "exact_plain"), name)
+
+
+def carry(source: Engine, relation: Relation, target: Engine) -> list[Carried]:
+    """How each column of `relation` is carried over; PolicyError names those that can't be."""
+    columns = source.columns(relation)
+    types = [_carried_type(source, relation, column, target) for column in columns]
+    problems = [
+        f"Column {Identifier(column.name)} ({column.type}) can't be carried over to {target.name}"
+        + (": it holds more digits than a decimal has, or values that are no numbers." if _unbounded(column) else ".")
+        for column, carried in zip(columns, types, strict=True)
+        if carried is None
+    ]
+    if problems:
+        raise PolicyError(problems)
+    return [Carried(column, carried) for column, carried in zip(columns, types, strict=True) if carried]
+
+
+def _carried_type(source: Engine, relation: Relation, column: Column, target: Engine) -> str | None:
+    if column.kind is Kind.OTHER:
+        return None
+    if column.kind in (Kind.TEXT, Kind.ENUM):
+        return _TEXT[target.dialect]
+    if column.kind is Kind.DECIMAL:
+        return _decimal(source, relation, column)
+    if source.dialect == target.dialect:
+        return column.type
+    return _TABLES[target.dialect].get(re.sub(r"\(\d+\)", "", column.type))
+
+
+def _decimal(source: Engine, relation: Relation, column: Column) -> str | None:
+    declared = re.search(r"\((\d+),\s*(\d+)\)", column.type)
+    if declared and int(declared[2]) <= int(declared[1]) <= _MAX_DIGITS:
+        return f"DECIMAL({declared[1]},{declared[2]})"
+    whole, scale, special = source.query_one(
+        "publish/measure_numeric", relation=relation, column=Identifier(column.name)
+    )
+    if special or whole + scale > _MAX_DIGITS:
+        return None
+    return f"DECIMAL({max(1, whole + scale)},{scale})"
+
+
+def _unbounded(column: Column) -> bool:
+    return column.kind is Kind.DECIMAL

@@ -1,0 +1,198 @@
+"""From a partition to the staged release: every row shows its region instead of its quasi-identifiers.
+
+The order of the staged rows is a function of the released multiset alone (by region, then by the kept columns), so that it
+tells nothing about the order of the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.cells import Cell, Shown
+from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.fields import Field
+from sqlanon.labels import SET_LIMIT, quote_member
+from sqlanon.partition.mondrian import Partition
+from sqlanon.plan import Plan
+from sqlanon.policy import Role
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.text import text_of
+from sqlanon.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """The regions of a partition as the release shows them.
+
+    regions: `(leaf, n, region, c0, c1, …)`; region numbers rank the regions by what they show.
+    cells: the release's columns for `c0, c1, …`.
+    """
+
+    regions: Relation
+    cells: tuple[Cell, ...]
+    shown: tuple[Shown, ...]
+    partition: Partition
+    coded: CodedTable
+
+    def columns_of(self, attribute: str) -> tuple[Identifier, ...]:
+        """The release's columns that stand for a quasi-identifier."""
+        return tuple(cell.column for shown in self.shown if shown.name == attribute for cell in shown.cells)
+
+
+def create_regions(engine: Engine, workspace: Workspace, coded: CodedTable, partition: Partition) -> Recoding:
+    """Write down what each leaf shows."""
+    shown = tuple(Shown(axis, engine.render) for axis in partition.axes)
+    known = _create_known(engine, workspace, partition)
+    extras = [
+        *[_create_set(engine, workspace, partition, s) for s in shown if s.needs_set],
+        *[_create_mean(engine, workspace, partition, s) for s in shown if s.needs_mean],
+    ]
+    cells = tuple(cell for s in shown for cell in s.cells)
+    regions = workspace.table("regions")
+    engine.run(
+        "release/create_regions",
+        regions=regions,
+        leaves=partition.leaves,
+        axes=partition.axes,
+        known=known,
+        nullable=[axis.number for axis in partition.axes if axis.has_null],
+        dictionaries=[_ends(s) for s in shown if s.axis.field.coding.dictionary is not None],
+        extras=extras,
+        cells=[{"name": _cell_name(i), "value": cell.value} for i, cell in enumerate(cells)],
+        order=[key for cell in cells for key in cell.order],
+    )
+    workspace.drop(*(extra["table"] for extra in extras), *([known] if known else []))
+    return Recoding(regions, cells, shown, partition, coded)
+
+
+def _cell_name(number: int) -> Identifier:
+    return Identifier(f"c{number}")
+
+
+def _ends(shown: Shown) -> dict[str, Any]:
+    number = shown.axis.number
+    return {
+        "table": shown.axis.field.coding.dictionary,
+        "low": Identifier(f"low_{number}"),
+        "high": Identifier(f"high_{number}"),
+        "known": Identifier(f"known_{number}"),
+        "hi": shown.axis.hi,
+    }
+
+
+def _create_known(engine: Engine, workspace: Workspace, partition: Partition) -> Relation | None:
+    """The least known code of leaves that hold NULL beside known values."""
+    axes = [axis for axis in partition.axes if axis.has_null]
+    if not axes:
+        return None
+    table = workspace.table("known")
+    engine.run("release/create_known", known=table, assigned=partition.assigned, leaves=partition.leaves, axes=axes)
+    return table
+
+
+def _create_set(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
+    table = workspace.table("set", shown.axis.number)
+    text = text_of(engine.render, Markup("v.value"), shown.kind, shown.axis.field.attribute.column.type)
+    engine.run(
+        "release/create_sets",
+        sets=table,
+        assigned=partition.assigned,
+        leaves=partition.leaves,
+        axis=shown.axis,
+        dictionary=shown.axis.field.coding.dictionary,
+        member=quote_member(engine.render, text),
+        always_quoted=quote_member(engine.render, text, always=True),
+        limit=SET_LIMIT,
+    )
+    return {"table": table, "alias": Identifier(f"set_{shown.axis.number}")}
+
+
+def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
+    table, field = workspace.table("mean", shown.axis.number), shown.axis.field
+    value = Markup("CAST(v.value AS FLOAT8)")
+    if field.coding.dictionary is None:
+        value = expression("CAST(c.code - 1 + ({origin}) AS FLOAT8)", origin=field.coding.origin or 0)
+    engine.run(
+        "release/create_means",
+        means=table,
+        assigned=partition.assigned,
+        axis=shown.axis,
+        dictionary=field.coding.dictionary,
+        value=value,
+    )
+    return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
+
+
+def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
+    """Create the staged release from the regions; run it inside `engine.transaction()`."""
+    values = {
+        "staging": staging,
+        "assigned": recoding.partition.assigned,
+        "regions": recoding.regions,
+        "columns": _columns(plan, recoding),
+        "codes": _codes(recoding.coded),
+        "dictionaries": _dictionaries(recoding.coded),
+    }
+    if engine.joins_keep_order:
+        ordered = workspace.table("ordered")
+        engine.run("release/order_rows", ordered=ordered, **values)
+        with engine.joins_as_written():
+            engine.run("release/stage_ordered_rows", ordered=ordered, **values)
+        workspace.drop(ordered)
+    else:
+        engine.run("release/stage_rows", **values)
+
+
+def _codes(coded: CodedTable) -> list[dict[str, Any]]:
+    return [{"name": Identifier(f"k{f.number}"), "code": f.code(Identifier("a"))} for f in coded.kept]
+
+
+def _columns(plan: Plan, recoding: Recoding) -> list[dict[str, Any]]:
+    """The release's columns in the source's order: cells of regions, and kept values."""
+    names = {cell.column: _cell_name(i) for i, cell in enumerate(recoding.cells)}
+    columns: list[dict[str, Any]] = []
+    for attribute in plan.attributes:
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            shown = recoding.columns_of(attribute.name)
+            columns += [{"name": c, "value": expression("g.{cell}", cell=names[c])} for c in shown]
+        else:
+            columns.append({"name": Identifier(attribute.name), "value": _kept(recoding.coded.field(attribute.name))})
+    return columns
+
+
+def _kept(field: Field) -> Markup:
+    """A kept value, in the type it has in the source."""
+    kind = Markup(field.attribute.column.type)
+    if field.coding.dictionary is not None:
+        return expression("CAST(v{n}.value AS {type})", n=field.number, type=kind)
+    return expression(
+        "CAST(nullif(o.k{n}, 0) - 1 + ({origin}) AS {type})", n=field.number, origin=field.coding.origin or 0, type=kind
+    )
+
+
+def _dictionaries(coded: CodedTable) -> list[dict[str, Any]]:
+    return [
+        {"table": f.coding.dictionary, "alias": Identifier(f"v{f.number}"), "code": Identifier(f"k{f.number}")}
+        for f in coded.kept
+        if f.coding.dictionary is not None
+    ]
+
+
+def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
+    """Raw quasi-identifiers `r0…` beside the cells `c0…` of the region their row went to."""
+    table = workspace.table("witnessed")
+    engine.run(
+        "release/create_witness",
+        witnessed=table,
+        witness=recoding.coded.witness,
+        assigned=recoding.partition.assigned,
+        regions=recoding.regions,
+        words=recoding.coded.word_columns,
+        raw=[Identifier(f"r{i}") for i in range(len(recoding.shown))],
+        cells=[_cell_name(i) for i in range(len(recoding.cells))],
+    )
+    return table

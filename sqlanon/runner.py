@@ -1,0 +1,240 @@
+"""A run from the policy to the published, recorded release; anything that fails leaves the old release as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status, Step
+from sqlanon.checking import check_release
+from sqlanon.encoding import CodedTable, encode
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.errors import Cancelled, ProtectionError, SqlanonError, VerificationError
+from sqlanon.loss import global_certainty_penalty
+from sqlanon.models import from_spec
+from sqlanon.outcome import Outcome
+from sqlanon.partition.growth import Progress
+from sqlanon.partition.mondrian import Partition, search
+from sqlanon.plan import Plan, resolve
+from sqlanon.policy import Policy
+from sqlanon.policy_writer import policy_text
+from sqlanon.recode import Recoding, create_regions, create_witness
+from sqlanon.session import Session, open_session
+from sqlanon.sql import Statement
+from sqlanon.staging import Staged, stage_release
+from sqlanon.verify import verify_table
+from sqlanon.workspace import Workspace, release_lock
+
+
+class Observer(Protocol):
+    """Whoever wants to follow a run; every method may do nothing."""
+
+    def phase(self, name: str) -> None:
+        """A phase begins: plan, encode, search, recode, verify, publish."""
+
+    def progress(self, progress: Progress) -> None:
+        """A round of the search is done."""
+
+
+class Silent:
+    """An observer that does nothing."""
+
+    def phase(self, name: str) -> None: ...
+
+    def progress(self, progress: Progress) -> None: ...
+
+
+@dataclass
+class _Journal:
+    """The statements of a run, by phase, and how long each phase took."""
+
+    observer: Observer
+    phase: str = "plan"
+    steps: list[Step] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def note(self, statement: Statement, seconds: float, rows: int) -> None:
+        count = rows if rows >= 0 else None
+        self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, seconds, count))
+
+    @contextlib.contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        self.phase = phase
+        self.observer.phase(phase)
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
+
+    def count(self, phase: str) -> int:
+        return sum(step.phase == phase for step in self.steps)
+
+
+def run(
+    policy: Policy,
+    *,
+    replace: bool = False,
+    options: EngineOptions | None = None,
+    observer: Observer | None = None,
+) -> Outcome:
+    """Anonymize the policy's source and publish the release.
+
+    replace: allow an existing release to be replaced.
+
+    Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models), VerificationError
+    (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled. Nothing is published then.
+    """
+    with open_session(policy, options or EngineOptions()) as session:
+        return _Run(session, policy, replace, observer or Silent()).carry_out()
+
+
+class _Run:
+    """The state that the phases of one run share."""
+
+    def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer) -> None:
+        self.session = session
+        self.engine: Engine = session.engine
+        self.catalog: Catalog = session.catalog
+        self.policy = policy
+        self.replace = replace
+        self.observer = observer
+        self.journal = _Journal(observer)
+        self.models = tuple(from_spec(spec) for spec in policy.privacy)
+
+    def carry_out(self) -> Outcome:
+        """All phases, with the run's beginning and end in the catalog."""
+        self.engine.listener = self.journal.note
+        with self.journal.during("plan"):
+            plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
+        run = self.catalog.start_run(self._start(plan))
+        outcome = Outcome(
+            run=run,
+            engine=self.engine.name,
+            source=str(plan.source),
+            source_rows=plan.rows,
+            release=str(plan.release),
+            algorithm=self.policy.algorithm.name,
+            models=self.models,
+        )
+        try:
+            self._work(plan, outcome)
+        except BaseException as error:
+            self._end(run, _status(error), error=error)
+            raise
+        self._summarize(plan, outcome)
+        self._end(run, Status.PUBLISHED, outcome=outcome)
+        return outcome
+
+    def _summarize(self, plan: Plan, outcome: Outcome) -> None:
+        outcome.seconds = dict(self.journal.seconds)
+        outcome.statements = self.journal.count("search")
+        outcome.warnings = plan.warnings
+
+    def _release_engine(self) -> Engine | None:
+        return None if self.session.is_one_database else self.session.target
+
+    def _start(self, plan: Plan) -> RunStart:
+        return RunStart(
+            source=str(plan.source),
+            release=str(plan.release),
+            policy=policy_text(self.policy),
+            algorithm=self.policy.algorithm.name,
+            engine_version=self.engine.version,
+            source_rows=plan.rows,
+        )
+
+    def _end(
+        self, run: str, status: Status, *, outcome: Outcome | None = None, error: BaseException | None = None
+    ) -> None:
+        """Record the end; what fails here must not hide what failed before."""
+        try:
+            self.catalog.add_steps(run, self.journal.steps)
+            self.catalog.finish_run(run, status, result=outcome and outcome.as_json(), error=error)
+        except SqlanonError as failure:
+            if error is None:
+                raise
+            error.add_note(f"The run's end could not be recorded ({failure}).")
+
+    def _work(self, plan: Plan, outcome: Outcome) -> None:
+        home = None if self.session.own_catalog else self.policy.catalog.schema_
+        with (
+            release_lock(self.session.target, plan.release),
+            Workspace(self.engine, self.catalog, outcome.run, home) as workspace,
+        ):
+            coded = self._encode(plan, workspace)
+            partition = self._search(coded, workspace)
+            recoding = self._recode(coded, partition, workspace)
+            outcome.source_rows, outcome.rounds = coded.source_rows, partition.rounds
+            outcome.gcp = global_certainty_penalty(self.engine, partition)
+            with contextlib.ExitStack() as stack:
+                with self.journal.during("recode"):
+                    staging = stage_release(self.session, plan, workspace, recoding, self.replace)
+                    staged = stack.enter_context(staging)
+                self._verify(staged, recoding, outcome, workspace)
+                self._publish(plan, staged, outcome)
+
+    def _encode(self, plan: Plan, workspace: Workspace) -> CodedTable:
+        with self.journal.during("encode"), self.engine.transaction():
+            return encode(self.engine, plan, workspace)
+
+    def _search(self, coded: CodedTable, workspace: Workspace) -> Partition:
+        with self.journal.during("search"):
+            return search(self.engine, workspace, coded, self.models, self.observer.progress)
+
+    def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
+        with self.journal.during("recode"):
+            return create_regions(self.engine, workspace, coded, partition)
+
+    def _verify(self, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
+        """Check the staged release on its own; raises VerificationError, and then nothing is published."""
+        with self.journal.during("verify"):
+            outcome.checks = check_release(self.engine, workspace, recoding, staged.relation)
+            columns = [str(cell.column.name) for cell in recoding.cells]
+            outcome.verification = verify_table(staged.engine, staged.final, columns, self.models)
+        failed = [name for name, check in outcome.checks.items() if check["violations"]]
+        failed += [result.model for result in outcome.verification.models if not result.satisfied]
+        if failed:
+            raise VerificationError(
+                f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
+            )
+
+    def _publish(self, plan: Plan, staged: Staged, outcome: Outcome) -> None:
+        record = _release_record(outcome)
+
+        def within(session: Engine) -> None:
+            if not self.catalog.record_release_within(session, outcome.run, plan.release, record):
+                late.append(record)
+
+        late: list[ReleaseRecord] = []
+        with self.journal.during("publish"):
+            outcome.notes = staged.publish(within)
+            outcome.published = True
+            for release in late:
+                self.catalog.record_release(outcome.run, release)
+
+
+def _release_record(outcome: Outcome) -> ReleaseRecord:
+    assert outcome.verification is not None
+    statistics = outcome.verification.statistics
+    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds})
+    return ReleaseRecord(
+        relation=outcome.release,
+        kind=ReleaseKind.REGIONS,
+        row_count=statistics.rows,
+        suppressed=outcome.suppressed,
+        classes=statistics.classes,
+        recoding=recoding,
+        digest=hashlib.sha256(recoding.encode()).hexdigest(),
+    )
+
+
+def _status(error: BaseException) -> Status:
+    if isinstance(error, (ProtectionError, VerificationError)):
+        return Status.REFUSED
+    return Status.CANCELLED if isinstance(error, (Cancelled, KeyboardInterrupt)) else Status.FAILED

@@ -1,0 +1,90 @@
+"""The databases of a run: where the work is done, where the release goes, where the catalog is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.policy import Policy
+from sqlanon.sql import Relation
+
+MEMORY_URL = "duckdb:///:memory:"
+LOCAL_CATALOG = "sqlanon.duckdb"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Open engines. `engine` does the work, beside the source; `target` holds the release, often the same engine.
+
+    own_catalog: the catalog is in the database that the work is done in.
+    """
+
+    engine: Engine
+    target: Engine
+    catalog: Catalog
+    own_catalog: bool
+
+    @property
+    def is_one_database(self) -> bool:
+        return self.engine is self.target
+
+
+@contextlib.contextmanager
+def open_engines(policy: Policy, options: EngineOptions) -> Iterator[tuple[Engine, Engine]]:
+    """The engine of the source, and that of the release, which is the same unless the policy names another URL.
+
+    A source file is read by DuckDB: in the release's database if that is one, otherwise in memory.
+    """
+    with contextlib.ExitStack() as stack:
+        source, release = _url_of(policy), policy.release.url
+        engine = stack.enter_context(connect(source or MEMORY_URL, options, create=source == release))
+        target = engine
+        if release is not None and release != source:
+            target = stack.enter_context(connect(release, options, create=True))
+        elif policy.release.file is not None and engine.dialect != "duckdb":
+            target = stack.enter_context(connect(MEMORY_URL, options))
+        yield engine, target
+
+
+def open_catalog(policy: Policy, engine: Engine) -> Catalog:
+    """The catalog: where the policy says; else in the source's database; else in the release's; else in a local file."""
+    url = policy.catalog.url or _default_url(policy)
+    return Catalog.open(
+        engine,
+        policy.catalog.schema_,
+        None if url == _url_of(policy) else url,
+        fallback_schema=_release_schema(policy),
+    )
+
+
+def _url_of(policy: Policy) -> str | None:
+    """The URL of the database that the work is done in; None in memory."""
+    release = policy.release.url
+    return policy.source.url or (release if release is not None and release.startswith("duckdb:") else None)
+
+
+def _default_url(policy: Policy) -> str:
+    if policy.source.url is not None:
+        return policy.source.url
+    if policy.release.url is not None:
+        return policy.release.url
+    beside = Path(policy.release.file or ".").parent
+    return f"duckdb:///{(beside / LOCAL_CATALOG).resolve()}"
+
+
+def _release_schema(policy: Policy) -> str | None:
+    if policy.release.table is None or policy.release.url not in (None, policy.source.url):
+        return None
+    return Relation.parse(policy.release.table).schema
+
+
+@contextlib.contextmanager
+def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
+    """All that a run needs, closed at its end."""
+    with open_engines(policy, options) as (engine, target), open_catalog(policy, engine) as catalog:
+        yield Session(engine, target, catalog, own_catalog=policy.catalog.url in (None, _url_of(policy)))

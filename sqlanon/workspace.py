@@ -1,0 +1,182 @@
+"""The tables that a run makes on its way, and their end: when the run ends, or when `gc` finds it dead.
+
+On DuckDB work tables are temporary: they end with the session. On PostgreSQL they are unlogged tables in the catalog's
+schema, so that several sessions can share them, and the ledger knows their common prefix before the first is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+from markupsafe import Markup
+
+from sqlanon.catalog import Catalog, LedgerEntry, locks, process
+from sqlanon.catalog.home import identity_of
+from sqlanon.engines.base import Engine
+from sqlanon.errors import SqlanonError
+from sqlanon.sql import Relation, Text, checked_name, short_hash
+
+_SPILL = re.compile(r"sqlanon-spill-(\d+)-\w+")
+
+
+class Workspace:
+    """The work tables and staging tables of one run.
+
+    Use it in a `with` statement: everything the run made is dropped at its end, also after an error or an interrupt.
+    """
+
+    def __init__(self, engine: Engine, catalog: Catalog, run: str, home: str | None = None) -> None:
+        """`home` is the schema of the work tables on PostgreSQL: the catalog's, unless that is in another database."""
+        self._engine = engine
+        self._catalog = catalog
+        self._run = run
+        self._prefix = Relation(f"w_{short_hash(run)}_", home or catalog.home.schema)
+        if engine.dialect == "duckdb":
+            self._prefix = Relation(self._prefix.name, "main", "temp")
+        else:
+            catalog.ledger_add(run, self._prefix, is_prefix=True)
+
+    def on(self, session: Engine) -> Workspace:
+        """The same workspace for another session of the same database; the first one clears it."""
+        other = copy.copy(self)
+        other._engine = session
+        return other
+
+    def table(self, meaning: str, number: int | None = None) -> Relation:
+        """The name of a work table, such as `w_1f0c9a3e_rows_3`; whoever makes it may drop it early with `drop`.
+
+        Raises:
+            PolicyError: the name would be longer than every engine keeps.
+        """
+        name = f"{self._prefix.name}{meaning}" if number is None else f"{self._prefix.name}{meaning}_{number}"
+        return self._prefix.sibling(checked_name(name))
+
+    def staging(self, release: Relation) -> Relation:
+        """The name of the table, beside the release, that is built and verified before it takes the release's place."""
+        table = release.sibling(f"sqlanon_staging_{short_hash(self._run, str(release))}")
+        if table not in {entry.relation for entry in self._catalog.ledger(self._run)}:
+            self._catalog.ledger_add(self._run, table)
+        return table
+
+    def drop(self, *tables: Relation) -> None:
+        """Drop tables of the run that are no longer needed; those that were never made are passed over."""
+        _drop(self._engine, tables)
+
+    def close(self) -> None:
+        """Drop everything the run made, on a session of its own if the run's session is broken.
+
+        Raises:
+            EngineError: the database can't be reached; `gc` drops the tables later.
+        """
+        try:
+            self._clear(self._engine)
+        except SqlanonError:
+            with self._engine.fork() as fresh:
+                self._clear(fresh)
+
+    def _clear(self, session: Engine) -> None:
+        own = LedgerEntry(self._run, self._prefix, is_prefix=True)
+        entries = {own, *self._catalog.ledger(self._run)}
+        _drop(session, [table for entry in entries for table in _made(session, entry)[0]])
+        self._catalog.ledger_remove(self._run)
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            self.close()
+        except SqlanonError as failure:
+            if error is None:
+                raise
+            error.add_note(f"The run's work tables could not be dropped ({failure}); `sqlanon gc` drops them.")
+
+
+@contextlib.contextmanager
+def release_lock(engine: Engine, release: Relation) -> Iterator[None]:
+    """Keep other runs from publishing to the same release.
+
+    Raises:
+        ConflictError: another run is at it.
+    """
+    database = identity_of(engine) or f"the memory of session {id(engine)}"
+    conflict = f"Another run is writing {release}: wait for it, or cancel it."
+    with locks.held(engine, f"release {release} of {database}", conflict):
+        yield
+
+
+def gc(engine: Engine, catalog: Catalog, temp_directory: str | None = None) -> list[str]:
+    """Drop the tables of runs that are dead, give these runs their final status, remove their spill directories.
+
+    Runs that are alive are left alone, and so are tables that belong to another role: its own `gc` drops them.
+    `temp_directory` is where DuckDB spills, if it was told. What was done, a line each.
+    """
+    done: list[str] = []
+    with catalog.dead_runs() as runs:
+        for run in runs:
+            done += _clear_dead(engine, catalog, run)
+    if engine.dialect == "duckdb":
+        done += _remove_spill(Path(temp_directory or tempfile.gettempdir()))
+    return done
+
+
+def _clear_dead(engine: Engine, catalog: Catalog, run: str) -> list[str]:
+    done = []
+    for entry in catalog.ledger(run):
+        ours, others = _made(engine, entry)
+        _drop(engine, ours)
+        done += [f"dropped table {table} of run {run}" for table in ours]
+        if not others:
+            catalog.ledger_remove(run, entry.relation)
+    status = catalog.end_dead_run(run)
+    return done if status is None else [*done, f"marked run {run} as {status}"]
+
+
+def _remove_spill(directory: Path) -> list[str]:
+    """Remove the spill directories of processes that are gone."""
+    done = []
+    for path in sorted(directory.glob("sqlanon-spill-*")):
+        named = _SPILL.fullmatch(path.name)
+        if named and _is_ours(path) and not process.is_running(int(named[1])):
+            shutil.rmtree(path)
+            done.append(f"removed directory {path}")
+    return done
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether it is a directory that this user made: the temporary directory is everyone's."""
+    made = path.lstat()
+    return path.is_dir() and not path.is_symlink() and (not hasattr(os, "getuid") or made.st_uid == os.getuid())
+
+
+def _made(session: Engine, entry: LedgerEntry) -> tuple[list[Relation], list[Relation]]:
+    """The tables of a ledger entry that exist: those that this role may drop, and those of other roles."""
+    wanted = entry.relation
+    rows = session.query(
+        "catalog/list_tables", catalog=_text(wanted.catalog), schema=_text(wanted.schema), prefix=Text(wanted.name)
+    )
+    found = [(Relation(name, schema, catalog), ours) for catalog, schema, name, ours in rows]
+    found = [(table, ours) for table, ours in found if entry.is_prefix or table.name == wanted.name]
+    return [table for table, ours in found if ours], [table for table, ours in found if not ours]
+
+
+def _drop(session: Engine, tables: Iterable[Relation]) -> None:
+    """Drop tables: all in one statement where the engine can."""
+    names = list(tables)
+    if session.dialect == "duckdb":
+        for table in names:
+            session.run("catalog/drop_table", table=table)
+    elif names:
+        session.run("catalog/drop_tables", tables=names)
+
+
+def _text(value: str | None) -> Text | Markup:
+    return Markup("NULL") if value is None else Text(value)

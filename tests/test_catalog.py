@@ -1,0 +1,335 @@
+"""The catalog on both engines: migrations, runs, releases, the ledger, and who may do what."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from alembic.script import ScriptDirectory
+
+from sqlanon.catalog import (
+    Catalog,
+    CatalogTooNewError,
+    HierarchyRecord,
+    ReleaseKind,
+    ReleaseRecord,
+    RunStart,
+    Status,
+    Step,
+)
+from sqlanon.catalog.migrate import migrations_directory
+from sqlanon.catalog.tables import Tables
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.errors import AccessError, EngineError, PolicyError, ProtectionError
+from sqlanon.sql import Relation, Statement
+
+START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0", source_rows=7, seed=2**62)
+RELEASE = ReleaseRecord('"main"."released"', ReleaseKind.REGIONS, 7, 1, 2, '{"rules": 2}', "d1")
+ODD_SCHEMA = 'Odd %s."a":x {{ }} sélect'
+
+
+def sql(engine: Engine, text: str) -> None:
+    engine.execute(Statement("test", text))
+
+
+def rows(engine: Engine, text: str) -> list[tuple[object, ...]]:
+    return engine.fetch(Statement("test", text))
+
+
+@pytest.fixture
+def catalog(engine: Engine) -> Iterator[Catalog]:
+    with Catalog.open(engine) as opened:
+        yield opened
+
+
+def table_columns(engine: Engine, schema: str) -> set[tuple[object, ...]]:
+    return set(
+        rows(engine, f"SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = '{schema}'")
+    )
+
+
+@pytest.mark.usefixtures("catalog")
+def test_migrations_make_the_tables_that_the_metadata_describes(engine: Engine) -> None:
+    described = {(table.name, column.name) for table in Tables.named().metadata.tables.values() for column in table.c}
+    assert table_columns(engine, "sqlanon") == described | {("alembic_version", "version_num")}
+    keys = rows(
+        engine,
+        "SELECT table_name, count(*) FROM information_schema.key_column_usage"
+        " WHERE table_schema = 'sqlanon' AND table_name <> 'alembic_version' GROUP BY table_name",
+    )
+    assert dict(keys) == {name: len(table.primary_key) for name, table in Tables.named().metadata.tables.items()}
+
+
+def test_migrations_go_up_and_down_and_up(engine: Engine, catalog: Catalog) -> None:
+    head = ScriptDirectory(str(migrations_directory())).get_current_head()
+    assert catalog.current() == head
+    catalog.upgrade()
+    catalog.downgrade("base")
+    assert catalog.current() is None
+    assert {name for name, _ in table_columns(engine, "sqlanon")} == {"alembic_version"}
+    catalog.upgrade()
+    assert (catalog.current(), catalog.runs()) == (head, [])
+
+
+@pytest.mark.usefixtures("catalog")
+def test_a_catalog_newer_than_the_program_is_refused(engine: Engine) -> None:
+    sql(engine, "UPDATE sqlanon.alembic_version SET version_num = '9999'")
+    with pytest.raises(CatalogTooNewError, match=r"9999.*upgrade sqlanon"):
+        Catalog.open(engine)
+
+
+@pytest.mark.parametrize("schema", [ODD_SCHEMA, "select"])
+def test_the_schema_may_have_any_name(engine: Engine, schema: str) -> None:
+    for _ in range(2):
+        with Catalog.open(engine, schema) as opened:
+            run = opened.start_run(START)
+            opened.record_release_within(engine, run, opened.home.relation("any"), RELEASE)
+    with Catalog.open(engine, schema) as opened:
+        assert [found.status for found in opened.runs()] == [Status.PUBLISHED] * 2
+
+
+def test_a_run_is_kept_from_start_to_end(catalog: Catalog, engine: Engine) -> None:
+    begun = datetime.now(UTC)
+    run = catalog.start_run(START)
+    running = catalog.run(run)
+    assert (running.status, running.result, running.finished) == (Status.RUNNING, None, None)
+    assert (running.source, running.source_rows, running.seed) == ("main.patients", 7, 2**62)
+    assert (running.engine, len(running.policy_digest)) == (engine.name, 64)
+    assert abs(running.started - begun) < timedelta(seconds=10)
+    catalog.finish_run(run, Status.PUBLISHED, result={"verified": True, "c_avg": 1.5, "name": "é'"}, source_rows=8)
+    ended = catalog.run(run)
+    assert (ended.status, ended.source_rows) == (Status.PUBLISHED, 8)
+    assert ended.result == {"verified": True, "c_avg": 1.5, "name": "é'"}
+    assert ended.finished is not None
+    assert begun <= ended.finished + timedelta(seconds=1)
+
+
+def test_of_a_foreign_error_only_the_class_is_kept(catalog: Catalog) -> None:
+    ours, foreign = catalog.start_run(START), catalog.start_run(START)
+    catalog.finish_run(ours, Status.REFUSED, error=ProtectionError("k = 50 can't be met"))
+    catalog.finish_run(foreign, Status.FAILED, error=ValueError("ssn 123-45-6789"))
+    assert (catalog.run(ours).error_class, catalog.run(ours).error_message) == (
+        "ProtectionError",
+        "k = 50 can't be met",
+    )
+    assert catalog.run(foreign).error_class == "ValueError"
+    assert "123" not in str(catalog.run(foreign).error_message)
+
+
+def test_runs_are_listed_the_newest_first_and_found_by_a_part_of_their_id(catalog: Catalog) -> None:
+    ids = [catalog.start_run(START) for _ in range(3)]
+    assert [run.id for run in catalog.runs()] == ids[::-1]
+    assert [run.id for run in catalog.runs(limit=1)] == ids[-1:]
+    assert catalog.run(ids[0][-4:]).id == ids[0]
+    with pytest.raises(PolicyError, match="more than one"):
+        catalog.run(ids[0][:6])
+    with pytest.raises(PolicyError, match="no run '%'"):
+        catalog.run("%")
+
+
+def test_steps_keep_their_order_and_text(catalog: Catalog) -> None:
+    run = catalog.start_run(START)
+    steps = [Step(i, "search", "cut_nodes", f"SELECT '%s', ':x', {i}", 0.25, None if i else 3) for i in range(12)]
+    catalog.add_steps(run, steps[:5])
+    catalog.add_steps(run, steps[5:])
+    catalog.add_steps(run, [])
+    assert catalog.steps(run) == steps
+
+
+def test_hierarchies_are_recorded_once(catalog: Catalog) -> None:
+    first = HierarchyRecord("zipcode", "d1", '{"mask": "right"}', 5, 900)
+    again = HierarchyRecord("zipcode", "d1", '{"mask": "right"}', 5, 901, "sqlanon.h_zipcode")
+    catalog.record_hierarchy(first)
+    catalog.record_hierarchy(again)
+    assert catalog.hierarchies() == [again]
+
+
+def test_a_release_is_recorded_with_its_publication_or_not_at_all(catalog: Catalog, engine: Engine) -> None:
+    run = catalog.start_run(START)
+    target = Relation("released", catalog.home.schema, catalog.home.catalog)
+    with contextlib.suppress(RuntimeError), engine.transaction():
+        assert catalog.record_release_within(engine, run, target, RELEASE)
+        raise RuntimeError
+    assert (catalog.releases(run), catalog.run(run).status) == ([], Status.RUNNING)
+    with engine.transaction():
+        assert catalog.record_release_within(engine, run, target, RELEASE)
+    assert (catalog.releases(run), catalog.run(run).status) == ([RELEASE], Status.PUBLISHED)
+
+
+def test_a_release_outside_the_catalogs_database_is_recorded_afterwards(engine: Engine, tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'history.duckdb'}"
+    with Catalog.open(engine, url=url) as catalog:
+        run = catalog.start_run(START)
+        target = Relation("released", "main", "history")
+        assert not catalog.record_release_within(engine, run, target, RELEASE)
+        catalog.record_release(run, RELEASE)
+    with Catalog.open(engine, url=url) as catalog:
+        assert (catalog.releases(run), catalog.run(run).status) == ([RELEASE], Status.PUBLISHED)
+    assert table_columns(engine, "sqlanon") == set()
+
+
+def test_a_url_of_the_same_database_is_the_same_database(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'hospital.duckdb'}"
+    with connect(url, create=True) as engine, Catalog.open(engine, url=url) as catalog:
+        run = catalog.start_run(START)
+        with engine.transaction():
+            assert catalog.record_release_within(engine, run, Relation("released", "main", "hospital"), RELEASE)
+        assert catalog.run(run).status is Status.PUBLISHED
+
+
+def test_the_ledger_keeps_odd_names(catalog: Catalog) -> None:
+    run = catalog.start_run(START)
+    odd, prefix = Relation('a"b.%', "S x"), Relation("w_0_", "sqlanon")
+    catalog.ledger_add(run, odd)
+    catalog.ledger_add(run, prefix, is_prefix=True)
+    assert {(entry.relation, entry.is_prefix) for entry in catalog.ledger(run)} == {(odd, False), (prefix, True)}
+    catalog.ledger_remove(run, odd)
+    assert [entry.relation for entry in catalog.ledger(run)] == [prefix]
+    catalog.ledger_remove(run)
+    assert catalog.ledger(run) == []
+
+
+def test_threads_share_a_catalog(catalog: Catalog) -> None:
+    run = catalog.start_run(START)
+    many = [
+        threading.Thread(target=catalog.add_steps, args=(run, [Step(i, "search", "cut", "SELECT 1", 0.0)]))
+        for i in range(8)
+    ]
+    for thread in many:
+        thread.start()
+    for thread in many:
+        thread.join()
+    assert [step.number for step in catalog.steps(run)] == list(range(8))
+
+
+def test_first_runs_of_two_threads_do_not_meet(engine: Engine) -> None:
+    errors: list[BaseException] = []
+
+    def first_run(session: Engine) -> None:
+        try:
+            with Catalog.open(session) as opened:
+                opened.start_run(START)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=first_run, args=(engine.fork(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with Catalog.open(engine) as opened:
+        assert (errors, len(opened.runs())) == ([], 4)
+
+
+def test_a_duckdb_file_named_like_the_schema(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'sqlanon.duckdb'}"
+    with connect(url, create=True) as engine, Catalog.open(engine) as catalog:
+        run = catalog.start_run(START)
+        catalog.record_release_within(engine, run, Relation("r", "main", "sqlanon"), RELEASE)
+        assert catalog.run(run).status is Status.PUBLISHED
+
+
+def test_a_catalog_outlives_its_session(database_url: str) -> None:
+    with connect(database_url) as engine, Catalog.open(engine) as catalog:
+        run = catalog.start_run(START)
+    with connect(database_url) as engine, Catalog.open(engine) as catalog:
+        assert catalog.run(run).source == "main.patients"
+
+
+def test_a_read_only_database_keeps_no_catalog(database_url: str) -> None:
+    with connect(database_url, read_only=True) as engine, pytest.raises(AccessError, match="is read-only"):
+        Catalog.open(engine)
+
+
+FIRST_RUN = """
+import sys
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
+with connect(sys.argv[1]) as engine:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(Catalog.open(engine).current())
+"""
+
+
+def test_first_runs_of_two_processes_do_not_meet(postgres_url: str) -> None:
+    arguments = [sys.executable, "-c", FIRST_RUN, postgres_url]
+    runs = [
+        subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for run in runs:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "ready\n"
+    for run in runs:
+        assert run.stdin is not None
+        run.stdin.write("go\n")
+        run.stdin.flush()
+    ends = [run.communicate(timeout=60) for run in runs]
+    assert [(output.strip(), errors) for output, errors in ends] == [("0001", "")] * 3
+
+
+def test_a_lost_connection_is_opened_anew(postgres_url: str) -> None:
+    with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
+        run = catalog.start_run(START)
+        rows(
+            engine,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
+        catalog.finish_run(run, Status.FAILED, error=EngineError("The connection was lost."))
+        assert catalog.run(run).status is Status.FAILED
+
+
+@pytest.fixture
+def analyst(postgres_url: str, restricted_role: tuple[str, str]) -> str:
+    """The URL of a role that owns schema `own` and may do nothing else in this database."""
+    role, url = restricted_role
+    with connect(postgres_url) as engine:
+        sql(engine, f"CREATE SCHEMA own AUTHORIZATION {role}")
+    return url
+
+
+def test_a_role_that_cannot_make_the_schema_keeps_its_catalog_beside_the_release(analyst: str) -> None:
+    with connect(analyst) as engine:
+        for _ in range(2):
+            with Catalog.open(engine, fallback_schema="own") as catalog:
+                run = catalog.start_run(START)
+                with engine.transaction():
+                    catalog.record_release_within(engine, run, Relation("released", "own"), RELEASE)
+                assert (catalog.home.schema, catalog.home.prefix) == ("own", "sqlanon_")
+                assert catalog.run(run).status is Status.PUBLISHED
+        assert ("sqlanon_runs",) in rows(engine, "SELECT tablename FROM pg_tables WHERE schemaname = 'own'")
+
+
+def test_a_role_without_access_to_the_existing_schema_falls_back_too(analyst: str, postgres_url: str) -> None:
+    with connect(postgres_url) as engine, Catalog.open(engine), connect(analyst) as restricted:
+        with Catalog.open(restricted, fallback_schema="own") as catalog:
+            assert catalog.home.schema == "own"
+        sql(engine, "GRANT USAGE ON SCHEMA sqlanon TO PUBLIC")
+        with Catalog.open(restricted, fallback_schema="own") as catalog:
+            assert catalog.home.schema == "own"
+
+
+def test_a_role_with_a_share_in_the_schema_uses_it(analyst: str, postgres_url: str) -> None:
+    with connect(postgres_url) as engine, Catalog.open(engine), connect(analyst) as restricted:
+        sql(engine, "GRANT USAGE, CREATE ON SCHEMA sqlanon TO PUBLIC")
+        sql(engine, "GRANT ALL ON ALL TABLES IN SCHEMA sqlanon TO PUBLIC")
+        with Catalog.open(restricted, fallback_schema="own") as catalog:
+            assert catalog.home.schema == "sqlanon"
+            assert catalog.run(catalog.start_run(START)).status is Status.RUNNING
+
+
+def test_a_role_with_no_schema_at_all_is_told_what_to_ask_for(analyst: str) -> None:
+    with connect(analyst) as engine:
+        with pytest.raises(AccessError, match=r"CREATE SCHEMA .* AUTHORIZATION"):
+            Catalog.open(engine)
+        with pytest.raises(AccessError, match='nor create tables in schema "absent"'):
+            Catalog.open(engine, fallback_schema="absent")

@@ -1,0 +1,272 @@
+"""Profiles and drafted policies, on both engines: the facts are right, and a draft loads and can be carried out."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.plan import resolve
+from sqlanon.policy import Hierarchy, Policy, Role
+from sqlanon.policy_draft import propose_policy
+from sqlanon.policy_reader import parse_policy
+from sqlanon.profile import profile
+from sqlanon.profile_facts import ColumnFacts, Profile
+from sqlanon.proposal import propose, words_of
+from sqlanon.sql import Relation, Statement
+
+URL = "duckdb:///x.duckdb"
+
+
+def sql(engine: Engine, text: str) -> None:
+    engine.execute(Statement("test", text))
+
+
+def make_table(engine: Engine, columns: dict[str, tuple[str, str]], rows: int, name: str = "t") -> Relation:
+    """A table of columns `name: (type, expression over i)`; the relation as the engine knows it."""
+    values = ", ".join(f'CAST({value} AS {kind}) AS "{column}"' for column, (kind, value) in columns.items())
+    numbers = f"(SELECT CAST(g AS INTEGER) AS i FROM generate_series(1, {rows}) AS n(g)) AS s"
+    sql(engine, f"CREATE TABLE {name} AS SELECT {values} FROM {numbers}")
+    known = engine.resolve(Relation.parse(name))
+    assert known is not None
+    return known
+
+
+PATIENTS = {
+    "patient_id": ("INTEGER", "i"),
+    "email": ("VARCHAR", "'p' || i || '@example.org'"),
+    "birth_date": ("DATE", "DATE '1940-01-01' + i * 7"),
+    "zipcode": ("VARCHAR", "CAST(53000 + i % 40 AS VARCHAR)"),
+    "sex": ("VARCHAR", "CASE WHEN i % 2 = 0 THEN 'f' ELSE 'm' END"),
+    "salary": ("DOUBLE PRECISION", "1000 + (i * 37) % 500"),
+    "disease": ("VARCHAR", "CASE WHEN i % 10 > 0 THEN 'd' || i % 4 END"),
+    "ward": ("VARCHAR", "'w' || i % 6"),
+    "site": ("VARCHAR", "'main'"),
+    "seen_at": ("TIMESTAMP", "TIMESTAMP '2020-01-01 00:00:00'"),
+    "tags": ("INTEGER[]", "NULL"),
+}
+
+
+def draft(engine: Engine, found: Profile, table: str = "t") -> Policy:
+    text = propose_policy(found, URL, table)
+    policy = parse_policy(text)
+    assert list(policy.attributes) == [column.name for column in engine.columns(found.relation)]
+    return policy
+
+
+def test_facts_are_counted(engine: Engine) -> None:
+    found = profile(engine, make_table(engine, PATIENTS, 200))
+    facts = {f.name: f for f in found.columns}
+    assert (found.rows, found.exact) == (200, True)
+    assert [facts["patient_id"].distinct, facts["patient_id"].unique_share] == [200, 1.0]
+    assert (facts["disease"].nulls, facts["disease"].distinct, facts["disease"].unique_share) == (20, 4, 0.0)
+    assert (facts["zipcode"].shortest, facts["zipcode"].longest, facts["zipcode"].all_digits) == (5, 5, True)
+    assert facts["sex"].column.kind is Kind.TEXT
+    assert (facts["tags"].distinct, facts["tags"].nulls, facts["tags"].longest) == (0, 200, None)
+
+
+def test_roles_are_proposed(engine: Engine) -> None:
+    found = profile(engine, make_table(engine, PATIENTS, 200))
+    roles = {name: proposal.role.value for name, proposal in found.proposals.items()}
+    assert roles == {
+        "patient_id": "identifier",
+        "email": "identifier",
+        "birth_date": "quasi-identifier",
+        "zipcode": "quasi-identifier",
+        "sex": "quasi-identifier",
+        "salary": "sensitive",
+        "disease": "sensitive",
+        "ward": "quasi-identifier",
+        "site": "insensitive",
+        "seen_at": "insensitive",
+        "tags": "insensitive",
+    }
+
+
+def test_the_draft_is_a_policy_that_can_be_carried_out(engine: Engine) -> None:
+    found = profile(engine, make_table(engine, PATIENTS, 200))
+    policy = draft(engine, found)
+    assert policy.attributes["zipcode"].hierarchy == Hierarchy(mask="right")
+    assert policy.attributes["birth_date"].hierarchy == Hierarchy(date=("month", "year", "decade"))
+    assert [(m.model, getattr(m, "attribute", None)) for m in policy.privacy] == [
+        ("k-anonymity", None),
+        ("distinct-l-diversity", "salary"),
+        ("distinct-l-diversity", "disease"),
+    ]
+    assert policy.release.table == "t_released"
+    plan = resolve(policy, engine)
+    assert [a.name for a in plan.quasi_identifiers] == ["birth_date", "zipcode", "sex", "ward"]
+
+
+def test_the_draft_says_what_was_found(engine: Engine) -> None:
+    text = propose_policy(profile(engine, make_table(engine, PATIENTS, 200)), URL, "t")
+    assert "200 rows, 11 columns" in text
+    assert "disease: {role: sensitive}    # text, 4 distinct, 20 NULL, 0.0 % unique" in text
+    assert "#   all 4: 100 %" in text
+    assert "about" not in text
+    for value in ("@example.org", "53001", "'d1'", "1940"):
+        assert value not in text
+
+
+def _unique_share(rows: list[tuple[Any, ...]]) -> float:
+    counts = {row: rows.count(row) for row in rows}
+    return sum(1 for count in counts.values() if count == 1) / len(rows)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shares_of_unique_rows_match_brute_force(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    rows = [tuple(chance.choice([None, *range(size)]) for size in (1, 4, 9)) for _ in range(40)]
+    sql(engine, "CREATE TABLE t (city INTEGER, age INTEGER, height INTEGER)")
+    texts = [f"({', '.join('NULL' if v is None else str(v) for v in row)})" for row in rows]
+    sql(engine, f"INSERT INTO t VALUES {', '.join(texts)}")
+    relation = engine.resolve(Relation("t"))
+    assert relation is not None
+    found = profile(engine, relation)
+    names = ["city", "age", "height"]
+    assert [f.unique_share for f in found.columns] == [
+        _unique_share([row[i : i + 1] for row in rows]) for i in range(3)
+    ]
+    assert [f.distinct for f in found.columns] == [len({row[i] for row in rows} - {None}) for i in range(3)]
+    expected = {
+        (names[i], names[j]): _unique_share([(row[i], row[j]) for row in rows])
+        for i, j in itertools.combinations(range(3), 2)
+    }
+    assert {pair.columns: pair.unique_share for pair in found.pairs} == expected
+    assert found.combination is not None
+    assert found.combination.unique_share == _unique_share(rows)
+
+
+def test_large_tables_are_estimated_from_a_part_of_the_values(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlanon.profile.SMALL_DOMAIN", 500)
+    columns = {
+        "patient_id": ("INTEGER", "i"),
+        "age": ("INTEGER", "i % 60"),
+        "height": ("INTEGER", "CASE WHEN i <= 8000 THEN 1 ELSE i END"),
+        "disease": ("VARCHAR", "'d' || i % 3"),
+        "site": ("VARCHAR", "'main'"),
+    }
+    found = profile(engine, make_table(engine, columns, 16000), exact_rows=2000)
+    facts = {f.name: f for f in found.columns}
+    assert not found.exact
+    assert (facts["age"].distinct, facts["age"].exact) == (60, True)
+    assert (facts["site"].distinct, facts["disease"].distinct) == (1, 3)
+    assert facts["patient_id"].distinct == pytest.approx(16000, rel=0.1)
+    assert facts["patient_id"].unique_share == pytest.approx(1, abs=0.1)
+    assert facts["height"].unique_share == pytest.approx(0.5, abs=0.05)
+    assert found.proposals["site"].role is Role.INSENSITIVE
+    assert "about" in propose_policy(found, URL, "t")
+    assert draft(engine, found).attributes["patient_id"].role is Role.IDENTIFIER
+
+
+def test_many_columns_take_a_bounded_number_of_statements(engine: Engine) -> None:
+    columns = {f"c{n}": ("INTEGER", f"i % {n + 2}") for n in range(30)}
+    relation = make_table(engine, columns, 50)
+    statements: list[str] = []
+    engine.listener = lambda statement, _seconds, _rows: statements.append(statement.name)
+    found = profile(engine, relation)
+    engine.listener = None
+    assert len(found.pairs) == 45
+    assert statements.count("profile/measure_columns") == 2
+    assert statements.count("profile/measure_uniqueness") == 30 + 45 + 1
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_small_tables_have_a_draft_too(engine: Engine, rows: int) -> None:
+    relation = make_table(engine, PATIENTS, 1)
+    if rows == 0:
+        sql(engine, "DELETE FROM t")
+    found = profile(engine, relation)
+    assert found.rows == rows
+    assert draft(engine, found).privacy[0].model == "k-anonymity"
+
+
+ODD = [
+    'a"b',
+    "a.b",
+    "a b",
+    "select",
+    "50%",
+    ":x",
+    "{{ x }}",
+    "%s",
+    "ä😀",
+    "a'b",
+    "no",
+    "12",
+    "1.5",
+    "~",
+    "a: #b",
+    "x\ny",
+    " z",
+]
+
+
+def test_odd_names(engine: Engine) -> None:
+    columns = {name.replace('"', '""'): ("INTEGER", f"i % {n + 2}") for n, name in enumerate(ODD)}
+    relation = make_table(engine, columns, 30, '"Odd ""t"".x"')
+    policy = draft(engine, profile(engine, relation), '"Odd ""t"".x"')
+    assert Relation.parse(policy.source.table or "").name == 'Odd "t".x'
+    assert Relation.parse(policy.release.table or "").name == 'Odd "t".x_released'
+    assert resolve(policy, engine).rows == 30
+
+
+def test_passwords_are_not_written(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = profile(engine, make_table(engine, {"age": ("INTEGER", "i % 3")}, 9))
+    url = "postgresql://ann:S3$cret@host/db"
+    text = propose_policy(found, url, "t")
+    assert "S3$cret" not in text
+    monkeypatch.setenv("SQLANON_URL", url)
+    assert parse_policy(text).source.url == url
+    assert parse_policy(propose_policy(found, "duckdb:///a$${x}.duckdb", "t")).source.url == "duckdb:///a$${x}.duckdb"
+
+
+def test_files_are_released_beside_themselves(engine: Engine) -> None:
+    found = profile(engine, make_table(engine, {"age": ("INTEGER", "i % 3")}, 9))
+    policy = parse_policy(propose_policy(found, None, "in/pat$$ients.csv.gz"))
+    assert (policy.source.file, policy.release.file) == ("in/pat$$ients.csv.gz", "in/pat$$ients_released.csv.gz")
+
+
+def facts(name: str, kind: Kind = Kind.TEXT, distinct: int = 50, share: float = 0.0, longest: int = 8) -> ColumnFacts:
+    return ColumnFacts(Column(name, kind.value, kind), 1000, 0, distinct, True, share, 1, longest, 0)
+
+
+@pytest.mark.parametrize(
+    ("column", "role"),
+    [
+        (facts("SSN"), Role.IDENTIFIER),
+        (facts("firstName"), Role.IDENTIFIER),
+        (facts("Name"), Role.IDENTIFIER),
+        (facts("product_name", distinct=5), Role.QUASI_IDENTIFIER),
+        (facts("phone_number", share=0.2), Role.IDENTIFIER),
+        (facts("doctor_id", share=0.1), Role.QUASI_IDENTIFIER),
+        (facts("case_id", Kind.INTEGER, 990, 0.98), Role.IDENTIFIER),
+        (facts("reading", Kind.FLOAT, 1000, 1.0), Role.QUASI_IDENTIFIER),
+        (facts("x", Kind.UUID), Role.IDENTIFIER),
+        (facts("comment", share=0.7), Role.IDENTIFIER),
+        (facts("comment", longest=500), Role.IDENTIFIER),
+        (facts("ICD10_CODE", share=0.1), Role.SENSITIVE),
+        (facts("primary_diagnosis"), Role.SENSITIVE),
+        (facts("annualIncome", Kind.DECIMAL, 900, 0.9), Role.SENSITIVE),
+        (facts("salary-class", distinct=2), Role.SENSITIVE),
+        (facts("native-country"), Role.QUASI_IDENTIFIER),
+        (facts("age", Kind.INTEGER), Role.QUASI_IDENTIFIER),
+        (facts("Postal Code", share=0.3), Role.QUASI_IDENTIFIER),
+        (facts("flag", Kind.BOOLEAN, 2), Role.QUASI_IDENTIFIER),
+        (facts("flag", Kind.BOOLEAN, 1), Role.INSENSITIVE),
+        (facts("payload", Kind.OTHER), Role.IDENTIFIER),
+        (facts("location", Kind.OTHER), Role.IDENTIFIER),
+        (facts("package", distinct=6), Role.QUASI_IDENTIFIER),
+    ],
+)
+def test_a_role_from_name_and_values(column: ColumnFacts, role: Role) -> None:
+    assert propose(column).role is role
+
+
+def test_words_of_names() -> None:
+    assert words_of("patientZipCodes") == ["patient", "zip", "code"]
+    assert words_of("PATIENT_ZIP-CODE 2") == ["patient", "zip", "code", "2"]
+    assert words_of("address") == ["address"]

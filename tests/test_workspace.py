@@ -1,0 +1,276 @@
+"""Work tables, staging tables, locks and garbage collection, on both engines and through kill -9."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status, process
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.errors import ConflictError, EngineError, PolicyError
+from sqlanon.sql import Relation, Statement
+from sqlanon.workspace import Workspace, gc, release_lock
+
+START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0")
+RELEASE = ReleaseRecord("released", ReleaseKind.REGIONS, 7, 1, 2, "{}", "d1")
+
+
+def sql(engine: Engine, text: str) -> None:
+    engine.execute(Statement("test", text))
+
+
+def rows(engine: Engine, text: str) -> list[tuple[object, ...]]:
+    return engine.fetch(Statement("test", text))
+
+
+def make(engine: Engine, table: Relation) -> Relation:
+    """Create a work table as the program does."""
+    sql(engine, f"{engine.render.macro('create_work', table)} AS SELECT 1 AS a")
+    return table
+
+
+def names(engine: Engine, beginning: str) -> list[object]:
+    """The tables whose names begin so, in any schema."""
+    listed = "SELECT table_name FROM duckdb_tables()" if engine.dialect == "duckdb" else "SELECT relname FROM pg_class"
+    column = listed.split()[1]
+    return [name for (name,) in rows(engine, f"{listed} WHERE starts_with({column}, '{beginning}') ORDER BY 1")]
+
+
+def released(engine: Engine, name: str = "Rel. x") -> Relation:
+    return Relation(name, "main" if engine.dialect == "duckdb" else "public")
+
+
+@pytest.fixture
+def engine(database_url: str) -> Iterator[Engine]:
+    """A session with a database that other processes may open: a file on DuckDB."""
+    with connect(database_url) as session:
+        yield session
+
+
+@pytest.fixture
+def catalog(engine: Engine) -> Iterator[Catalog]:
+    with Catalog.open(engine) as opened:
+        yield opened
+
+
+def test_everything_a_run_made_is_dropped_at_its_end(engine: Engine, catalog: Catalog) -> None:
+    run = catalog.start_run(START)
+    with Workspace(engine, catalog, run) as space:
+        tables = [make(engine, space.table("rows", 3)), make(engine, space.table("nodes")), space.table("never", 1)]
+        staged = space.staging(released(engine))
+        assert space.staging(released(engine)) == staged
+        sql(engine, f"CREATE TABLE {staged} AS SELECT 1 AS a")
+        assert names(engine, "w_") == sorted([tables[0].name, tables[1].name])
+        space.drop(*tables[1:])
+        assert names(engine, "w_") == [tables[0].name]
+    assert (names(engine, "w_"), names(engine, "sqlanon_staging"), catalog.ledger(run)) == ([], [], [])
+
+
+def test_what_was_dropped_early_may_be_dropped_again(engine: Engine, catalog: Catalog) -> None:
+    with Workspace(engine, catalog, catalog.start_run(START)) as space:
+        table = make(engine, space.table("rows"))
+        space.drop(table)
+        space.drop(table, space.table("other"))
+        space.drop()
+
+
+def test_a_failing_run_is_cleared_and_its_error_kept(engine: Engine, catalog: Catalog) -> None:
+    run = catalog.start_run(START)
+
+    def interrupted() -> None:
+        with Workspace(engine, catalog, run) as space:
+            make(engine, space.table("rows"))
+            with engine.transaction():
+                make(engine, space.table("nodes"))
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert (names(engine, "w_"), catalog.ledger(run)) == ([], [])
+
+
+def test_a_users_table_of_the_same_name_is_not_touched(engine: Engine, catalog: Catalog) -> None:
+    with Workspace(engine, catalog, catalog.start_run(START)) as space:
+        users = released(engine, space.table("rows").name)
+        sql(engine, f"CREATE TABLE {users} AS SELECT 99 AS a")
+        table = make(engine, space.table("rows"))
+        assert rows(engine, f"SELECT a FROM {table}") == [(1,)]
+    assert rows(engine, f"SELECT a FROM {users}") == [(99,)]
+
+
+def test_a_staged_table_that_was_published_stays(engine: Engine, catalog: Catalog) -> None:
+    with Workspace(engine, catalog, catalog.start_run(START)) as space:
+        target = released(engine)
+        staged = space.staging(target)
+        sql(engine, f"CREATE TABLE {staged} AS SELECT 1 AS a")
+        sql(engine, f"CREATE TABLE {target.sibling(staged.name + '_copy')} AS SELECT 2 AS a")
+        sql(engine, f'ALTER TABLE {staged} RENAME TO "{target.name}"')
+    assert rows(engine, f"SELECT a FROM {target}") == [(1,)]
+    assert names(engine, "sqlanon_staging") == [staged.name + "_copy"]
+
+
+def test_names_are_checked_and_never_cut(engine: Engine, catalog: Catalog) -> None:
+    with Workspace(engine, catalog, catalog.start_run(START)) as space:
+        assert len(space.table("é" * 26).name.encode()) == 63
+        with pytest.raises(PolicyError, match="longer than 63 bytes"):
+            space.table("é" * 26, 1)
+
+
+def test_a_broken_session_is_replaced_for_the_cleaning(postgres_url: str) -> None:
+    with connect(postgres_url) as engine, connect(postgres_url) as other, Catalog.open(engine) as catalog:
+        run = catalog.start_run(START)
+        with Workspace(engine, catalog, run) as space:
+            make(engine, space.table("rows"))
+            pid = rows(engine, "SELECT pg_backend_pid()")[0][0]
+            sql(other, f"SELECT pg_terminate_backend({pid}, 5000)")
+            with pytest.raises(EngineError):
+                make(engine, space.table("nodes"))
+        assert names(other, "w_") == []
+        catalog.finish_run(run, Status.FAILED)
+        assert gc(other, catalog) == []
+
+
+def test_two_runs_to_the_same_release_do_not_meet(engine: Engine) -> None:
+    with engine.fork() as other:
+        with release_lock(engine, released(engine)):
+            with pytest.raises(ConflictError, match="Rel"), release_lock(other, released(engine)):
+                pass
+            with pytest.raises(ConflictError), release_lock(engine, released(engine)):
+                pass
+            with release_lock(other, released(engine, "another")):
+                pass
+        with release_lock(other, released(engine)):
+            pass
+
+
+def test_a_living_run_is_left_alone(engine: Engine, catalog: Catalog) -> None:
+    run = catalog.start_run(START)
+    with Workspace(engine, catalog, run) as space, engine.fork() as other, Catalog.open(other) as theirs:
+        table = make(engine, space.table("rows"))
+        assert (gc(engine, catalog), gc(other, theirs)) == ([], [])
+        assert rows(engine, f"SELECT a FROM {table}") == [(1,)]
+    assert catalog.run(run).status is Status.RUNNING
+
+
+KILLED = """
+import sys, time
+from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart
+from sqlanon.engines import connect
+from sqlanon.sql import Relation, Statement
+from sqlanon.workspace import Workspace
+engine = connect(sys.argv[1])
+catalog = Catalog.open(engine)
+schema = "main" if engine.dialect == "duckdb" else "public"
+for publishes in (False, True):
+    run = catalog.start_run(RunStart("s", "r", "p", "mondrian", "1"))
+    space = Workspace(engine, catalog, run)
+    for table in (space.table("rows"), space.table("nodes", 1)):
+        engine.execute(Statement("t", f"{engine.render.macro('create_work', table)} AS SELECT 1 AS a"))
+    staged = space.staging(Relation("released", schema, catalog.home.catalog))
+    engine.execute(Statement("t", f"CREATE TABLE {staged} AS SELECT 1 AS a"))
+    if publishes:
+        record = ReleaseRecord("released", ReleaseKind.REGIONS, 7, 1, 2, "{}", "d1")
+        with engine.transaction():
+            engine.execute(Statement("t", f"ALTER TABLE {staged} RENAME TO released"))
+            assert catalog.record_release_within(engine, run, staged, record)
+    print(run, flush=True)
+time.sleep(60)
+"""
+
+
+def kill_a_run(url: str) -> tuple[int, list[str]]:
+    """Start a process that holds work tables of two runs, the second published; kill it; its id and its runs'."""
+    with subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        runs = [child.stdout.readline().strip() for _ in range(2)]
+        child.kill()
+    return child.pid, runs
+
+
+def test_what_a_killed_run_left_is_cleared(database_url: str, tmp_path: Path) -> None:
+    pid, (unfinished, published) = kill_a_run(database_url)
+    spill = tmp_path / f"sqlanon-spill-{pid}-x1"
+    spill.mkdir()
+    with connect(database_url) as engine, Catalog.open(engine) as catalog:
+        living = catalog.start_run(START)
+        with Workspace(engine, catalog, living):
+            done = wait_for_gc(engine, catalog, tmp_path)
+        assert catalog.run(unfinished).status is Status.FAILED
+        assert catalog.run(unfinished).error_class == "Interrupted"
+        assert catalog.run(published).status is Status.PUBLISHED
+        assert catalog.run(living).status is Status.RUNNING
+        assert (names(engine, "w_"), names(engine, "sqlanon_staging")) == ([], [])
+        assert (catalog.ledger(unfinished), catalog.ledger(published)) == ([], [])
+        assert rows(engine, "SELECT a FROM released") == [(1,)]
+        assert f"marked run {unfinished} as failed" in done
+        assert spill.exists() == (engine.dialect == "postgres")
+        assert gc(engine, catalog, str(tmp_path)) == []
+
+
+def wait_for_gc(engine: Engine, catalog: Catalog, temporary: Path) -> list[str]:
+    """Collect until the server has noticed that the killed client is gone."""
+    for _ in range(100):
+        if done := gc(engine, catalog, str(temporary)):
+            while more := gc(engine, catalog, str(temporary)):
+                done += more
+            return done
+        threading.Event().wait(0.1)
+    return []
+
+
+def test_tables_of_another_role_wait_for_its_own_collector(postgres_url: str, restricted_role: tuple[str, str]) -> None:
+    role, url = restricted_role
+    with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
+        sql(engine, f"GRANT USAGE, CREATE ON SCHEMA sqlanon TO {role}")
+        sql(engine, f"GRANT ALL ON ALL TABLES IN SCHEMA sqlanon TO {role}")
+        with connect(url) as theirs, Catalog.open(theirs) as their_catalog, connect(postgres_url) as mine:
+            with Catalog.open(engine) as ending:
+                run = ending.start_run(START)
+                table = make(engine, Workspace(engine, ending, run).table("rows"))
+            assert gc(theirs, their_catalog) == [f"marked run {run} as failed"]
+            assert names(engine, "w_") == [table.name]
+            assert gc(mine, Catalog.open(mine)) == [f"dropped table {table} of run {run}"]
+            assert catalog.ledger(run) == []
+
+
+def test_only_spill_directories_of_dead_processes_are_removed(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    kept = [f"sqlanon-spill-{os.getpid()}-a1", f"sqlanon-spill-{gone.pid}", "sqlanon-spill-x-a1", "other"]
+    for name in [*kept, f"sqlanon-spill-{gone.pid}-a1"]:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "block.tmp").write_bytes(b"x")
+    (tmp_path / f"sqlanon-spill-{gone.pid}-link").symlink_to(tmp_path / "other")
+    with connect("duckdb:///:memory:") as engine, Catalog.open(engine) as catalog:
+        assert gc(engine, catalog, str(tmp_path)) == [f"removed directory {tmp_path}/sqlanon-spill-{gone.pid}-a1"]
+    assert {path.name for path in tmp_path.iterdir()} == {*kept, f"sqlanon-spill-{gone.pid}-link"}
+
+
+def test_a_process_is_told_from_a_later_one_of_the_same_id() -> None:
+    me = process.this_process()
+    assert process.is_alive(me)
+    assert not process.is_alive(me + "0")
+    assert process.is_alive(me.replace(me.split("/")[0], "elsewhere", 1))
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    assert not process.is_running(gone.pid)
+
+
+def test_runs_of_other_databases_in_the_same_catalog_are_left_alone(engine: Engine, tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'history.duckdb'}"
+    with Catalog.open(engine, url=url) as catalog:
+        dead = catalog.start_run(START)
+    with connect("duckdb:///:memory:") as other, Catalog.open(other, url=url) as theirs:
+        living = theirs.start_run(START)
+        with connect("duckdb:///:memory:") as third, Catalog.open(third, url=url) as again:
+            assert gc(third, again, str(tmp_path)) == []
+    with Catalog.open(engine, url=url) as catalog:
+        assert gc(engine, catalog, str(tmp_path)) == [f"marked run {dead} as failed"]
+        assert catalog.run(living).status is Status.RUNNING
