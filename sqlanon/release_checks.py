@@ -82,7 +82,7 @@ def multisets_equal(
     exactly `suppressed` ones missing. Values are equal when they are byte-identical: numbers that print differently
     are not (1.0 and 1.00, 0 and -0), nor are texts that a collation takes for equal.
     """
-    exact = [_exact(engine, column) for column in columns]
+    exact = [part for column in columns for part in _exact(engine, column)]
     surplus, missing = engine.query_one(
         "verify/compare_multisets", source=source_multiset, staged=staged, columns=exact
     )
@@ -104,12 +104,14 @@ def region_violations(engine: Engine, witness: Relation, regions: Sequence[Regio
     return tuple(_outside(engine, witness, region) for region in regions)
 
 
-def _exact(engine: Engine, column: Column) -> Markup:
-    """A kept column as an expression that is equal only where its bytes are."""
+def _exact(engine: Engine, column: Column) -> tuple[Markup, ...]:
+    """A kept column as expressions that are equal only where its bytes are; floats differ in the sign of a zero."""
     name = Markup(Identifier(column.name))
-    if column.kind in (Kind.FLOAT, Kind.DECIMAL):
-        return expression("CAST({name} AS TEXT)", name=name)
-    return comparable(engine, name, column.kind)
+    if column.kind is Kind.FLOAT:
+        return name, expression("CASE WHEN {name} = 0 THEN CAST({name} AS TEXT) END", name=name)
+    if column.kind is Kind.DECIMAL:
+        return (engine.render.macro("scaled", name),)
+    return (comparable(engine, name, column.kind),)
 
 
 def _outside(engine: Engine, witness: Relation, region: Region) -> int:

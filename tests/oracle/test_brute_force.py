@@ -18,7 +18,7 @@ def null_first(value: Any) -> tuple[bool, Any]:
     return (value is not None, value or 0)
 
 
-def by_sex(values: Sequence[Any]) -> list[Callable[[Any], bool]]:
+def by_sex(_values: Sequence[Any]) -> list[Callable[[Any], bool]]:
     return [lambda value: value == "F", lambda value: value == "M", lambda value: value is None]
 
 
