@@ -93,7 +93,7 @@ class Axis:
     def _by_ancestor(self, value: Callable[[int, int], int]) -> Markup:
         hierarchy = self.field.coding.hierarchy
         if hierarchy is None:
-            return Markup("NULL")
+            return Markup("CAST(NULL AS BIGINT)")  # PostgreSQL takes a bare NULL for text
         whens = [
             expression(
                 "WHEN {lo} >> {up} = {hi} >> {up} THEN {value}",
