@@ -156,7 +156,7 @@ def _measure(
     values = [comparable(column) for column in kept]
     parts = [{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values]
     names = [Identifier(column.name) for column in refusing]
-    row = engine.query_one("measure_attributes", source=source, refusing=names, kept=parts)
+    row = engine.query_one("plan/measure_attributes", source=source, refusing=names, kept=parts)
     counts: list[Any] = list(row[1 + len(refusing) :])
     pairs = zip(counts[0::2], counts[1::2], strict=True)
     return list(row[1 : 1 + len(refusing)]), [looked > 1 and distinct >= UNIQUE * looked for looked, distinct in pairs]
@@ -193,7 +193,7 @@ def _file_problems(policy: Policy, replace: bool) -> list[str]:
 
 def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:
     """A relation that does not exist yet, in the session's current schema where it names none."""
-    catalog, schema, one_catalog = engine.query_one("locate_schema")
+    catalog, schema, one_catalog = engine.query_one("plan/locate_schema")
     if not one_catalog:
         return Relation(relation.name, relation.schema or schema, relation.catalog or catalog), None
     problem = None

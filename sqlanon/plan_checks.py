@@ -6,20 +6,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from sqlanon.engines.base import Column, Kind
-from sqlanon.policy import DATE_LEVELS, Attribute, Hierarchy, KAnonymity, Policy, Role, Show, TCloseness
+from sqlanon.hierarchies import hierarchy_problems
+from sqlanon.policy import Attribute, Hierarchy, KAnonymity, Policy, Role, Show, TCloseness
 from sqlanon.policy_document import path_text
 from sqlanon.sql import MAX_IDENTIFIER_BYTES
 from sqlanon.suggest import did_you_mean, quoted
 
 _DATES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
-_ORDER_NEEDED = {
-    Show.BOUNDS: "numbers, dates or times",
-    Show.MEAN: "numbers or dates",
-    Show.MIDPOINT: "numbers or dates",
-    Show.RANGE: "numbers or dates",
+_TIMES = (*_DATES, Kind.TIME)
+_NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
+_SHOWN: Mapping[Show, tuple[tuple[Kind, ...], str]] = {
+    Show.BOUNDS: ((*_NUMBERS, *_TIMES), "numbers, dates or times"),
+    Show.RANGE: ((*_NUMBERS, *_DATES), "numbers or dates"),
+    Show.MEAN: (_NUMBERS, "numbers"),
+    Show.MIDPOINT: (_NUMBERS, "numbers"),
 }
 
 
@@ -46,6 +50,12 @@ class Subject:
             if column.name in self.policy.attributes:
                 yield column, self.policy.attributes[column.name]
 
+    @property
+    def is_released_by_duckdb(self) -> bool:
+        """Whether DuckDB holds or writes the release, so that its names and types have to be DuckDB's."""
+        release = self.policy.release
+        return self.dialect == "duckdb" or release.file is not None or (release.url or "").startswith("duckdb")
+
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 
@@ -60,7 +70,7 @@ def problems(subject: Subject) -> Iterator[str]:
             yield f"{place}: values of type {column.type} cannot be generalized; cast the column in a view."
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
-        yield from _show_problems(place, column, attribute, subject.dialect)
+        yield from _show_problems(place, column, attribute, subject.is_released_by_duckdb)
     yield from _model_problems(subject)
     yield from _name_problems(subject)
 
@@ -97,23 +107,23 @@ def _row_problems(subject: Subject) -> Iterator[str]:
 
 
 def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Iterator[str]:
-    if hierarchy.date is not None and column.kind not in _DATES:
-        yield f"{place}: a date hierarchy needs dates or timestamps, and the column is {column.type}."
-    if hierarchy.intervals is not None and not column.kind.is_numeric:
-        yield f"{place}: intervals need numbers, and the column is {column.type}."
+    yield from hierarchy_problems(hierarchy, column)
+    if hierarchy.csv is not None and not Path(hierarchy.csv).expanduser().is_file():
+        yield f"{place}: there is no file {hierarchy.csv} to read the hierarchy from."
 
 
-def _show_problems(place: str, column: Column, attribute: Attribute, dialect: str) -> Iterator[str]:
+def _show_problems(place: str, column: Column, attribute: Attribute, to_duckdb: bool) -> Iterator[str]:
     show = attribute.show
     if show is Show.LABEL:
         return
-    if not (column.kind.is_numeric or column.kind in _DATES or (show is Show.BOUNDS and column.kind is Kind.TIME)):
-        yield f"{place}: show: {show.value} needs {_ORDER_NEEDED[show]}, and the column is {column.type}."
-    if show is Show.RANGE and dialect != "postgres":
-        yield f"{place}: show: range is PostgreSQL's; use show: bounds here."
-    if attribute.hierarchy is not None and attribute.hierarchy.kind in ("mask", "csv", "mapping"):
-        kind = attribute.hierarchy.kind
-        yield f"{place}: show: {show.value} does not go with a {kind} hierarchy, whose groups have labels only."
+    kinds, needed = _SHOWN[show]
+    if column.kind not in kinds:
+        yield f"{place}: show: {show.value} needs {needed}, and the column is {column.type}."
+    if show is Show.RANGE and to_duckdb:
+        yield f"{place}: show: range is PostgreSQL's, and DuckDB holds or writes this release; use show: bounds."
+    kind = attribute.hierarchy.kind if attribute.hierarchy is not None else "none"
+    if show is not Show.MEAN and kind not in ("none", "intervals", "date"):
+        yield f"{place}: show: {show.value} does not go with a {kind} hierarchy: its groups have labels but no bounds."
 
 
 def _model_problems(subject: Subject) -> Iterator[str]:
@@ -148,11 +158,10 @@ def released_names(column: Column, attribute: Attribute) -> list[str]:
 
 
 def _name_problems(subject: Subject) -> Iterator[str]:
-    to_duckdb = subject.dialect == "duckdb" or (subject.policy.release.url or "").startswith("duckdb")
     taken: dict[str, str] = {}
     for column, attribute in subject.attributes:
         for name in released_names(column, attribute):
-            key = name.lower() if to_duckdb else name
+            key = name.lower() if subject.is_released_by_duckdb else name
             if key in taken:
                 yield _collision(column.name, name, taken[key])
             taken.setdefault(key, name)
@@ -203,7 +212,3 @@ def _hierarchy_warnings(place: str, hierarchy: Hierarchy) -> Iterator[str]:
     for low, high in pairwise(hierarchy.intervals or ()):
         if Decimal(str(high)) % Decimal(str(low)):
             yield f"{place}: intervals of {high} do not consist of intervals of {low}; their bounds are moved to fit."
-    if "week" in (hierarchy.date or ()):
-        coarser = [level for level in hierarchy.date or () if DATE_LEVELS.index(level) > DATE_LEVELS.index("week")]
-        if coarser:
-            yield f"{place}: weeks do not fit into a {coarser[0]}; each counts to the {coarser[0]} of its first day."

@@ -126,7 +126,7 @@ class _Preparation:
         self._expand(part, key, path)
         name = part.get(key)
         if isinstance(name, str) and self._base is not None and "://" not in name:
-            part[key] = str(self._base / FilePath(name).expanduser())
+            part[key] = str(self._base.absolute() / FilePath(name).expanduser())
 
 
 def _labels(labels: Any) -> Any:

@@ -72,7 +72,7 @@ class _Measure:
     def _batch(self, columns: Sequence[Column]) -> list[ColumnFacts]:
         values = [comparable(column) for column in columns]
         parts = [{"value": value, "sampled": in_part(self._engine, [value], self.modulus)} for value in values]
-        found = self._engine.query_one("measure_columns", relation=self._relation, columns=parts)
+        found = self._engine.query_one("profile/measure_columns", relation=self._relation, columns=parts)
         return [self._column(column, found[5 * i : 5 * i + 5]) for i, column in enumerate(columns)]
 
     def _column(self, column: Column, found: tuple[int, int, int | None, int | None, int]) -> ColumnFacts:
@@ -106,7 +106,7 @@ class _Measure:
         values = [comparable(f.column) for f in facts]
         sampled = in_part(self._engine, values, modulus)
         found, unique = self._engine.query_one(
-            "measure_uniqueness", relation=self._relation, values=values, sampled=sampled
+            "profile/measure_uniqueness", relation=self._relation, values=values, sampled=sampled
         )
         share = min(1.0, unique * modulus / self._rows) if self._rows else 0.0
         return found * modulus, share, modulus == 1

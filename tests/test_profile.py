@@ -116,7 +116,7 @@ def _unique_share(rows: list[tuple[Any, ...]]) -> float:
     return sum(1 for count in counts.values() if count == 1) / len(rows)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_shares_of_unique_rows_match_brute_force(engine: Engine, seed: int) -> None:
     chance = random.Random(seed)
     rows = [tuple(chance.choice([None, *range(size)]) for size in (1, 4, 9)) for _ in range(40)]
@@ -170,8 +170,8 @@ def test_many_columns_take_a_bounded_number_of_statements(engine: Engine) -> Non
     found = profile(engine, relation)
     engine.listener = None
     assert len(found.pairs) == 45
-    assert statements.count("measure_columns") == 2
-    assert statements.count("measure_uniqueness") == 30 + 45 + 1
+    assert statements.count("profile/measure_columns") == 2
+    assert statements.count("profile/measure_uniqueness") == 30 + 45 + 1
 
 
 @pytest.mark.parametrize("rows", [0, 1])

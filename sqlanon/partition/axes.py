@@ -83,17 +83,17 @@ class Axis:
     @property
     def child_shift(self) -> Markup:
         """How far to shift a value right so that the digit below the node's lowest common ancestor comes last."""
-        return self._by_ancestor(lambda lower, _upper: self.shift + lower)
+        return self._by_ancestor("INT", lambda lower, _upper: self.shift + lower)
 
     @property
     def digit_mask(self) -> Markup:
         """The mask of that digit; NULL for an axis that is cut at values."""
-        return self._by_ancestor(lambda lower, upper: (1 << (upper - lower)) - 1)
+        return self._by_ancestor("BIGINT", lambda lower, upper: (1 << (upper - lower)) - 1)
 
-    def _by_ancestor(self, value: Callable[[int, int], int]) -> Markup:
+    def _by_ancestor(self, kind: str, value: Callable[[int, int], int]) -> Markup:
         hierarchy = self.field.coding.hierarchy
         if hierarchy is None:
-            return Markup("CAST(NULL AS BIGINT)")  # PostgreSQL takes a bare NULL for text
+            return Markup(f"CAST(NULL AS {kind})")
         whens = [
             expression(
                 "WHEN {lo} >> {up} = {hi} >> {up} THEN {value}",
