@@ -80,7 +80,9 @@ class Engine(ABC):
     dialect: ClassVar[str]
     parallel_sessions: ClassVar[int]  # into how many sessions a partition tree is worth dividing
 
-    joins_keep_order: ClassVar[bool] = False  # whether joins_as_written() makes joins keep the order of their first table
+    joins_keep_order: ClassVar[bool] = (
+        False  # whether joins_as_written() makes joins keep the order of their first table
+    )
 
     listener: StatementListener | None = None
 
