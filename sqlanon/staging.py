@@ -78,9 +78,7 @@ def stage_release(
         yield _stage_table(session, plan, workspace, recoding, replace)
 
 
-def _stage_table(
-    session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool
-) -> StagedTable:
+def _stage_table(session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool) -> StagedTable:
     engine, target = session.engine, session.target
     final = workspace.staging(plan.release, target)
     if session.is_one_database:
