@@ -13,6 +13,7 @@ import typer
 from sqlanon.catalog import SCHEMA, Catalog, Run, Step
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.layout import number, table
+from sqlanon.cli.summary import spec_text
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
@@ -140,10 +141,8 @@ def _run_text(run: Run) -> str:
             f"  {release['rows']:,} rows in {release['classes']:,} classes of {release['min_class_size']:,} "
             f"rows or more; C_AVG {number(metrics['c_avg'])}, GCP {number(metrics['gcp'])}"
         )
-        lines += [
-            f"  {m['model']} {m['parameters']}: {'holds' if m['satisfied'] else 'violated'}"
-            for m in run.result["models"]
-        ]
+        models = [(spec_text({"model": m["model"], **m["parameters"]}), m["satisfied"]) for m in run.result["models"]]
+        lines += [f"  {model}: {'holds' if satisfied else 'violated'}" for model, satisfied in models]
     return "\n".join([*lines, "", "Policy:", run.policy])
 
 

@@ -42,7 +42,7 @@ def plan_text(plan: Plan) -> str:
     parts = [
         f"Source:  {source_text(plan.policy)}, {plan.rows:,} rows\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "role", "hierarchy", "in the release"], rows),
-        "Models:\n" + "\n".join(f"  {_spec(model.model_dump())}" for model in plan.policy.privacy),
+        "Models:\n" + "\n".join(f"  {spec_text(model.model_dump())}" for model in plan.policy.privacy),
         _listed("Warnings", plan.warnings),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -53,7 +53,8 @@ def _shown(plan: Plan, name: str) -> str:
     return attribute.show.value if attribute.role is Role.QUASI_IDENTIFIER else "kept"
 
 
-def _spec(values: Mapping[str, Any]) -> str:
+def spec_text(values: Mapping[str, Any]) -> str:
+    """A model with its parameters."""
     parameters = ", ".join(f"{key}: {value}" for key, value in values.items() if key != "model")
     return f"{values['model']} ({parameters})"
 
@@ -99,7 +100,7 @@ def _classes(release: Mapping[str, Any]) -> str:
 
 
 def _models(results: Sequence[ModelResult]) -> str:
-    rows = [[_spec({"model": r.model, **r.parameters}), r.worst, _verdict(r)] for r in results]
+    rows = [[spec_text({"model": r.model, **r.parameters}), r.worst, _verdict(r)] for r in results]
     return table(["model", "worst class", "verdict"], rows, widest=100)
 
 
