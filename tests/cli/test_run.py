@@ -75,7 +75,8 @@ def test_the_summary_shows_no_identifier_and_no_raw_quasi_identifier(duckdb_url:
     policy = tmp_path / "people.yml"
     policy.write_text(
         f'source: {{url: "{duckdb_url}", table: people}}\nrelease: {{table: people_released}}\n'
-        "attributes:\n  ssn: {role: identifier}\n  street: {role: quasi-identifier, hierarchy: suppress}\n  s: {role: sensitive}\n"
+        "attributes:\n  ssn: {role: identifier}\n"
+        "  street: {role: quasi-identifier, hierarchy: suppress}\n  s: {role: sensitive}\n"
         "privacy:\n  - {model: k-anonymity, k: 2}\n  - {model: distinct-l-diversity, attribute: s, l: 2}\n"
     )
     result = call("run", policy)
@@ -109,7 +110,7 @@ def test_a_policy_that_no_release_can_meet_ends_with_3(patients_url: str, tmp_pa
     ("replaced", "words"),
     [
         ({"source": "table: patient}"}, ["'patient'", "patients"]),
-        ({"age": "agee:    {role: quasi-identifier}"}, ["'agee'", "'age'", "without a role"]),
+        ({"age": "agee:    {role: quasi-identifier}"}, ["agee", "'age'", "without a role"]),
         ({"ward": ""}, ["without a role", "'ward'"]),
         ({"k": "k: 201"}, ["k is 201", "200 rows"]),
         ({"k": "k: 0"}, ["at least 1"]),
