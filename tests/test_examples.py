@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from ruamel.yaml import YAML
 
 from sqlanon import Outcome, PolicyError, connect, load_policy, run
+from sqlanon.engines.base import Column
 from sqlanon.policy_reader import build_policy
 from sqlanon.sql import Relation, Statement
 
@@ -70,3 +72,31 @@ def test_an_example_without_its_data_says_what_is_missing(monkeypatch: pytest.Mo
     monkeypatch.delenv("SQLANON_TEST_DATA", raising=False)
     with pytest.raises(PolicyError, match="SQLANON_TEST_DATA"):
         load_policy(EXAMPLES / "adult.yml")
+
+
+def test_the_compose_file_is_valid_and_seeds_what_is_there() -> None:
+    compose = YAML(typ="safe").load((EXAMPLES.parent / "docker-compose.yml").read_text())
+    (service,) = compose["services"].values()
+    (volume,) = service["volumes"]
+    assert (EXAMPLES.parent / volume.split(":")[0]).is_file()
+    assert service["healthcheck"]["test"][0] == "CMD-SHELL"
+    assert service["ports"][0].startswith("127.0.0.1:")
+
+
+def test_the_seeded_patients_are_released(
+    monkeypatch: pytest.MonkeyPatch, postgres_url: str, postgres_connection: psycopg.Connection[Any]
+) -> None:
+    postgres_connection.execute((EXAMPLES / "patients.sql").read_bytes())
+    monkeypatch.setenv("SQLANON_URL", postgres_url)
+    result = run(load_policy(EXAMPLES / "patients.yml")).as_json()
+    assert result["verified"]
+    assert result["release"]["rows"] == 50_000
+    assert result["release"]["classes"] > 500
+    columns = {column.name for column in _columns(postgres_url, "patients_released")}
+    assert {"income_min", "income_max"} < columns
+    assert not columns & {"patient_id", "insurance_number", "income"}
+
+
+def _columns(url: str, table: str) -> list[Column]:
+    with connect(url) as engine:
+        return engine.columns(Relation(table))
