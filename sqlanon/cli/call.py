@@ -55,6 +55,7 @@ _LIMITS: dict[str, Any] = {
     "temp_directory": TempDirectory,
     "statement_timeout": StatementTimeout,
 }
+COMMON = (*_LIMITS, "verbose")  # the options of every command
 Command = Callable[..., int | None]
 
 
