@@ -167,6 +167,9 @@ class Engine(ABC):
     @abstractmethod
     def rollback(self) -> None: ...
 
+    def analyze(self, *tables: Relation) -> None:  # noqa: B027 - engines that keep statistics by themselves do nothing
+        """Let the planner know what is in tables just filled."""
+
     @contextlib.contextmanager
     def joins_as_written(self) -> Iterator[None]:
         """Statements inside join in the written order; with `joins_keep_order` they keep the first table's row order."""

@@ -56,6 +56,7 @@ def draft_dates(task: Task) -> Draft:
         leaves=task.leaves,
         values=task.values,
         text=task.text,
+        moment=_moment(task.column.kind),
         day=_day(task.engine, task.column.kind),
         first=_literal(task.column.kind, "0001-01-01"),
         last=_literal(task.column.kind, "10000-01-01"),
@@ -74,6 +75,11 @@ def _literal(kind: Kind, day: str) -> Markup:
     zone = "+00" if kind is Kind.TIMESTAMPTZ else ""
     time = "" if kind is Kind.DATE else f" 00:00:00{zone}"
     return expression("{type} '" + day + time + "'", type=_LITERALS[kind])
+
+
+def _moment(kind: Kind) -> Markup:
+    """`value` in a type that holds the years 0001 to 9999, which nanoseconds do not."""
+    return expression("CAST(value AS TIMESTAMP)") if kind is Kind.TIMESTAMP else VALUE
 
 
 def _day(engine: Engine, kind: Kind) -> Markup:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Relation, checked_name, expression, short_hash
+from sqlanon.sql import Identifier, Relation, checked_name, expression
 from sqlanon.text import text_of
 
 VALUE = expression("value")
@@ -28,8 +28,8 @@ class Task:
     base_directory: Path | None = None
 
     def work(self, purpose: str) -> Relation:
-        """The work table of the dimension table for `purpose`."""
-        return self.table.sibling(checked_name(f"{purpose}_{short_hash(*self.table.parts, purpose)}"))
+        """A work table beside the dimension table, whose name it begins with: a ledger of prefixes knows both."""
+        return self.table.sibling(checked_name(f"{self.table.name}_{purpose}"))
 
     @property
     def leaves(self) -> Relation:
