@@ -17,6 +17,7 @@ from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.release_checks import Region, multisets_equal, region_violations, regions_contain, rows_add_up, types_equal
 from sqlanon.sql import Relation, Statement
+from sqlanon.text import text_of
 from tests.test_verify import create, diseases
 
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -157,7 +158,7 @@ numbers = st.lists(st.one_of(st.floats(-1e300, 1e300), st.sampled_from([0.1, 1e-
 @given(held=numbers, has_null=st.booleans())
 def test_intervals_are_read_as_they_are_written(engine: Engine, held: list[float], has_null: bool) -> None:
     create(engine, {"v": "FLOAT8"}, [(number,) for number in held], "numbers")
-    ends = [engine.render.macro("text", Markup(f"{end}(v)"), "float") for end in ("min", "max")]
+    ends = [text_of(engine.render, Markup(f"{end}(v)"), Kind.FLOAT) for end in ("min", "max")]
     nulls = Markup("TRUE" if has_null else "FALSE")
     low, high = Markup("m.low"), Markup("m.high")
     label = labels.interval_label(low, high, Markup("m.low = m.high"), nulls, Markup("m.low IS NULL"))
