@@ -17,7 +17,7 @@ from sqlanon.verify import comparable
 
 _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"
-_ERA = r"(?: BC| [(]BC[)])?"
+_ERA = "(?: BC)?"
 _ENDLESS = "|-?[Ii]nfinity"
 _VALUES = {
     Kind.INTEGER: "-?[0-9]+",
@@ -25,7 +25,7 @@ _VALUES = {
     Kind.FLOAT: "-?[0-9]+(?:[.][0-9]+)?(?:e[+-]?[0-9]+)?|NaN" + _ENDLESS,
     Kind.DATE: _DATE + _ERA + _ENDLESS,
     Kind.TIMESTAMP: f"{_DATE} {_TIME}{_ERA}{_ENDLESS}",
-    Kind.TIMESTAMPTZ: f"{_DATE} {_TIME}{_ERA}{_ENDLESS}",
+    Kind.TIMESTAMPTZ: f"{_DATE} {_TIME}[+]00{_ERA}{_ENDLESS}",
     Kind.TIME: f"{_TIME}(?:[+-][0-9:]+)?",
 }
 """What the text of a single value looks like, for the kinds that are written as intervals."""
@@ -133,18 +133,22 @@ def _outside(engine: Engine, witness: Relation, region: Region) -> int:
         table, levels = region.hierarchy.table, list(range(region.hierarchy.height + 1))
         return _count(engine, "verify/count_outside_hierarchy", **values, hierarchy=table, leaf=leaf, levels=levels)
     if kind in _VALUES:
-        return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(region.column))
+        return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(engine, region.column))
     return _count(engine, "verify/count_outside_sets", **values, **_set_grammar(engine, region.column))
 
 
-def _interval_grammar(column: Column) -> dict[str, Any]:
-    """The patterns of a single value and of a pair, and the type that reads them; zoned timestamps are in UTC."""
+def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
+    """The patterns of a single value and of a pair, and how the two ends are read as values of the column's type."""
     value = _VALUES[column.kind]
+    ends = [Markup("b.low"), Markup("b.high")]
+    if column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        ends = [engine.render.macro("read_day", end) for end in ends]
+    low, high = (expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends)
     return {
         "single": Text(f"^(?:{value})$"),
         "pair": Text(f"^({value})-({value})$"),
-        "zone": Text("+00" if column.kind is Kind.TIMESTAMPTZ else ""),
-        "type": Markup(column.type),
+        "low": low,
+        "high": high,
     }
 
 

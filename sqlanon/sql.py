@@ -125,7 +125,7 @@ def _finalize(value: Any) -> Any:
     if isinstance(value, (int, Decimal)):
         return Markup(str(value))
     if isinstance(value, float):
-        return Markup(f"CAST({value!r} AS FLOAT8)")
+        return Markup(f"CAST('{value!r}' AS FLOAT8)")
     raise TypeError(f"A template interpolates a {type(value).__name__}; wrap it in Identifier, Relation or Text.")
 
 

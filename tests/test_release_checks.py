@@ -67,7 +67,7 @@ COVERED = [
     (Kind.DATE, dt.date(1969, 7, 20), "[1969-07-20-1970-01-01]"),
     (Kind.DATE, dt.date(1969, 7, 20), "1969-07-20"),
     (Kind.TIMESTAMP, dt.datetime(2024, 1, 1, 12), "[2024-01-01 12:00:00-2024-01-01 12:00:00.5]"),
-    (Kind.TIMESTAMPTZ, dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC), "[2024-01-01 12:00:00-2024-01-01 12:30:00]"),
+    (Kind.TIMESTAMPTZ, dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC), "[2024-01-01 12:00:00+00-2024-01-01 12:30:00+00]"),
     (Kind.TIME, dt.time(8, 30), "[08:00:00-09:00:00.25]"),
     (Kind.BOOLEAN, True, "{false, true}"),
     (Kind.BOOLEAN, None, "{NULL, false}"),
@@ -102,7 +102,7 @@ NOT_COVERED = [
     (Kind.INTEGER, -6, "[-5--1]"),
     (Kind.FLOAT, math.nan, "[1-Infinity]"),
     (Kind.DATE, dt.date(1969, 7, 19), "[1969-07-20-1970-01-01]"),
-    (Kind.TIMESTAMPTZ, dt.datetime(2024, 1, 1, 13, tzinfo=dt.UTC), "[2024-01-01 12:00:00-2024-01-01 12:30:00]"),
+    (Kind.TIMESTAMPTZ, dt.datetime(2024, 1, 1, 13, tzinfo=dt.UTC), "[2024-01-01 12:00:00+00-2024-01-01 12:30:00+00]"),
     (Kind.BOOLEAN, True, "{NULL, false}"),
     (Kind.TEXT, "Clerk", "clerk"),
     (Kind.TEXT, None, "{Clerk, Sales}"),
@@ -166,6 +166,27 @@ def test_intervals_are_read_as_they_are_written(engine: Engine, held: list[float
     ((cell,),) = engine.fetch(Statement("test", query))
     cases = [(Kind.FLOAT, number, cell) for number in (*held, math.nan, None)]
     assert uncovered(engine, *cases) == [0] * len(held) + [1, int(not has_null and bool(held))], cases
+
+
+def test_days_before_the_common_era(engine: Engine) -> None:
+    for kind, time in ((Kind.DATE, ""), (Kind.TIMESTAMP, " 12:00:00"), (Kind.TIMESTAMPTZ, " 12:00:00+00")):
+        witness = create(engine, {"r0": TYPES[kind], "c0": "TEXT"}, [], "witness")
+        day = engine.render.macro("read_day", Markup("v.day"))
+        days = f"(VALUES ('0044-03-15{time} BC'), ('0045-03-15{time} BC')) AS v(day)"
+        engine.execute(
+            Statement("test", f"INSERT INTO {witness} SELECT CAST({day} AS {TYPES[kind]}), NULL FROM {days}")
+        )
+        text = text_of(engine.render, Markup("r0"), kind)
+        region = Region(engine.columns(witness)[0], "r0", ("c0",))
+        older, newer = f"0045-03-15{time} BC", f"0044-03-15{time} BC"
+        for cell, violations in (
+            (text, 0),
+            (f"'[{older}-{newer}]'", 0),
+            (f"'[{newer}-{older}]'", 2),
+            (f"'{newer}'", 1),
+        ):
+            engine.execute(Statement("test", f"UPDATE {witness} SET c0 = {cell}"))
+            assert regions_contain(engine, witness, [region]) == violations, cell
 
 
 def test_hierarchies_and_bounds(engine: Engine) -> None:
