@@ -138,8 +138,10 @@ class Shown:
 
     @property
     def _set_label(self) -> Markup:
-        members = self._at("CASE WHEN t.{known} = t.{hi} THEN {only} ELSE set_{i}.members END",
-                           only=quote_member(self.render, self._text(self._low)))
+        members = self._at(
+            "CASE WHEN t.{known} = t.{hi} THEN {only} ELSE set_{i}.members END",
+            only=quote_member(self.render, self._text(self._low)),
+        )
         holds_null, is_null = self._at("t.{lo} = 0"), self._at("t.{hi} = 0")
         single = self._at("t.{known} = t.{hi}")
         is_interval = self._at("coalesce(set_{i}.is_interval, FALSE)")
@@ -164,16 +166,21 @@ class Shown:
         if self.hierarchy is None:
             return self._low, self._high
         low, high = (
-            self._at("CASE WHEN t.{lo} = t.{hi} THEN low_{i}.value WHEN t.{lo} > 0 THEN {groups} END",
-                     groups=self._by_groups(self.hierarchy, side))
+            self._at(
+                "CASE WHEN t.{lo} = t.{hi} THEN low_{i}.value WHEN t.{lo} > 0 THEN {groups} END",
+                groups=self._by_groups(self.hierarchy, side),
+            )
             for side in ("lower", "upper")
         )
         return low, high
 
     def _by_groups(self, hierarchy: HierarchyTable, side: str) -> Markup:
         whens = [
-            self._at("WHEN t.{lo} >> {shift} = t.{hi} >> {shift} THEN low_{i}.{bound}",
-                     shift=shift, bound=Identifier(f"{side}{level}"))
+            self._at(
+                "WHEN t.{lo} >> {shift} = t.{hi} >> {shift} THEN low_{i}.{bound}",
+                shift=shift,
+                bound=Identifier(f"{side}{level}"),
+            )
             for level, shift in enumerate(hierarchy.shifts)
             if level > 0
         ]
@@ -189,5 +196,8 @@ class Shown:
             low, high = (Markup("CAST({} AS NUMERIC)").format(side) for side in (low, high))
         return self._at(
             "CASE WHEN t.{hi} > 0 THEN {type}({low}, {high}, {ends}) END",
-            type=Markup(RANGE_TYPES[self.kind]), low=low, high=high, ends=ends,
+            type=Markup(RANGE_TYPES[self.kind]),
+            low=low,
+            high=high,
+            ends=ends,
         )

@@ -1,15 +1,69 @@
-"""The checks of a staged release that go beyond the privacy models: nothing lost, nothing changed, every region true."""
+"""The checks of a staged release beside its privacy models: nothing lost, nothing altered, every region true.
+
+They read the staged rows and what was captured of the source, in raw values. Which region a source row went to is taken from the
+search as a claim, and the check is whether that region, as published, covers the row, and whether the classes have just
+as many rows as the source rows that went to them.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
-from sqlanon.recode import Recoding, create_witness
-from sqlanon.sql import Relation
+from sqlanon.plan import Plan
+from sqlanon.recode import Recoding, cell_name, create_witness
+from sqlanon.release_checks import Region, multisets_equal, region_violations, rows_add_up, types_equal
+from sqlanon.sql import Identifier, Relation
 from sqlanon.workspace import Workspace
 
 
-def check_release(engine: Engine, workspace: Workspace, recoding: Recoding, staged: Relation) -> dict[str, Any]:
-    create_witness(engine, workspace, recoding)
-    return {}
+@dataclass(frozen=True)
+class Check:
+    """What one check looked at, and its violations: 0 is a pass."""
+
+    violations: int
+    rows: int
+    sample: bool = False
+
+
+def check_release(
+    engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staged: Relation, suppressed: int
+) -> dict[str, Check]:
+    """All checks by name, each done however the others turn out."""
+    coded = recoding.coded
+    (rows,) = engine.query_one("count_rows", table=staged)
+    kept = [attribute.column for attribute in plan.kept]
+    checks = {
+        "rows_add_up": Check(rows_add_up(coded.source_rows, rows, suppressed), rows),
+        "types_equal": Check(types_equal(kept, engine.columns(staged)), rows),
+    }
+    if coded.multiset is not None:
+        violations = multisets_equal(engine, coded.multiset, staged, kept, suppressed)
+        checks["values_equal"] = Check(violations, rows)
+    witness = create_witness(engine, workspace, recoding)
+    engine.analyze(witness)
+    (seen,) = engine.query_one("count_rows", table=witness)
+    outside = sum(region_violations(engine, witness, _regions(recoding)))
+    checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
+    if not coded.witness_is_sample:
+        checks["class_sizes"] = Check(_misplaced(engine, witness, staged, recoding, suppressed), seen)
+    workspace.drop(witness)
+    return checks
+
+
+def _regions(recoding: Recoding) -> list[Region]:
+    regions, first = [], 0
+    for place, shown in enumerate(recoding.shown):
+        last = first + len(shown.cells)
+        cells = tuple(cell_name(number).name for number in range(first, last))
+        column = shown.axis.field.attribute.column
+        regions.append(Region(column, f"r{place}", cells, shown.show, shown.hierarchy))
+        first = last
+    return regions
+
+
+def _misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Recoding, suppressed: int) -> int:
+    """Rows by which the published classes are larger or smaller than the source rows that went to them."""
+    pairs = [{"cell": cell_name(i), "column": Identifier(c.column.name)} for i, c in enumerate(recoding.cells)]
+    surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=staged, pairs=pairs)
+    return int(surplus) + abs(int(missing) - suppressed)

@@ -20,6 +20,7 @@ from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
+LOOK_DIFFERENT = (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)  # -0.0 and 0.0, 1.0 and 1.00: equal, but not byte for byte
 NARROW = 2**31 - 2  # an integer range that needs no dictionary
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
 WITNESS_SAMPLE = 100_000  # expected size of the random sample above
@@ -30,12 +31,14 @@ class CodedTable:
     """The microdata as words of codes.
 
     rows: work table `(p0, p1, …)`, one row a source row.
+    multiset: the kept columns of the source with `n`, how often their values occur; None if nothing is kept.
     witness: raw quasi-identifier values `(r0, r1, …)` beside the same words, of all rows or of a random sample.
     """
 
     rows: Relation
     witness: Relation
     witness_is_sample: bool
+    multiset: Relation | None
     source_rows: int
     words: int
     fields: tuple[Field, ...]
@@ -60,6 +63,7 @@ def encode(engine: Engine, plan: Plan, workspace: Workspace) -> CodedTable:
     """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot."""
     rows, ranges = _measure_source(engine, plan)
     codings = [_code(engine, plan, workspace, n, a, ranges.get(a.name)) for n, a in enumerate(plan.attributes)]
+    engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None))
     fields, words = place(codings)
     coded = workspace.table("coded")
     engine.execute(_encode_statement(engine, plan, fields, words, coded, raw=False, share=None))
@@ -67,7 +71,19 @@ def encode(engine: Engine, plan: Plan, workspace: Workspace) -> CodedTable:
     witness = workspace.table("witness")
     share = WITNESS_SAMPLE / rows if is_sample else None
     engine.execute(_encode_statement(engine, plan, fields, words, witness, raw=True, share=share))
-    return CodedTable(coded, witness, is_sample, rows, words, tuple(fields))
+    engine.analyze(coded, witness)
+    return CodedTable(coded, witness, is_sample, _count_kept(engine, plan, workspace), rows, words, tuple(fields))
+
+
+def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | None:
+    """What the release must still hold. Where equal values can look different, or have no equality, rows are not grouped."""
+    if not plan.kept:
+        return None
+    table = workspace.table("multiset")
+    columns = [Identifier(attribute.name) for attribute in plan.kept]
+    groups = not any(attribute.column.kind in LOOK_DIFFERENT for attribute in plan.kept)
+    engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, groups=groups)
+    return table
 
 
 def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, tuple[Any, Any]]]:
@@ -85,7 +101,7 @@ def _code(
     if bounds is not None and bounds[1] - bounds[0] <= NARROW:
         low, high = (int(b) for b in bounds)
         return Coding(attribute, bits=(high - low + 1).bit_length(), leaves=high - low + 1, origin=low)
-    keyed = attribute.role is not Role.QUASI_IDENTIFIER and attribute.column.kind in (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)
+    keyed = attribute.role is not Role.QUASI_IDENTIFIER and attribute.column.kind in LOOK_DIFFERENT
     values = workspace.table(f"values_{number}")
     _create_values(engine, plan.source, attribute, values, keyed)
     dictionary = workspace.table(f"dictionary_{number}")
@@ -93,9 +109,11 @@ def _code(
         tree = build_hierarchy(engine, attribute.hierarchy, attribute.column, values, dictionary, plan.base_directory)
         coding = Coding(attribute, tree.shifts[-1], tree.leaves, dictionary=dictionary, hierarchy=tree)
     else:
-        leaves = engine.run("encoding/create_dictionary", dictionary=dictionary, values=values, order=_order(engine, attribute, keyed))
+        leaves = engine.run(
+            "encoding/create_dictionary", dictionary=dictionary, values=values, order=_order(engine, attribute, keyed)
+        )
         if leaves < 0:
-            (leaves,) = engine.query_one("encoding/count_rows", table=dictionary)
+            (leaves,) = engine.query_one("count_rows", table=dictionary)
         coding = Coding(attribute, leaves.bit_length(), leaves, dictionary=dictionary, keyed=keyed)
     workspace.drop(values)
     return coding
@@ -148,7 +166,13 @@ def _encode_statement(
     raw_columns = [{"name": Identifier(f"r{i}"), "value": _source_column(f)} for i, f in enumerate(quasi)]
     dictionaries = [_dictionary_join(engine, f) for f in fields if f.coding.dictionary is not None]
     return engine.render(
-        "encoding/encode_rows", rows=table, source=plan.source, words=named_words, raw=raw_columns, dictionaries=dictionaries, share=share
+        "encoding/encode_rows",
+        rows=table,
+        source=plan.source,
+        words=named_words,
+        raw=raw_columns,
+        dictionaries=dictionaries,
+        share=share,
     )
 
 

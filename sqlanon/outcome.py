@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlanon.checking import Check
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.verify import Verification
 
 PHASES = ("plan", "encode", "search", "recode", "verify", "publish")
-NULL_CHOICE = "bounds, means, midpoints and ranges describe the known values; where a region holds NULL alone they are NULL"
+NULL_CHOICE = (
+    "bounds, means, midpoints and ranges describe the known values; where a region holds NULL alone they are NULL"
+)
 
 
 @dataclass
@@ -27,7 +30,7 @@ class Outcome:
     suppressed: int = 0
     gcp: float = 0.0
     verification: Verification | None = None
-    checks: dict[str, Any] = field(default_factory=dict)
+    checks: dict[str, Check] = field(default_factory=dict)
     source_statistics: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -71,14 +74,16 @@ class Outcome:
                 "marketer": statistics.marketer,
             },
             "algorithm": {"name": self.algorithm, "rounds": self.rounds, "statements": self.statements},
-            "checks": self.checks,
+            "checks": {name: vars(check) for name, check in self.checks.items()},
             "seconds": {**self.seconds, "total": sum(self.seconds.values())},
-            "verified": self.verification.satisfied and all(not failed for failed in self._violations),
+            "verified": self.verified,
             "published": self.published,
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }
 
     @property
-    def _violations(self) -> list[int]:
-        return [value["violations"] for value in self.checks.values()]
+    def verified(self) -> bool:
+        """Whether the staged release passed every check."""
+        assert self.verification is not None
+        return self.verification.satisfied and not any(check.violations for check in self.checks.values())

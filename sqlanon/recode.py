@@ -62,14 +62,15 @@ def create_regions(engine: Engine, workspace: Workspace, coded: CodedTable, part
         nullable=[axis.number for axis in partition.axes if axis.has_null],
         dictionaries=[_ends(s) for s in shown if s.axis.field.coding.dictionary is not None],
         extras=extras,
-        cells=[{"name": _cell_name(i), "value": cell.value} for i, cell in enumerate(cells)],
+        cells=[{"name": cell_name(i), "value": cell.value} for i, cell in enumerate(cells)],
         order=[key for cell in cells for key in cell.order],
     )
     workspace.drop(*(extra["table"] for extra in extras), *([known] if known else []))
     return Recoding(regions, cells, shown, partition, coded)
 
 
-def _cell_name(number: int) -> Identifier:
+def cell_name(number: int) -> Identifier:
+    """The name of a cell in work tables."""
     return Identifier(f"c{number}")
 
 
@@ -153,7 +154,7 @@ def _codes(coded: CodedTable) -> list[dict[str, Any]]:
 
 def _columns(plan: Plan, recoding: Recoding) -> list[dict[str, Any]]:
     """The release's columns in the source's order: cells of regions, and kept values."""
-    names = {cell.column: _cell_name(i) for i, cell in enumerate(recoding.cells)}
+    names = {cell.column: cell_name(i) for i, cell in enumerate(recoding.cells)}
     columns: list[dict[str, Any]] = []
     for attribute in plan.attributes:
         if attribute.role is Role.QUASI_IDENTIFIER:
@@ -188,11 +189,12 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
     engine.run(
         "release/create_witness",
         witnessed=table,
+        sample=recoding.coded.witness_is_sample,
         witness=recoding.coded.witness,
         assigned=recoding.partition.assigned,
         regions=recoding.regions,
         words=recoding.coded.word_columns,
         raw=[Identifier(f"r{i}") for i in range(len(recoding.shown))],
-        cells=[_cell_name(i) for i in range(len(recoding.cells))],
+        cells=[cell_name(i) for i in range(len(recoding.cells))],
     )
     return table

@@ -179,7 +179,7 @@ class _Run:
                 with self.journal.during("recode"):
                     staging = stage_release(self.session, plan, workspace, recoding, self.replace)
                     staged = stack.enter_context(staging)
-                self._verify(staged, recoding, outcome, workspace)
+                self._verify(plan, staged, recoding, outcome, workspace)
                 self._publish(plan, staged, outcome)
 
     def _encode(self, plan: Plan, workspace: Workspace) -> CodedTable:
@@ -194,13 +194,13 @@ class _Run:
         with self.journal.during("recode"):
             return create_regions(self.engine, workspace, coded, partition)
 
-    def _verify(self, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
+    def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""
         with self.journal.during("verify"):
-            outcome.checks = check_release(self.engine, workspace, recoding, staged.relation)
-            columns = [str(cell.column.name) for cell in recoding.cells]
+            outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation, outcome.suppressed)
+            columns = [cell.column.name for cell in recoding.cells]
             outcome.verification = verify_table(staged.engine, staged.final, columns, self.models)
-        failed = [name for name, check in outcome.checks.items() if check["violations"]]
+        failed = [name for name, check in outcome.checks.items() if check.violations]
         failed += [result.model for result in outcome.verification.models if not result.satisfied]
         if failed:
             raise VerificationError(

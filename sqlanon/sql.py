@@ -125,7 +125,7 @@ def _finalize(value: Any) -> Any:
     if isinstance(value, (int, Decimal)):
         return Markup(str(value))
     if isinstance(value, float):
-        return Markup(f"CAST({value!r} AS FLOAT8)")
+        return Markup(f"CAST('{value!r}' AS FLOAT8)")
     raise TypeError(f"A template interpolates a {type(value).__name__}; wrap it in Identifier, Relation or Text.")
 
 
@@ -151,6 +151,7 @@ class Renderer:
         )
         macros = self._environment.get_template(f"dialects/{dialect}.sql.j2").module
         self._environment.globals["d"] = macros
+        self._environment.globals["common"] = self._environment.get_template("dialects/common.sql.j2").module
 
     def __call__(self, template: str, **values: Any) -> Statement:
         """Render the template `template` (its name without the ending)."""
@@ -159,8 +160,9 @@ class Renderer:
         return Statement(template, "\n".join(line.rstrip() for line in text.splitlines() if line.strip()))
 
     def macro(self, name: str, *arguments: Any) -> Markup:
-        """The SQL expression that the dialect's macro `name` gives for `arguments`."""
-        return Markup(getattr(self._environment.globals["d"], name)(*arguments).strip())
+        """The SQL expression that the macro `name`, of the dialect or common to all, gives for `arguments`."""
+        dialect, common = (self._environment.globals[module] for module in ("d", "common"))
+        return Markup((getattr(dialect, name, None) or getattr(common, name))(*arguments).strip())
 
 
 @functools.cache

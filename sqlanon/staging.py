@@ -78,18 +78,16 @@ def stage_release(
         yield _stage_table(session, plan, workspace, recoding, replace)
 
 
-def _stage_table(
-    session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool
-) -> StagedTable:
+def _stage_table(session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool) -> StagedTable:
     engine, target = session.engine, session.target
-    final = workspace.staging(plan.release)
+    final = workspace.staging(plan.release, target)
     if session.is_one_database:
         with engine.transaction():
             stage(engine, workspace, plan, recoding, final)
             grants = guard_staging(engine, final)
         return StagedTable(final, engine, final, plan.release, grants, replace)
     staged = _stage_aside(engine, workspace, plan, recoding)
-    grants = transfer(engine, staged, target, final, guard=guard_staging)
+    grants = transfer(engine, staged, target, final)
     return StagedTable(staged, target, final, plan.release, grants, replace)
 
 
@@ -101,7 +99,7 @@ def _stage_file(
     columns = engine.columns(staged)
     if not session.is_one_database:
         rows = Relation("released_rows", "main", "memory")
-        transfer(engine, staged, target, rows, guard=guard_staging)
+        transfer(engine, staged, target, rows)
         columns = target.columns(rows)
     file.write(rows)
     final = open_file(target, Path(file.part), columns)

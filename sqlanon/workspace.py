@@ -19,7 +19,7 @@ from types import TracebackType
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, LedgerEntry, locks, process
-from sqlanon.catalog.home import identity_of
+from sqlanon.catalog.home import database_of, identity_of
 from sqlanon.engines.base import Engine
 from sqlanon.errors import SqlanonError
 from sqlanon.sql import Relation, Text, checked_name, short_hash
@@ -34,15 +34,18 @@ class Workspace:
     """
 
     def __init__(self, engine: Engine, catalog: Catalog, run: str, home: str | None = None) -> None:
-        """`home` is the schema of the work tables on PostgreSQL: the catalog's, unless that is in another database."""
+        """`home` is the schema of the work tables on PostgreSQL, made if it is not there: by default the catalog's."""
         self._engine = engine
         self._catalog = catalog
         self._run = run
-        self._prefix = Relation(f"w_{short_hash(run)}_", home or catalog.home.schema)
+        self._staged_in: dict[str, Engine] = {}
+        prefix = Relation(f"w_{short_hash(run)}_", home or catalog.home.schema)
         if engine.dialect == "duckdb":
-            self._prefix = Relation(self._prefix.name, "main", "temp")
-        else:
-            catalog.ledger_add(run, self._prefix, is_prefix=True)
+            prefix = Relation(prefix.name, "main", "temp")
+        self._prefix = LedgerEntry(run, prefix, database_of(engine), is_prefix=True)
+        if engine.dialect != "duckdb":
+            _ensure_schema(engine, prefix)
+            catalog.ledger_add(self._prefix)
 
     def on(self, session: Engine) -> Workspace:
         """The same workspace for another session of the same database; the first one clears it."""
@@ -56,14 +59,20 @@ class Workspace:
         Raises:
             PolicyError: the name would be longer than every engine keeps.
         """
-        name = f"{self._prefix.name}{meaning}" if number is None else f"{self._prefix.name}{meaning}_{number}"
-        return self._prefix.sibling(checked_name(name))
+        prefix = self._prefix.relation
+        return prefix.sibling(checked_name(prefix.name + meaning + ("" if number is None else f"_{number}")))
 
-    def staging(self, release: Relation) -> Relation:
-        """The name of the table, beside the release, that is built and verified before it takes the release's place."""
+    def staging(self, release: Relation, session: Engine | None = None) -> Relation:
+        """The name of the table, beside the release, that is built and verified before it takes the release's place.
+
+        `session` is an engine of the release's database, if that is not the workspace's own; it is used to clear up.
+        """
+        target = self._engine if session is None else session
         table = release.sibling(f"sqlanon_staging_{short_hash(self._run, str(release))}")
-        if table not in {entry.relation for entry in self._catalog.ledger(self._run)}:
-            self._catalog.ledger_add(self._run, table)
+        entry = LedgerEntry(self._run, table, database_of(target))
+        if entry not in self._catalog.ledger(self._run):
+            self._catalog.ledger_add(entry)
+        self._staged_in[entry.database] = target
         return table
 
     def drop(self, *tables: Relation) -> None:
@@ -76,17 +85,19 @@ class Workspace:
         Raises:
             EngineError: the database can't be reached; `gc` drops the tables later.
         """
-        try:
-            self._clear(self._engine)
-        except SqlanonError:
-            with self._engine.fork() as fresh:
-                self._clear(fresh)
+        sessions = {**self._staged_in, self._prefix.database: self._engine}
+        for database, session in sessions.items():
+            try:
+                self._clear(database, session)
+            except SqlanonError:
+                with session.fork() as fresh:
+                    self._clear(database, fresh)
 
-    def _clear(self, session: Engine) -> None:
-        own = LedgerEntry(self._run, self._prefix, is_prefix=True)
-        entries = {own, *self._catalog.ledger(self._run)}
-        _drop(session, [table for entry in entries for table in _made(session, entry)[0]])
-        self._catalog.ledger_remove(self._run)
+    def _clear(self, database: str, session: Engine) -> None:
+        entries = {self._prefix, *self._catalog.ledger(self._run)}
+        there = [entry for entry in entries if entry.database == database]
+        _drop(session, [table for entry in there for table in _made(session, entry)[0]])
+        self._catalog.ledger_remove(*there)
 
     def __enter__(self) -> Workspace:
         return self
@@ -113,29 +124,43 @@ def release_lock(engine: Engine, release: Relation) -> Iterator[None]:
         yield
 
 
-def gc(engine: Engine, catalog: Catalog, temp_directory: str | None = None) -> list[str]:
+def gc(
+    engine: Engine, catalog: Catalog, temp_directory: str | None = None, *, targets: Iterable[Engine] = ()
+) -> list[str]:
     """Drop the tables of runs that are dead, give these runs their final status, remove their spill directories.
 
     Runs that are alive are left alone, and so are tables that belong to another role: its own `gc` drops them.
-    `temp_directory` is where DuckDB spills, if it was told. What was done, a line each.
+
+    Args:
+        engine: a session with the database in which the runs worked.
+        catalog: the catalog that `engine` has.
+        temp_directory: where DuckDB spills, if it was told.
+        targets: sessions with other databases, in which these runs may have staged a release.
+
+    Returns:
+        What was done, a line each.
     """
     done: list[str] = []
+    sessions = {database_of(session): session for session in (*targets, engine)}
     with catalog.dead_runs() as runs:
         for run in runs:
-            done += _clear_dead(engine, catalog, run)
+            done += _clear_dead(sessions, catalog, run)
     if engine.dialect == "duckdb":
         done += _remove_spill(Path(temp_directory or tempfile.gettempdir()))
     return done
 
 
-def _clear_dead(engine: Engine, catalog: Catalog, run: str) -> list[str]:
+def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list[str]:
     done = []
     for entry in catalog.ledger(run):
-        ours, others = _made(engine, entry)
-        _drop(engine, ours)
+        session = sessions.get(entry.database)
+        if session is None:
+            continue  # whoever collects with a session of that database drops it
+        ours, others = _made(session, entry)
+        _drop(session, ours)
         done += [f"dropped table {table} of run {run}" for table in ours]
         if not others:
-            catalog.ledger_remove(run, entry.relation)
+            catalog.ledger_remove(entry)
     status = catalog.end_dead_run(run)
     return done if status is None else [*done, f"marked run {run} as {status}"]
 
@@ -176,6 +201,14 @@ def _drop(session: Engine, tables: Iterable[Relation]) -> None:
             session.run("catalog/drop_table", table=table)
     elif names:
         session.run("catalog/drop_tables", tables=names)
+
+
+def _ensure_schema(session: Engine, table: Relation) -> None:
+    """Make the schema of `table` if there is none; asking first, as a role may use a schema that it couldn't make."""
+    assert table.schema is not None
+    known = session.query("catalog/show_schema_access", schema=Text(table.schema), table=Text(table.name))
+    if not known:
+        session.run("catalog/create_schema", schema=Relation(table.schema))
 
 
 def _text(value: str | None) -> Text | Markup:

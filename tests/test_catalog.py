@@ -17,6 +17,7 @@ from sqlanon.catalog import (
     Catalog,
     CatalogTooNewError,
     HierarchyRecord,
+    LedgerEntry,
     ReleaseKind,
     ReleaseRecord,
     RunStart,
@@ -186,13 +187,15 @@ def test_a_url_of_the_same_database_is_the_same_database(tmp_path: Path) -> None
 
 def test_the_ledger_keeps_odd_names(catalog: Catalog) -> None:
     run = catalog.start_run(START)
-    odd, prefix = Relation('a"b.%', "S x"), Relation("w_0_", "sqlanon")
-    catalog.ledger_add(run, odd)
-    catalog.ledger_add(run, prefix, is_prefix=True)
-    assert {(entry.relation, entry.is_prefix) for entry in catalog.ledger(run)} == {(odd, False), (prefix, True)}
-    catalog.ledger_remove(run, odd)
-    assert [entry.relation for entry in catalog.ledger(run)] == [prefix]
-    catalog.ledger_remove(run)
+    odd = LedgerEntry(run, Relation('a"b.%', "S x"), ":memory:")
+    elsewhere = LedgerEntry(run, odd.relation, "/another.duckdb")
+    prefix = LedgerEntry(run, Relation("w_0_", "sqlanon"), ":memory:", is_prefix=True)
+    for entry in (odd, elsewhere, prefix):
+        catalog.ledger_add(entry)
+    assert set(catalog.ledger(run)) == {odd, elsewhere, prefix}
+    catalog.ledger_remove(odd)
+    assert set(catalog.ledger(run)) == {elsewhere, prefix}
+    catalog.ledger_remove(elsewhere, prefix)
     assert catalog.ledger(run) == []
 
 

@@ -274,3 +274,36 @@ def test_runs_of_other_databases_in_the_same_catalog_are_left_alone(engine: Engi
     with Catalog.open(engine, url=url) as catalog:
         assert gc(engine, catalog, str(tmp_path)) == [f"marked run {dead} as failed"]
         assert catalog.run(living).status is Status.RUNNING
+
+
+def test_a_release_staged_in_another_database_is_cleared_there(
+    engine: Engine, catalog: Catalog, tmp_path: Path
+) -> None:
+    run = catalog.start_run(START)
+    with connect(f"duckdb:///{tmp_path / 'out.duckdb'}", create=True) as target:
+        with Workspace(engine, catalog, run) as space:
+            staged = space.staging(Relation("released", "main", "out"), target)
+            sql(target, f"CREATE TABLE {staged} AS SELECT 1 AS a")
+        assert (names(target, "sqlanon_staging"), catalog.ledger(run)) == ([], [])
+
+
+def test_a_dead_runs_staging_in_another_database_waits_for_a_session_there(engine: Engine, tmp_path: Path) -> None:
+    with connect(f"duckdb:///{tmp_path / 'out.duckdb'}", create=True) as target:
+        with Catalog.open(engine) as ending:
+            run = ending.start_run(START)
+            staged = Workspace(engine, ending, run).staging(Relation("released", "main", "out"), target)
+            sql(target, f"CREATE TABLE {staged} AS SELECT 1 AS a")
+        with Catalog.open(engine) as catalog:
+            assert gc(engine, catalog, str(tmp_path)) == [f"marked run {run} as failed"]
+            assert names(target, "sqlanon_staging") == [staged.name]
+            assert gc(engine, catalog, str(tmp_path), targets=[target]) == [f"dropped table {staged} of run {run}"]
+            assert (names(target, "sqlanon_staging"), catalog.ledger(run)) == ([], [])
+
+
+def test_work_tables_stay_in_their_own_database(engine: Engine, tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'history.duckdb'}"
+    with Catalog.open(engine, url=url) as catalog:
+        for _ in range(2):
+            with Workspace(engine, catalog, catalog.start_run(START), "Odd home") as space:
+                assert rows(engine, f"SELECT a FROM {make(engine, space.table('rows'))}") == [(1,)]
+        assert names(engine, "w_") == []

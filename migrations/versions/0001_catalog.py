@@ -59,7 +59,7 @@ def upgrade() -> None:
     )
     op.create_table(
         _name("work_tables"),
-        *(sa.Column(name, sa.Text, primary_key=True) for name in ("run", "relation")),
+        *(sa.Column(name, sa.Text, primary_key=True) for name in ("run", "relation", "database")),
         _required("is_prefix", sa.Boolean),
         sa.Column("created", UtcTimestamp, nullable=False),
     )

@@ -16,7 +16,7 @@ from sqlalchemy.sql import Executable
 from sqlanon import __version__
 from sqlanon.catalog import locks, process, queries
 from sqlanon.catalog.connection import CatalogConnection
-from sqlanon.catalog.home import Home, identity_of
+from sqlanon.catalog.home import Home, database_of, is_same_database
 from sqlanon.catalog.migrate import HEAD, Migration
 from sqlanon.catalog.records import (
     HierarchyRecord,
@@ -49,9 +49,7 @@ class Catalog:
         """Use `open`; `store` is the engine of the database that holds the catalog."""
         self._engine = engine
         self._store = store
-        identity = identity_of(engine)
-        self._database = identity or ":memory:"
-        self._shared = store is engine or (identity is not None and identity_of(store) == identity)
+        self._database = database_of(engine)
         self._connection = CatalogConnection(store, schema, fallback_schema)
         self._tables = Tables.named(self._connection.home.prefix)
         self._alive: set[str] = set()
@@ -182,7 +180,8 @@ class Catalog:
         False, and nothing done, where one transaction can't do both: the catalog is in another database. Call
         `record_release` after the transaction then.
         """
-        if not self._shared or (session.dialect == "duckdb" and relation.catalog != self.home.catalog):
+        attached = session.dialect == "duckdb" and relation.catalog != self.home.catalog
+        if attached or not is_same_database(session, self._store):
             return False
         values = {"run": run} | dataclasses.asdict(release) | {"kind": release.kind.value}
         session.load(self.home.relation("releases"), list(values), [list(values.values())])
@@ -213,21 +212,27 @@ class Catalog:
         table = self._tables.hierarchies
         return [HierarchyRecord(**row) for row in self._read(select(table).order_by(table.c.name, table.c.digest))]
 
-    def ledger_add(self, run: str, relation: Relation, *, is_prefix: bool = False) -> None:
-        """Note, before it is made, that a run makes a table; or, with `is_prefix`, all whose names begin so."""
-        values = {"run": run, "relation": str(relation), "is_prefix": is_prefix, "created": datetime.now(UTC)}
+    def ledger_add(self, entry: LedgerEntry) -> None:
+        """Note, before it is made, a table that a run makes."""
+        values = dataclasses.asdict(entry) | {"relation": str(entry.relation), "created": datetime.now(UTC)}
         self._write("note a work table", insert(self._tables.work_tables).values(values))
 
-    def ledger_remove(self, run: str, relation: Relation | None = None) -> None:
-        """Forget a table that is dropped, or all of a run."""
-        name = None if relation is None else str(relation)
-        self._write("forget a work table", queries.remove_from_ledger(self._tables, run, name))
+    def ledger_remove(self, *entries: LedgerEntry) -> None:
+        """Forget tables that are dropped."""
+
+        def forget(connection: Connection) -> None:
+            for entry in entries:
+                connection.execute(queries.remove_from_ledger(self._tables, entry))
+
+        self._connection.do("forget work tables", forget)
 
     def ledger(self, run: str) -> list[LedgerEntry]:
         """The tables that a run may have left."""
         table = self._tables.work_tables
         rows = self._read(select(table).where(table.c.run == run).order_by(table.c.relation))
-        return [LedgerEntry(row["run"], Relation.parse(row["relation"]), row["is_prefix"]) for row in rows]
+        return [
+            LedgerEntry(row["run"], Relation.parse(row["relation"]), row["database"], row["is_prefix"]) for row in rows
+        ]
 
     @contextlib.contextmanager
     def dead_runs(self) -> Iterator[list[str]]:

@@ -59,6 +59,16 @@ def identity_of(engine: Engine) -> str | None:
     return identity
 
 
+def database_of(engine: Engine) -> str:
+    """The engine's database as the catalog writes it down."""
+    return identity_of(engine) or ":memory:"
+
+
+def is_same_database(one: Engine, other: Engine) -> bool:
+    """Whether both sessions are with the same database; of databases in memory only a session's own is."""
+    return one is other or (identity_of(one) is not None and identity_of(one) == identity_of(other))
+
+
 def _can_use(session: Engine, home: Home) -> bool:
     runs = home.relation("runs").name
     found = session.query("catalog/show_schema_access", schema=Text(home.schema), table=Text(runs))

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Delete, Select, Update, and_, case, delete, exists, or_, select, update
 
-from sqlanon.catalog.records import Status
+from sqlanon.catalog.records import LedgerEntry, Status
 from sqlanon.catalog.tables import Tables
 
 
@@ -54,8 +54,8 @@ def end_dead_run(tables: Tables, run: str) -> Update:
     )
 
 
-def remove_from_ledger(tables: Tables, run: str, relation: str | None = None) -> Delete:
-    """Take one table, or all of a run, out of the ledger."""
+def remove_from_ledger(tables: Tables, entry: LedgerEntry) -> Delete:
+    """Take an entry out of the ledger."""
     ledger = tables.work_tables
-    statement = delete(ledger).where(ledger.c.run == run)
-    return statement if relation is None else statement.where(ledger.c.relation == relation)
+    same_table = and_(ledger.c.relation == str(entry.relation), ledger.c.database == entry.database)
+    return delete(ledger).where(ledger.c.run == entry.run, same_table)

@@ -116,7 +116,8 @@ class LedgerEntry:
 
     run: str
     relation: Relation
-    is_prefix: bool
+    database: str
+    is_prefix: bool = False
 
 
 def new_run_id() -> str:

@@ -137,6 +137,7 @@ def _work_tables(metadata: MetaData, prefix: str) -> Table:
         metadata,
         Column("run", Text, primary_key=True),
         Column("relation", Text, primary_key=True),
+        Column("database", Text, primary_key=True, doc="as in runs; the release's may be another"),
         Column("is_prefix", Boolean, nullable=False, doc="every table whose name begins so"),
         Column("created", UtcTimestamp, nullable=False),
     )

@@ -80,7 +80,9 @@ class Engine(ABC):
     dialect: ClassVar[str]
     parallel_sessions: ClassVar[int]  # into how many sessions a partition tree is worth dividing
 
-    joins_keep_order: ClassVar[bool] = False  # whether joins_as_written() makes joins keep the order of their first table
+    joins_keep_order: ClassVar[bool] = (
+        False  # whether joins_as_written() makes joins keep the order of their first table
+    )
 
     listener: StatementListener | None = None
 
@@ -164,6 +166,9 @@ class Engine(ABC):
 
     @abstractmethod
     def rollback(self) -> None: ...
+
+    def analyze(self, *tables: Relation) -> None:  # noqa: B027 - engines that keep statistics by themselves do nothing
+        """Let the planner know what is in tables just filled."""
 
     @contextlib.contextmanager
     def joins_as_written(self) -> Iterator[None]:

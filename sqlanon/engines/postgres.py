@@ -177,6 +177,10 @@ class PostgresEngine(Engine):
 
     # --- what is there
 
+    def analyze(self, *tables: Relation) -> None:
+        if tables:
+            self.run("engine/analyze_tables", tables=tables)
+
     def resolve(self, relation: Relation) -> Relation | None:
         """The name as stored: first exactly as written, then in lower case, as PostgreSQL folds unquoted names.
 

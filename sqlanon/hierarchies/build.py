@@ -105,7 +105,9 @@ def _number(task: Task, draft: Draft) -> HierarchyTable:
         inner=inner,
         kept=kept,
     )
-    leaves, largest, *ordinals = task.engine.query_one("hierarchies/measure_digits", numbered=task.numbered, inner=inner)
+    leaves, largest, *ordinals = task.engine.query_one(
+        "hierarchies/measure_digits", numbered=task.numbered, inner=inner
+    )
     # the children of the root count from 1, others from 0
     skipped = 0 if draft.height == 1 else 1
     shifts = _shifts(task, [max(largest - skipped, 0), *ordinals])

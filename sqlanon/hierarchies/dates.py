@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.hierarchies.draft import VALUE, Draft, Task, text_of
+from sqlanon.hierarchies.draft import VALUE, Draft, Task
 from sqlanon.hierarchies.nesting import count_torn
 from sqlanon.sql import Identifier, expression
+from sqlanon.text import text_of
 
 _START = expression("start")
 _YEAR = expression("CAST(EXTRACT(year FROM start) AS INTEGER)")
@@ -55,6 +56,7 @@ def draft_dates(task: Task) -> Draft:
         leaves=task.leaves,
         values=task.values,
         text=task.text,
+        moment=_moment(task.column.kind),
         day=_day(task.engine, task.column.kind),
         first=_literal(task.column.kind, "0001-01-01"),
         last=_literal(task.column.kind, "10000-01-01"),
@@ -62,9 +64,7 @@ def draft_dates(task: Task) -> Draft:
     )
     periods = [_period(task.engine, number, level) for number, level in enumerate(levels, start=1)]
     height = len(levels) + 1
-    task.engine.run(
-        "hierarchies/group_dates", groups=task.groups, leaves=task.leaves, levels=periods, height=height
-    )
+    task.engine.run("hierarchies/group_dates", groups=task.groups, leaves=task.leaves, levels=periods, height=height)
     if torn:
         weeks = count_torn(task, height).get(levels.index("week") + 1, 0)
         raise task.error(f"{torn[0]} In the data this concerns {weeks} weeks.")
@@ -75,6 +75,11 @@ def _literal(kind: Kind, day: str) -> Markup:
     zone = "+00" if kind is Kind.TIMESTAMPTZ else ""
     time = "" if kind is Kind.DATE else f" 00:00:00{zone}"
     return expression("{type} '" + day + time + "'", type=_LITERALS[kind])
+
+
+def _moment(kind: Kind) -> Markup:
+    """`value` in a type that holds the years 0001 to 9999, which nanoseconds do not."""
+    return expression("CAST(value AS TIMESTAMP)") if kind is Kind.TIMESTAMP else VALUE
 
 
 def _day(engine: Engine, kind: Kind) -> Markup:
@@ -109,7 +114,7 @@ def _next_day(level: str, lower: Markup) -> Markup:
 
 def _label(engine: Engine, level: str) -> Markup:
     if level == "day":
-        return text_of(engine, _START, Kind.DATE)
+        return text_of(engine.render, _START, Kind.DATE)
     year = _digits("year", 4)
     labels = {
         "week": expression("{year} || '-W' || {week}", year=_digits("isoyear", 4), week=_digits("week", 2)),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
 from sqlanon.hierarchies.table import HierarchyTable
 
 _PAGE = 10_000  # leaves fetched at a time
-_BYTE_ORDER_MARK = "\ufeff"
+_QUOTED = ';"\r\n\ufeff'
 
 
 @dataclass(frozen=True)
@@ -34,21 +32,22 @@ class HierarchySummary:
 
 
 def export_csv(engine: Engine, hierarchy: HierarchyTable) -> Iterator[str]:
-    """The lines `leaf;level 1;...;*` in depth-first order, each with its line end; as a `csv` hierarchy they give the same codes."""
+    """The lines `leaf;level 1;...;*` in depth-first order, each with its line end.
+
+    Read as a `csv` hierarchy of the same values they give the same codes.
+    """
     levels = range(1, hierarchy.height + 1)
     for after in range(0, hierarchy.leaves, _PAGE):
         page = {"after": after, "until": after + _PAGE}
         for row in engine.query("hierarchies/export_leaves", table=hierarchy.table, levels=levels, **page):
-            yield _line(row)
+            yield ";".join(map(_field, row)) + "\n"
 
 
-def _line(fields: Sequence[str]) -> str:
-    # a byte order mark at the start of a file would be taken for one if it were not inside quotes
-    marked = fields[0].startswith(_BYTE_ORDER_MARK)
-    line = io.StringIO(newline="")
-    quoting = csv.QUOTE_ALL if marked else csv.QUOTE_MINIMAL
-    csv.writer(line, delimiter=";", lineterminator="\n", quoting=quoting).writerow(fields)
-    return line.getvalue()
+def _field(text: str) -> str:
+    """A field, in quotes where it would be read otherwise (a byte order mark, at the start of a file)."""
+    if any(character in text for character in _QUOTED):
+        return '"' + text.replace('"', '""') + '"'
+    return text
 
 
 def show(engine: Engine, hierarchy: HierarchyTable, limit: int = 10) -> HierarchySummary:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Relation, checked_name, expression, short_hash
+from sqlanon.sql import Identifier, Relation, checked_name, expression
+from sqlanon.text import text_of
 
 VALUE = expression("value")
 
@@ -27,8 +28,8 @@ class Task:
     base_directory: Path | None = None
 
     def work(self, purpose: str) -> Relation:
-        """The work table of the dimension table for `purpose`."""
-        return self.table.sibling(checked_name(f"{purpose}_{short_hash(*self.table.parts, purpose)}"))
+        """A work table beside the dimension table, whose name it begins with: a ledger of prefixes knows both."""
+        return self.table.sibling(checked_name(f"{self.table.name}_{purpose}"))
 
     @property
     def leaves(self) -> Relation:
@@ -53,7 +54,7 @@ class Task:
     @property
     def text(self) -> Markup:
         """The canonical text of `value`."""
-        return text_of(self.engine, VALUE, self.column.kind)
+        return text_of(self.engine.render, VALUE, self.column.kind, self.column.type)
 
     def error(self, what: str) -> PolicyError:
         """A policy error that names the column."""
@@ -67,8 +68,3 @@ class Draft:
     height: int
     keys: tuple[Identifier, ...]  # the columns that join leaves to their level-1 group
     bounded: bool = False
-
-
-def text_of(engine: Engine, value: Markup, kind: Kind) -> Markup:
-    """The canonical text of an expression of a kind."""
-    return engine.render.macro("text", value, kind.value)

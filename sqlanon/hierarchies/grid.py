@@ -75,7 +75,7 @@ class Grid:
         """What keeps the grid from being counted exactly."""
         problems = []
         if max(abs(self.origin), self.widths[-1]) * self.stretch > MAX_UNITS:
-            problems.append("intervals are too wide or too far from 0: use widths and an origin up to 10^36 of their unit.")
+            problems.append("interval widths and origin may be 10^36 times their last decimal place, not more.")
         if self._longest_snapped_run() > _MAX_SNAPPED:
             problems.append(
                 f"more than {_MAX_SNAPPED} interval widths in a row are not multiples of the finer ones; "
@@ -108,7 +108,7 @@ class Grid:
         return longest
 
     def bounds(self, divide: Division, level: int, position: Markup) -> tuple[Markup, Markup]:
-        """The lower and upper bound of the interval of `level` that holds `position`, a lower bound of the level below."""
+        """The bounds of the interval of `level` that holds `position`, which is a lower bound of the level below."""
         width = self.widths[level - 1]
         multiple = divide(position, width)
         lower = expression("({multiple} * {width})", multiple=multiple, width=width)

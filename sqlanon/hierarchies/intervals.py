@@ -9,12 +9,13 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Kind
-from sqlanon.hierarchies.draft import VALUE, Draft, Task
+from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.grid import NARROW_UNITS, Division, Grid, Word
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Text, expression
 
 _FLOAT_UNITS = 2**52  # below it a double counts units, and a bound divided by the scale is the nearest double
+_LEAST_DECIMAL_LIMIT = 10**10  # a column whose decimals leave less room is refused
 _EXACT_DIGITS = 37  # of the 38 that a decimal has, one is left for sums
 
 
@@ -41,14 +42,18 @@ def interval_problems(spec: Hierarchy, column: Column) -> list[str]:
     if not column.kind.is_numeric:
         return [f"intervals need a numeric column, and the column is {column.type}."]
     grid = _grid(spec, column)
-    return ["interval widths or origin have more than 22 decimals."] if grid is None else grid.problems()
+    if grid is None:
+        return ["interval widths or origin have more than 22 decimals."]
+    if column.kind is Kind.DECIMAL and _limit(grid, column) < _LEAST_DECIMAL_LIMIT:
+        return [f"intervals count exactly in {_EXACT_DIGITS} digits, too few for {column.type}; cast it in a view."]
+    return grid.problems()
 
 
 def draft_intervals(task: Task) -> Draft:
     """Bin values into intervals.
 
     NaN and the infinities have a group each under the root. So have the values on either side of the range that
-    is counted exactly (4.5e15 units for floats, at least 10^15 for all usual decimals): their label is an open interval.
+    is counted exactly (4.5e15 units for floats, 10^10 and more for decimals): their label is an open interval.
     """
     grid = _grid(task.spec, task.column)
     assert grid is not None  # interval_problems has been asked
@@ -192,7 +197,7 @@ def _number(task: Task, grid: Grid, units: Markup) -> Markup:
 
 
 def _text(task: Task, grid: Grid, units: Markup) -> Markup:
-    """A bound as plain digits, from units; put together from whole numbers, whose text is the same and fast everywhere."""
+    """A bound as plain digits, from units: put together from whole numbers, whose text is alike and fast everywhere."""
     if grid.scale <= 0:
         return expression("CAST({units} * {stretch} AS VARCHAR)", units=units, stretch=grid.stretch)
     power = 10**grid.scale

@@ -22,7 +22,7 @@ def count_torn(task: Task, height: int, relation: Relation | None = None) -> dic
     if not levels:
         return {}
     rows = task.engine.query("hierarchies/count_torn_groups", groups=relation or task.groups, levels=levels)
-    return {level: torn for level, torn in rows}
+    return {int(level): int(torn) for level, torn in rows}
 
 
 def check_nesting(task: Task, height: int, relation: Relation | None = None) -> None:

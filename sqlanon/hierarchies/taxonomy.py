@@ -57,13 +57,9 @@ def _draft(task: Task, lines: Iterable[Line], unit: str, source: str) -> Draft:
         rows.append((checked[-1].place + 1, None, *(task.spec.unknown for _ in levels[:-1]), ROOT))
     task.engine.load(task.paths, ["line", *(f"l{level}" for level in range(height + 1))], rows)
     check_nesting(task, height, task.paths)
-    task.engine.run(
-        "hierarchies/match_paths", leaves=task.leaves, values=task.values, text=task.text, paths=task.paths
-    )
+    task.engine.run("hierarchies/match_paths", leaves=task.leaves, values=task.values, text=task.text, paths=task.paths)
     _check_matches(task, source)
-    task.engine.run(
-        "hierarchies/group_paths", groups=task.groups, leaves=task.leaves, paths=task.paths, levels=levels
-    )
+    task.engine.run("hierarchies/group_paths", groups=task.groups, leaves=task.leaves, paths=task.paths, levels=levels)
     return Draft(height=height, keys=(Identifier("l1"),))
 
 

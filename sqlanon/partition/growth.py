@@ -66,7 +66,11 @@ class Task:
 
     def weight(self, alias: str) -> Markup:
         """How many source rows the grouped rows stand for."""
-        return expression("CAST(sum({alias}.w) AS BIGINT)", alias=Identifier(alias)) if self.weighted else Markup("count(*)")
+        return (
+            expression("CAST(sum({alias}.w) AS BIGINT)", alias=Identifier(alias))
+            if self.weighted
+            else Markup("count(*)")
+        )
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,11 @@ class Growth:
         """The frontier before the first round: all rows of a coded table are one part."""
         splits = self._table("splits", 0)
         self.engine.run("partition/seed_splits", splits=splits)
-        rows = expression("(SELECT CAST(0 AS BIGINT) AS part{columns} FROM {t} AS c)", t=table, columns=carried("c", self.task.word_columns))
+        rows = expression(
+            "(SELECT CAST(0 AS BIGINT) AS part{columns} FROM {t} AS c)",
+            t=table,
+            columns=carried("c", self.task.word_columns),
+        )
         return Frontier(rows, splits)
 
     def branch(self, trunk: Frontier, nodes: Sequence[int], first_leaf: int) -> Frontier:
@@ -114,7 +122,9 @@ class Growth:
         self.engine.run("partition/branch_rows", branch=rows, rows=trunk.rows, bits=self.task.bits, nodes=nodes)
         return Frontier(rows, splits, len(nodes), trunk.round, 0, first_leaf)
 
-    def grow(self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None) -> Frontier | None:
+    def grow(
+        self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
+    ) -> Frontier | None:
         """Run rounds until no node is active (None), or at most `rounds` of them (the frontier to go on from)."""
         last = None if rounds is None else frontier.round + rounds
         following: Frontier | None = frontier
@@ -158,7 +168,11 @@ class Growth:
 
     def _summarize(self, frontier: Frontier, parts: Relation) -> None:
         self.engine.run(
-            "partition/summarize_parts", parts=parts, rows=frontier.rows, weight=self.task.weight("r"), axes=self.task.axes
+            "partition/summarize_parts",
+            parts=parts,
+            rows=frontier.rows,
+            weight=self.task.weight("r"),
+            axes=self.task.axes,
         )
 
     def _count_avs(self, frontier: Frontier) -> list[Relation]:
@@ -270,7 +284,13 @@ class Growth:
         )
 
     def _retire(self, frontier: Frontier, members: Relation, nodes: Relation) -> None:
-        self.engine.run("partition/record_leaves", leaves=self.leaves, nodes=nodes, first_leaf=frontier.next_leaf, axes=self.task.axes)
+        self.engine.run(
+            "partition/record_leaves",
+            leaves=self.leaves,
+            nodes=nodes,
+            first_leaf=frontier.next_leaf,
+            axes=self.task.axes,
+        )
         self.engine.run(
             "partition/retire_rows",
             done=self.done,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grant, Grants, How, nothing, Publication, Record
+from sqlanon.publish.base import Grant, Grants, How, Publication, Record, nothing
 from sqlanon.publish.files import FileRelease, check_file, leftover_parts, open_file
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.publish.transfer import transfer
@@ -65,7 +65,8 @@ def publish(
 
     `staging` is a sibling of `release` (same catalog and schema) and no longer exists afterwards. `grants` are what
     `guard_staging` remembered; an existing release keeps its own privileges instead. `wait` is how many seconds to
-    wait for readers that hold the old table; `record` is called in the publishing transaction, so that both happen or neither.
+    wait for readers that hold the old table. `record` is called with the session at the end of the transaction, so that
+    both happen or neither; again, if a first attempt was rolled back.
 
     Raises PolicyError (the name is taken, or holds something that is not a table), AccessError (no privilege),
     ConflictError (others hold the old release), EngineError (anything else); the old release then stays.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -58,7 +59,14 @@ class Publisher(ABC):
     def __init__(self, engine: Engine, record: Record = nothing) -> None:
         """`record` is called in the transaction that publishes, when all else is done."""
         self.engine = engine
-        self.record = record
+        self._record = record
+
+    @contextlib.contextmanager
+    def publishing(self) -> Iterator[None]:
+        """The transaction that publishes."""
+        with self.engine.transaction():
+            yield
+            self._record(self.engine)
 
     @abstractmethod
     def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:

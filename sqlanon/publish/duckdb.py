@@ -29,7 +29,10 @@ class DuckDBPublisher(Publisher):
         if known is None:
             return found
         if not self.engine.query("publish/describe_table", **_names(known)):
-            return [*found, PolicyError(f"{release} is a view; a release is a table: choose another name.")]
+            return [
+                *found,
+                PolicyError(f"{release} is a view or temporary; a release is a table: choose another."),
+            ]
         if not replace:
             found.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))
         referrers = [name for (name,) in self.engine.query("publish/list_referrers", **_names(known))]
@@ -46,9 +49,8 @@ class DuckDBPublisher(Publisher):
 
     def rename(self, staging: Relation, release: Relation, grants: Grants) -> Publication:  # noqa: ARG002 - none
         try:
-            with self.engine.transaction():
+            with self.publishing():
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
-                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise
@@ -57,9 +59,8 @@ class DuckDBPublisher(Publisher):
 
     def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:  # noqa: ARG002 - no locks
         try:
-            with self.engine.transaction():
+            with self.publishing():
                 how = self._replace(self._existing(staging), self._existing(release))
-                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise

@@ -27,7 +27,7 @@ _KINDS = {
     "I": "index",
     "c": "composite type",
 }
-_ALTERNATIVE_PATIENCE = 1.0  # seconds for older readers, where the rows can be replaced in place as well
+_ALTERNATIVE_PATIENCE = 2.0  # seconds for others, where the rows can be replaced in place as well; autovacuum needs one
 _POLL = 0.05  # seconds
 _MEANINGS = {
     "42P07": "was created by someone else meanwhile; nothing was published.",
@@ -110,10 +110,9 @@ class PostgresPublisher(Publisher):
     def rename(self, staging: Relation, release: Relation, grants: Grants) -> Publication:
         self._logged(staging)
         try:
-            with self.engine.transaction():
+            with self.publishing():
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
                 apply_grants(self.engine, release, grants)
-                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise
@@ -141,7 +140,7 @@ class PostgresPublisher(Publisher):
     def _swap(self, staging: Relation, release: Relation, wait: float) -> Publication:
         """Drop the old table and give staging its name, privileges, comments and owner."""
         try:
-            with self.engine.transaction():
+            with self.publishing():
                 self._lock(release, "ACCESS EXCLUSIVE", wait)
                 found = self._compare(staging, release)
                 if found.keepsakes:
@@ -150,7 +149,6 @@ class PostgresPublisher(Publisher):
                 self.engine.run("publish/drop_table", table=release)
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
                 restore_belongings(self.engine, release, self._existing(release).oid, belongings)
-                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise
@@ -159,7 +157,7 @@ class PostgresPublisher(Publisher):
     def _fill(self, staging: Relation, release: Relation, wait: float) -> Publication:
         """Replace the rows of the old table; other snapshots go on seeing all the old rows."""
         try:
-            with self.engine.transaction():
+            with self.publishing():
                 self._lock(release, "SHARE ROW EXCLUSIVE", wait)
                 found = self._compare(staging, release)
                 if not found.same_columns:
@@ -171,7 +169,6 @@ class PostgresPublisher(Publisher):
                 self.engine.run("publish/insert_rows", table=release, staging=staging)
                 self._check_filled(staging, release, found.old.rows_may_be_altered)
                 self.engine.run("publish/drop_table", table=staging)
-                self.record(self.engine)
         except SqlanonError as error:
             _explain(release, error)
             raise

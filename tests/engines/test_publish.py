@@ -148,6 +148,28 @@ def test_a_table_that_foreign_keys_refer_to_is_not_replaced(engine: Engine, sche
     assert "referrer" in problem
 
 
+@pytest.mark.parametrize("index", [False, True])
+def test_a_record_takes_effect_with_the_release(engine: Engine, schema: str, index: bool) -> None:
+    release = Relation("release", schema)
+    log = release.sibling("log")
+    run(engine, f"CREATE TABLE {log} (a INTEGER)")
+
+    def record(session: Engine) -> None:
+        run(session, f"INSERT INTO {log} SELECT count(*) FROM {release}")
+
+    def refuse(_: Engine) -> None:
+        raise ZeroDivisionError
+
+    put(engine, release, OLD)
+    run(engine, *([f"CREATE INDEX by_a ON {release} (a)"] if index else []))
+    staging, _ = stage(engine, release, NEW)
+    with pytest.raises(ZeroDivisionError):
+        publish(engine, staging, release, replace=True, record=refuse)
+    assert rows(engine, f"SELECT count(*) FROM {release}") == [(2,)]
+    publish(engine, staging, release, replace=True, record=record)
+    assert rows(engine, f"SELECT a FROM {log}") == rows(engine, f"SELECT count(*) FROM {release}") == [(3,)]
+
+
 def test_staging_must_lie_beside_the_release(engine: Engine, schema: str) -> None:
     staging, _ = stage(engine, Relation("release", schema), NEW)
     with pytest.raises(PolicyError, match="beside"):

@@ -1,0 +1,183 @@
+"""The checks of a staged release beside its privacy models; each returns its number of violations, 0 being a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.labels import EVERYTHING, NULL
+from sqlanon.policy import Show
+from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.verify import comparable
+
+_DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"
+_ERA = "(?: BC)?"
+_ENDLESS = "|-?[Ii]nfinity"
+_VALUES = {
+    Kind.INTEGER: "-?[0-9]+",
+    Kind.DECIMAL: "-?[0-9]+(?:[.][0-9]+)?|NaN" + _ENDLESS,
+    Kind.FLOAT: "-?[0-9]+(?:[.][0-9]+)?(?:e[+-]?[0-9]+)?|NaN" + _ENDLESS,
+    Kind.DATE: _DATE + _ERA + _ENDLESS,
+    Kind.TIMESTAMP: f"{_DATE} {_TIME}{_ERA}{_ENDLESS}",
+    Kind.TIMESTAMPTZ: f"{_DATE} {_TIME}[+]00{_ERA}{_ENDLESS}",
+    Kind.TIME: f"{_TIME}(?:[+-][0-9:]+)?",
+}
+"""What the text of a single value looks like, for the kinds that are written as intervals."""
+
+_QUOTED = '"(?:[^"]|"")*"'
+_PLAIN = r'[^ ",{}*\[\]](?:[^",{}*\[\]]*[^ ",{}*\[\]])?'
+_MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
+_SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
+
+
+_RANGES_OF = {
+    Kind.INTEGER: "BIGINT",
+    Kind.DECIMAL: "NUMERIC",
+    Kind.FLOAT: "NUMERIC",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+}
+"""What the values of a range of a kind are."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """How a quasi-identifier of the source is published, and where the witness holds it.
+
+    column: the source's column; raw: the witness's column with its values; cells: the one with what was published, or
+    two with the least and greatest value for `show: bounds`.
+    """
+
+    column: Column
+    raw: str
+    cells: tuple[str, ...]
+    show: Show = Show.LABEL
+    hierarchy: HierarchyTable | None = None
+
+
+def rows_add_up(source_rows: int, staged_rows: int, suppressed: int) -> int:
+    """The rows by which the staged ones and those left out miss the source's."""
+    return abs(source_rows - staged_rows - suppressed)
+
+
+def types_equal(source: Sequence[Column], staged: Sequence[Column]) -> int:
+    """The kept columns that the staged table lacks or has with another type."""
+    types = {column.name: column.type for column in staged}
+    return sum(types.get(column.name) != column.type for column in source)
+
+
+def multisets_equal(
+    engine: Engine, source_multiset: Relation, staged: Relation, columns: Sequence[Column], suppressed: int
+) -> int:
+    """The rows by which the kept columns, taken together, differ from the source's.
+
+    `source_multiset` has those columns and `n`, how often their values occur; the staged rows must be among them, with
+    exactly `suppressed` ones missing. Values are equal when they are byte-identical: numbers that print differently
+    are not (1.0 and 1.00, 0 and -0), nor are texts that a collation takes for equal.
+    """
+    exact = [part for column in columns for part in _exact(engine, column)]
+    surplus, missing = engine.query_one(
+        "verify/compare_multisets", source=source_multiset, staged=staged, columns=exact
+    )
+    return int(surplus) + abs(int(missing) - suppressed)
+
+
+def regions_contain(engine: Engine, witness: Relation, regions: Sequence[Region]) -> int:
+    """The cells of the witness, over all attributes, whose text does not cover the value that they stand for."""
+    return sum(region_violations(engine, witness, regions))
+
+
+def region_violations(engine: Engine, witness: Relation, regions: Sequence[Region]) -> tuple[int, ...]:
+    """The rows of the witness that each attribute's cells do not cover, one statement an attribute.
+
+    The witness holds, for rows of the source, the raw values and the published cells of the class that each went to.
+    Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A mean
+    or midpoint claims no region, so there is nothing to check.
+    """
+    return tuple(_outside(engine, witness, region) for region in regions)
+
+
+def _exact(engine: Engine, column: Column) -> tuple[Markup, ...]:
+    """A kept column as expressions that are equal only where its bytes are; floats differ in the sign of a zero."""
+    name = Markup(Identifier(column.name))
+    if column.kind is Kind.FLOAT:
+        return name, expression("CASE WHEN {name} = 0 THEN CAST({name} AS TEXT) END", name=name)
+    if column.kind is Kind.DECIMAL:
+        return (engine.render.macro("scaled", name),)
+    return (comparable(engine, name, column.kind),)
+
+
+def _outside(engine: Engine, witness: Relation, region: Region) -> int:
+    if region.show in (Show.MEAN, Show.MIDPOINT):
+        return 0
+    kind = region.column.kind
+    raw, *cells = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *region.cells))
+    values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
+    if region.show is Show.BOUNDS:
+        low, high = (comparable(engine, end, kind) for end in cells)
+        return _count(
+            engine, "verify/count_outside_bounds", **values, low=low, high=high, grouped=bool(region.hierarchy)
+        )
+    if region.show is Show.RANGE:
+        return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
+    values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
+    if region.hierarchy is not None:
+        leaf = comparable(engine, Markup("h.value"), kind)
+        table, levels = region.hierarchy.table, list(range(region.hierarchy.height + 1))
+        return _count(engine, "verify/count_outside_hierarchy", **values, hierarchy=table, leaf=leaf, levels=levels)
+    if kind in _VALUES:
+        return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(engine, region.column))
+    return _count(engine, "verify/count_outside_sets", **values, **_set_grammar(engine, region.column))
+
+
+def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
+    """The patterns of a single value and of a pair, and how the two ends are read as values of the column's type."""
+    value = _VALUES[column.kind]
+    ends = [Markup("b.low"), Markup("b.high")]
+    if column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        ends = [engine.render.macro("read_day", end) for end in ends]
+    low, high = (expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends)
+    return {
+        "single": Text(f"^(?:{value})$"),
+        "pair": Text(f"^({value})-({value})$"),
+        "low": low,
+        "high": high,
+    }
+
+
+def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
+    """The patterns of a single member, of a set and of an interval of texts, and how its ends are read."""
+    interval = Text(rf"^(?:\[{_SPAN}\]|[{{]NULL, {_SPAN}[}}])$")
+    span = Text(_SPAN)
+    ends = [
+        expression(
+            """replace(coalesce({end}, ''), '""', '"')""",
+            end=engine.render.macro("capture", Markup("p.cell"), span, number),
+        )
+        for number in (1, 2)
+    ]
+    if column.kind is Kind.ENUM:
+        ends = [expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends]
+    return {
+        "interval": interval,
+        "single": Text(f"^{_MEMBER}$"),
+        "several": Text(rf"^[{{]{_MEMBER}(?:, {_MEMBER})*[}}]$"),
+        "member": Text(_MEMBER),
+        "plain": Text(f"^{_PLAIN}$"),
+        "low": ends[0],
+        "high": ends[1],
+        "text": comparable(engine, Markup("v.raw"), Kind.TEXT),
+        "value": Markup("p.raw" if column.kind is Kind.ENUM else "p.text"),
+    }
+
+
+def _count(engine: Engine, template: str, **values: Any) -> int:
+    (count,) = engine.query_one(template, **values)
+    return int(count)

@@ -1,0 +1,304 @@
+"""The checks of a staged release: what they accept, and that they find each kind of fault."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import Any
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from sqlanon import labels
+from sqlanon.engines import connect
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.policy import Show
+from sqlanon.release_checks import Region, multisets_equal, region_violations, regions_contain, rows_add_up, types_equal
+from sqlanon.sql import Relation, Statement
+from sqlanon.text import text_of
+from tests.test_verify import create, diseases
+
+FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+TYPES = {
+    Kind.INTEGER: "BIGINT",
+    Kind.DECIMAL: "NUMERIC(12,2)",
+    Kind.FLOAT: "FLOAT8",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+    Kind.TIME: "TIME",
+    Kind.TEXT: "TEXT",
+    Kind.BOOLEAN: "BOOLEAN",
+}
+
+
+Case = tuple[Kind, Any, str | None]
+
+
+def uncovered(engine: Engine, *cases: Case) -> list[int]:
+    """The violations of each case, as the attributes of a witness of one row."""
+    columns = {f"r{i}": TYPES[kind] for i, (kind, _, _) in enumerate(cases)} | {
+        f"c{i}": "TEXT" for i in range(len(cases))
+    }
+    row = [raw for _, raw, _ in cases] + [cell for _, _, cell in cases]
+    witness = create(engine, columns, [row], "witness")
+    raws = engine.columns(witness)[: len(cases)]
+    regions = [Region(raw, raw.name, (f"c{i}",)) for i, raw in enumerate(raws)]
+    return list(region_violations(engine, witness, regions))
+
+
+COVERED = [
+    (Kind.INTEGER, 25, "[25-34]"),
+    (Kind.INTEGER, 34, "{NULL, 25-34}"),
+    (Kind.INTEGER, None, "{NULL, 25-34}"),
+    (Kind.INTEGER, None, "{NULL, 25}"),
+    (Kind.INTEGER, None, "NULL"),
+    (Kind.INTEGER, None, "*"),
+    (Kind.INTEGER, -3, "[-5--1]"),
+    (Kind.INTEGER, -5, "-5"),
+    (Kind.INTEGER, 2**63 - 1, f"[{-(2**63)}-{2**63 - 1}]"),
+    (Kind.FLOAT, 1.0, "[-1e-07-2.5e+20]"),
+    (Kind.FLOAT, math.inf, "[-Infinity-Infinity]"),
+    (Kind.FLOAT, math.nan, "[1.5-NaN]"),
+    (Kind.DECIMAL, "12.30", "[-4.00-12.30]"),
+    (Kind.DATE, dt.date(1969, 7, 20), "[1969-07-20-1970-01-01]"),
+    (Kind.DATE, dt.date(1969, 7, 20), "1969-07-20"),
+    (Kind.TIMESTAMP, dt.datetime(2024, 1, 1, 12), "[2024-01-01 12:00:00-2024-01-01 12:00:00.5]"),
+    (Kind.TIMESTAMPTZ, dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC), "[2024-01-01 12:00:00+00-2024-01-01 12:30:00+00]"),
+    (Kind.TIME, dt.time(8, 30), "[08:00:00-09:00:00.25]"),
+    (Kind.BOOLEAN, True, "{false, true}"),
+    (Kind.BOOLEAN, None, "{NULL, false}"),
+    (Kind.TEXT, "Clerk", "Clerk"),
+    (Kind.TEXT, "a-b", "a-b"),
+    (Kind.TEXT, "Clerk", "{Clerk, Sales}"),
+    (Kind.TEXT, "a, b", '{"a, b", c}'),
+    (Kind.TEXT, "a, b", '"a, b"'),
+    (Kind.TEXT, 'say "x"', '{"say ""x""", y}'),
+    (Kind.TEXT, "NULL", '{"NULL", a}'),
+    (Kind.TEXT, "", '{NULL, "", a}'),
+    (Kind.TEXT, None, '{NULL, "", a}'),
+    (Kind.TEXT, "Bob", '["Aaron"-"Zoe"]'),
+    (Kind.TEXT, "", '[""-"Zoe"]'),
+    (Kind.TEXT, None, '{NULL, "Aaron"-"Zoe"}'),
+    (Kind.TEXT, 'a"-"b', '["a""-""a"-"b"]'),
+    (Kind.TEXT, "two\nlines ✂", "{two\nlines ✂, x}"),
+    (Kind.TEXT, "*", '"*"'),
+    (Kind.TEXT, "anything", "*"),
+]
+
+NOT_COVERED = [
+    (Kind.INTEGER, 24, "[25-34]"),
+    (Kind.INTEGER, 35, "{NULL, 25-34}"),
+    (Kind.INTEGER, None, "[25-34]"),
+    (Kind.INTEGER, 25, "NULL"),
+    (Kind.INTEGER, 25, "25-34"),
+    (Kind.INTEGER, 25, "[25]"),
+    (Kind.INTEGER, 25, "[25-34"),
+    (Kind.INTEGER, None, "{NULL, x}"),
+    (Kind.INTEGER, 25, None),
+    (Kind.INTEGER, -6, "[-5--1]"),
+    (Kind.FLOAT, math.nan, "[1-Infinity]"),
+    (Kind.DATE, dt.date(1969, 7, 19), "[1969-07-20-1970-01-01]"),
+    (Kind.TIMESTAMPTZ, dt.datetime(2024, 1, 1, 13, tzinfo=dt.UTC), "[2024-01-01 12:00:00+00-2024-01-01 12:30:00+00]"),
+    (Kind.BOOLEAN, True, "{NULL, false}"),
+    (Kind.TEXT, "Clerk", "clerk"),
+    (Kind.TEXT, None, "{Clerk, Sales}"),
+    (Kind.TEXT, "x", '{"p, x, q", r}'),
+    (Kind.TEXT, "NULL", "{NULL, a}"),
+    (Kind.TEXT, None, '{"NULL", a}'),
+    (Kind.TEXT, "a", "{a,b}"),
+    (Kind.TEXT, "a", "{a, }"),
+    (Kind.TEXT, "a", " a"),
+    (Kind.TEXT, "Bob", '["Carl"-"Zoe"]'),
+    (Kind.TEXT, "b", '["B"-"Z"]'),
+    (Kind.TEXT, None, '["Aaron"-"Zoe"]'),
+    (Kind.TEXT, "Bob", "[Aaron-Zoe]"),
+]
+
+
+def test_the_parser(engine: Engine) -> None:
+    for expected, cases in ((0, COVERED), (1, NOT_COVERED)):
+        found = zip(cases, uncovered(engine, *cases), strict=True)
+        assert [case for case, violations in found if violations != expected] == []
+
+
+texts = st.text(st.sampled_from('ab ,{}[]"*-\nNUL\u00e9'), max_size=6) | st.sampled_from(["NULL", "*"])
+
+
+@FEW
+@given(texts_in=st.lists(texts, max_size=5), other=texts, has_null=st.booleans())
+@example(texts_in=["a"], other="a, a", has_null=True)
+def test_sets_are_read_as_they_are_written(engine: Engine, texts_in: list[str], other: str, has_null: bool) -> None:
+    members = set(texts_in)
+    create(engine, {"v": "TEXT"}, [(member,) for member in members], "members")
+    v, nulls = Markup("v"), Markup("TRUE" if has_null else "FALSE")
+    member, bytewise = labels.quote_member(engine.render, v), engine.render.macro("collate", v)
+    low, high = (labels.quote_member(engine.render, Markup(f"{end}({bytewise})"), True) for end in ("min", "max"))
+    single, none = Markup("m.n = 1"), Markup("m.n = 0")
+    set_label = labels.set_label(Markup("m.listed"), single, Markup("FALSE"), nulls, none)
+    interval_label = labels.set_label(Markup("m.span"), Markup("FALSE"), Markup("TRUE"), nulls, none)
+    listed = f"string_agg({member}, ', ' ORDER BY {bytewise})"
+    query = f"SELECT {listed} AS listed, count(*) AS n, {low} || '-' || {high} AS span FROM members"
+    cells = engine.fetch(Statement("test", f"SELECT {set_label}, {interval_label} FROM ({query}) AS m"))[0]
+    ends = sorted(members, key=str.encode)
+    inside = bool(ends) and ends[0].encode() <= other.encode() <= ends[-1].encode()
+    for cell, covers_other in zip(cells, (other in members, inside), strict=True):
+        cases = [(Kind.TEXT, text, cell) for text in (*ends, None, other)]
+        expected = [0] * len(ends) + [int(not has_null and bool(ends)), int(not covers_other)]
+        assert uncovered(engine, *cases) == expected, cases
+
+
+numbers = st.lists(st.one_of(st.floats(-1e300, 1e300), st.sampled_from([0.1, 1e-7, 1e22, math.inf])), max_size=4)
+
+
+@FEW
+@given(held=numbers, has_null=st.booleans())
+def test_intervals_are_read_as_they_are_written(engine: Engine, held: list[float], has_null: bool) -> None:
+    create(engine, {"v": "FLOAT8"}, [(number,) for number in held], "numbers")
+    ends = [text_of(engine.render, Markup(f"{end}(v)"), Kind.FLOAT) for end in ("min", "max")]
+    nulls = Markup("TRUE" if has_null else "FALSE")
+    low, high = Markup("m.low"), Markup("m.high")
+    label = labels.interval_label(low, high, Markup("m.low = m.high"), nulls, Markup("m.low IS NULL"))
+    query = f"SELECT {label} FROM (SELECT {ends[0]} AS low, {ends[1]} AS high FROM numbers) AS m"
+    ((cell,),) = engine.fetch(Statement("test", query))
+    cases = [(Kind.FLOAT, number, cell) for number in (*held, math.nan, None)]
+    assert uncovered(engine, *cases) == [0] * len(held) + [1, int(not has_null and bool(held))], cases
+
+
+def test_days_before_the_common_era(engine: Engine) -> None:
+    for kind, time in ((Kind.DATE, ""), (Kind.TIMESTAMP, " 12:00:00"), (Kind.TIMESTAMPTZ, " 12:00:00+00")):
+        witness = create(engine, {"r0": TYPES[kind], "c0": "TEXT"}, [], "witness")
+        day = engine.render.macro("read_day", Markup("v.day"))
+        days = f"(VALUES ('0044-03-15{time} BC'), ('0045-03-15{time} BC')) AS v(day)"
+        engine.execute(
+            Statement("test", f"INSERT INTO {witness} SELECT CAST({day} AS {TYPES[kind]}), NULL FROM {days}")
+        )
+        text = text_of(engine.render, Markup("r0"), kind)
+        region = Region(engine.columns(witness)[0], "r0", ("c0",))
+        older, newer = f"0045-03-15{time} BC", f"0044-03-15{time} BC"
+        for cell, violations in (
+            (text, 0),
+            (f"'[{older}-{newer}]'", 0),
+            (f"'[{newer}-{older}]'", 2),
+            (f"'{newer}'", 1),
+        ):
+            engine.execute(Statement("test", f"UPDATE {witness} SET c0 = {cell}"))
+            assert regions_contain(engine, witness, [region]) == violations, cell
+
+
+def test_hierarchies_and_bounds(engine: Engine) -> None:
+    hierarchy = diseases(engine)
+    for level, label in enumerate(["value", "CASE WHEN g1 = 1 THEN 'influenza' ELSE 'other' END", "'*'"]):
+        engine.execute(Statement("test", f"ALTER TABLE {hierarchy.table} ADD COLUMN l{level} TEXT"))
+        engine.execute(Statement("test", f"UPDATE {hierarchy.table} SET l{level} = {label}"))
+    rows = [
+        ("flu", "influenza", 5, 1, 9), ("Flu", "Flu", 5, 5, 5), ("cold", "*", None, 1, 9), (None, "NULL", *[None] * 3),
+        ("cold", "influenza", 10, 1, 9), (None, "influenza", 0, None, 9), ("pox", "other", 5, 5, None),
+        (None, "*", 5, 1, 9),
+    ]  # fmt: skip
+    columns = {"r0": "VARCHAR(9)", "c0": "TEXT", "r1": "BIGINT", "c1_min": "BIGINT", "c1_max": "BIGINT"}
+    witness = create(engine, columns, rows, "witness")
+    disease, _, wage, *_ = engine.columns(witness)
+    regions = [
+        Region(disease, "r0", ("c0",), hierarchy=hierarchy),
+        Region(wage, "r1", ("c1_min", "c1_max"), Show.BOUNDS),
+    ]
+    assert region_violations(engine, witness, regions) == (3, 3)
+    assert regions_contain(engine, witness, regions) == 6
+    assert region_violations(engine, witness, [Region(disease, "r0", ("c0",), Show.MEAN)]) == (0,)
+
+
+def test_bounds_of_groups_exclude_the_upper_one(engine: Engine) -> None:
+    rows = [(1, 1, 5), (5, 5, 5), (9, 5, None), (9, None, None), (None, 1, 5), (5, 1, 5), (0, 1, None), (5, None, 5)]
+    witness = create(engine, {"r": "BIGINT", "low": "BIGINT", "high": "BIGINT"}, rows, "witness")
+    hierarchy = HierarchyTable(witness, height=1, shifts=(0, 1), leaves=1, bounded=True)
+    column = engine.columns(witness)[0]
+    grouped = Region(column, "r", ("low", "high"), Show.BOUNDS, hierarchy)
+    assert region_violations(engine, witness, [grouped]) == (3,)
+    assert region_violations(engine, witness, [Region(column, "r", ("low", "high"), Show.BOUNDS)]) == (4,)
+
+
+def test_ranges(postgres_url: str) -> None:
+    with connect(postgres_url) as engine:
+        columns = {"r0": "INTEGER", "c0": "INT8RANGE"}
+        witness = create(engine, columns, [], "witness")
+        values = "(1, '[1,5]'), (6, '[1,5]'), (NULL, '[1,5]'), (3, NULL)"
+        engine.execute(Statement("test", f"INSERT INTO {witness} VALUES {values}"))
+        assert region_violations(engine, witness, [Region(engine.columns(witness)[0], "r0", ("c0",), Show.RANGE)]) == (
+            2,
+        )
+
+
+def test_enumerations(engine: Engine) -> None:
+    """An interval of an enumeration follows the type's order, not the alphabet."""
+    engine.execute(Statement("test", "CREATE TYPE size AS ENUM ('small', 'large', 'huge')"))
+    rows = [
+        ("large", '["small"-"huge"]'),
+        ("small", '["large"-"huge"]'),
+        ("huge", "{large, huge}"),
+        (None, "{NULL, huge}"),
+    ]
+    engine.execute(Statement("test", "CREATE TABLE witness (r0 size, c0 TEXT)"))
+    for raw, cell in rows:
+        literal = "NULL" if raw is None else f"'{raw}'"
+        engine.execute(Statement("test", f"INSERT INTO witness VALUES ({literal}, '{cell}')"))
+    found = engine.resolve(Relation("witness"))
+    assert found is not None
+    assert region_violations(engine, found, [Region(engine.columns(found)[0], "r0", ("c0",))]) == (1,)
+
+
+KEPT = {"x": "FLOAT8", "t": "TEXT", "d": "NUMERIC(9,2)", "n": "BIGINT"}
+
+
+def balance(engine: Engine, source: list[Any], staged: list[Any], suppressed: int = 0) -> int:
+    multiset = create(engine, KEPT, source, "multiset")
+    columns = [column for column in engine.columns(multiset) if column.name != "n"]
+    released = create(engine, {name: KEPT[name] for name in ("x", "t", "d")}, staged, "staged")
+    return multisets_equal(engine, multiset, released, columns, suppressed)
+
+
+def test_multisets(engine: Engine) -> None:
+    source = [(1.0, "a", "1.00", 2), (None, None, None, 1), (math.nan, "A", "2.50", 1)]
+    staged = [(1.0, "a", "1.00"), (1.0, "a", "1.00"), (None, None, None), (math.nan, "A", "2.50")]
+    assert balance(engine, source, staged) == 0
+    assert balance(engine, source, staged[1:], suppressed=1) == 0
+    assert balance(engine, source, staged[1:]) == 1
+    assert balance(engine, source, staged, suppressed=1) == 1
+    assert balance(engine, source, [*staged[1:], (1.0, "b", "1.00")]) == 2
+    assert balance(engine, source, [*staged[1:], staged[3]]) == 2
+    assert balance(engine, [(0.0, "a", None, 1)], [(-0.0, "a", None)]) == 2
+    assert balance(engine, [], []) == 0
+
+
+def test_multisets_without_kept_columns_count_rows(engine: Engine) -> None:
+    multiset, released = (
+        create(engine, {"n": "BIGINT"}, [(3,)], "multiset"),
+        create(engine, {"a": "TEXT"}, [("*",)], "s"),
+    )
+    assert multisets_equal(engine, multiset, released, [], suppressed=2) == 0
+    assert multisets_equal(engine, multiset, released, [], suppressed=0) == 2
+
+
+def test_types_without_equality_and_scales_of_numbers(postgres_url: str) -> None:
+    with connect(postgres_url) as engine:
+        multiset = create(engine, {"j": "JSON", "d": "NUMERIC", "n": "BIGINT"}, [], "multiset")
+        staged = create(engine, {"j": "JSON", "d": "NUMERIC"}, [], "staged")
+        engine.execute(Statement("test", """INSERT INTO multiset VALUES ('{"a": 1}', 1.0, 1)"""))
+        engine.execute(Statement("test", """INSERT INTO staged VALUES ('{"a": 1}', 1.0)"""))
+        columns = engine.columns(staged)
+        assert multisets_equal(engine, multiset, staged, columns, 0) == 0
+        engine.execute(Statement("test", "UPDATE staged SET d = 1.00"))
+        assert multisets_equal(engine, multiset, staged, columns, 0) == 2
+        engine.execute(Statement("test", """UPDATE staged SET d = 1.0, j = '{"a":1}'"""))
+        assert multisets_equal(engine, multiset, staged, columns, 0) == 2
+
+
+def test_sums_and_types() -> None:
+    assert rows_add_up(10, 8, 2) == 0
+    assert rows_add_up(10, 9, 2) == 1
+    kept = [Column("a", "integer", Kind.INTEGER), Column("b", "text", Kind.TEXT)]
+    assert types_equal(kept, [*reversed(kept), Column("c", "text", Kind.TEXT)]) == 0
+    assert types_equal(kept, [Column("a", "bigint", Kind.INTEGER)]) == 2
