@@ -21,7 +21,10 @@ SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "rows": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 0.0),
     "tuples": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 10.0),
     "no histogram": lambda patch: patch.setattr(growth, "HISTOGRAM_CELLS", 0),
-    "clustering": lambda patch: (patch.setattr(growth, "CLUSTERING_ROUND", 2), patch.setattr(growth, "CLUSTERING_ROWS", 1)),
+    "clustering": lambda patch: (
+        patch.setattr(growth, "CLUSTERING_ROUND", 2),
+        patch.setattr(growth, "CLUSTERING_ROWS", 1),
+    ),
     "sub-trees": lambda patch: patch.setattr(forest, "PARALLEL_ROWS", 1),
 }
 COLUMNS = {
