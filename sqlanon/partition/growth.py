@@ -155,15 +155,15 @@ class Growth:
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
         following = None
-        used = [parts, members, nodes, *avs, frontier.splits]
-        used += [frontier.rows] if isinstance(frontier.rows, Relation) else []
+        used = [frontier.splits, *([frontier.rows] if isinstance(frontier.rows, Relation) else [])]
+        repeated = [parts, members, nodes, *avs]
         if active:
             splits = self._table("splits", frontier.round + 1)
-            used += self._cut(frontier, members, nodes, splits, active)
+            repeated += self._cut(frontier, members, nodes, splits, active)
             rows = self._table("rows", frontier.round + 1)
             self._send(frontier, members, splits, rows)
             following = Frontier(rows, splits, active, frontier.round + 1, leaves, frontier.next_leaf + numbered)
-        self.workspace.drop(*used)
+        self.workspace.drop(*used, *([] if self.engine.replaces_work_tables else repeated))
         return following
 
     def _summarize(self, frontier: Frontier, parts: Relation) -> None:
