@@ -75,6 +75,7 @@ class DuckDBEngine(Engine):
     dialect: ClassVar[str] = "duckdb"
     parallel_sessions: ClassVar[int] = 1  # one statement uses all threads already
     joins_keep_order: ClassVar[bool] = True  # the first table streams through the hash tables of the others
+    replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 
     def __init__(
@@ -148,7 +149,7 @@ class DuckDBEngine(Engine):
         return f"DuckDB {duckdb.__version__}"
 
     def fork(self) -> DuckDBEngine:
-        """Another connection to the same instance; it doesn't see this one's temporary tables."""
+        """Another connection to the same instance; it doesn't see this one's temporary tables, and ends with it."""
         return DuckDBEngine(self._connection.cursor(), EngineOptions(statement_timeout=self._options.statement_timeout))
 
     def close(self) -> None:
@@ -211,7 +212,8 @@ class DuckDBEngine(Engine):
                 continue
 
     def cancel(self) -> None:
-        self._connection.interrupt()
+        with contextlib.suppress(duckdb.ConnectionException):  # closed: nothing runs
+            self._connection.interrupt()
 
     @contextlib.contextmanager
     def joins_as_written(self) -> Iterator[None]:
