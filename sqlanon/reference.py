@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from typer.models import ArgumentInfo, OptionInfo
 
-from sqlanon.cli import app
+from sqlanon.cli.program import app
 from sqlanon.cli.call import COMMON
 from sqlanon.policy import Attribute, Hierarchy, Policy
 from sqlanon.policy_problems import MODELS

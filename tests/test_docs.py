@@ -12,7 +12,7 @@ import pytest
 
 import sqlanon
 from sqlanon import check_policy, parse_policy
-from sqlanon.cli import app
+from sqlanon.cli.program import app
 from sqlanon.reference import PAGES, commands, page
 from tests.cli.support import execute
 

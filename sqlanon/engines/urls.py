@@ -33,3 +33,12 @@ def redacted(url: str) -> str:
 def _redacted_parameter(parameter: str) -> str:
     name, equals, _ = parameter.partition("=")
     return f"{name}=***" if equals and _SECRET_KEYS.search(unquote(name)) else parameter
+
+
+_SPAN = re.compile(r"([^:/?#@\s]*):(?!//|\s)[^\n]*@")
+_SETTING = re.compile(r"([\w.%-]*(?:pass|pwd|secret|token|key|credential)[\w.%-]*=)[^\s&,;)]*", re.IGNORECASE)
+
+
+def scrubbed(text: str) -> str:
+    """A message that may quote URLs, whole or damaged, without what could be a secret in them."""
+    return _SETTING.sub(r"\1***", _SPAN.sub(r"\1@", text))

@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from sqlanon.cli import app
+from sqlanon.cli.program import app
 from sqlanon.engines import connect
 from sqlanon.sql import Statement
 

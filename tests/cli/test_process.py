@@ -73,6 +73,27 @@ def test_a_wrong_password_is_not_shown(postgres_server: PostgresServer, tmp_path
         postgres_server.run("DROP ROLE locked")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["runs", "postgresql://user:swordfish@host/db"],
+        ["run", "postgresql://user:swordfish@host/db"],
+        ["run", "postgresql://user:sword fish@swordfish@host/db", "--json"],
+        ["runs", "postgresql://host/db?user=a&password=swordfish", "--json"],
+        ["init", "user:swordfish@host/db"],
+        ["verify", "postgres//user:swordfish@host"],
+        ["hierarchy", "show", "duckdb://x:swordfish@y", "a"],
+        ["runs", "--url", "host=nowhere password=swordfish"],
+        ["runs", "--url", "postgrs://user:swordfish@host/db"],
+    ],
+)
+def test_a_password_at_the_wrong_place_is_not_shown(arguments: list[str]) -> None:
+    code, out, err = run_program(*arguments)
+    assert code in (2, 4)
+    assert out + err
+    assert "fish" not in out + err
+
+
 def test_no_privilege_ends_with_4(postgres_url: str, restricted_role: tuple[str, str], tmp_path: Path) -> None:
     make_patients(postgres_url)
     _, url = restricted_role
