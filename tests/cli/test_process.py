@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import signal
 from pathlib import Path
 
@@ -102,6 +105,25 @@ def test_no_privilege_ends_with_4(postgres_url: str, restricted_role: tuple[str,
         result = call(command, policy, "--json")
         assert result.exit_code == 4, result.output
         assert "Traceback" not in result.output
+
+
+def test_progress_is_live_on_a_terminal(duckdb_policy: Path) -> None:
+    master, slave = pty.openpty()
+    process = spawn("run", duckdb_policy, stderr=slave)
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal's end of file
+        while block := os.read(master, 4096):
+            shown += block
+    code, out, _ = finish(process)
+    os.close(master)
+    assert code == 0
+    assert "Published" in out
+    assert b"\x1b[" in shown
+    for phase in (b"planning", b"searching", b"publishing"):
+        assert b"done" in shown.split(phase)[0]
+        assert phase in shown
+    assert b"rows active" in shown
 
 
 def test_an_unexpected_error_is_one_line(duckdb_policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
