@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -57,10 +58,12 @@ class _Journal:
     phase: str = "plan"
     steps: list[Step] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)  # sub-trees report from threads of their own
 
     def note(self, statement: Statement, seconds: float, rows: int) -> None:
         count = rows if rows >= 0 else None
-        self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, seconds, count))
+        with self.lock:
+            self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, seconds, count))
 
     @contextlib.contextmanager
     def during(self, phase: str) -> Iterator[None]:

@@ -14,7 +14,12 @@ from tests.oracle import brute_force
 
 Row = tuple[Any, ...]
 ROOT = "*"
-JOBS = {"Clerk": ("Office", "Paid"), "Sales": ("Office", "Paid"), "Smith": ("Craft", "Paid"), "None": ("Idle", "Unpaid")}
+JOBS = {
+    "Clerk": ("Office", "Paid"),
+    "Sales": ("Office", "Paid"),
+    "Smith": ("Craft", "Paid"),
+    "None": ("Idle", "Unpaid"),
+}
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,9 @@ FLAVOURS = (
     Attribute("BOOLEAN", (None, False, True)),
     Attribute("INTEGER", _INTEGERS, {"intervals": [5, 20]}, _widths(5, 20)),
     Attribute("VARCHAR(3)", (None, "100", "101", "110", "200", "210"), {"mask": "right"}, _masked),
-    Attribute("VARCHAR(9)", (None, *JOBS), {"mapping": {j: list(p) for j, p in JOBS.items()}}, lambda j: (*JOBS[j], ROOT)),
+    Attribute(
+        "VARCHAR(9)", (None, *JOBS), {"mapping": {j: list(p) for j, p in JOBS.items()}}, lambda j: (*JOBS[j], ROOT)
+    ),
     Attribute("DATE", (None, *_DAYS), {"date": ["month", "year"]}, _period),
     Attribute("VARCHAR(2)", (None, "f", "m", "x"), "suppress", lambda _value: (ROOT,)),
 )

@@ -84,6 +84,8 @@ class Engine(ABC):
         False  # whether joins_as_written() makes joins keep the order of their first table
     )
 
+    replaces_work_tables: ClassVar[bool] = False  # whether creating a work table replaces one of the same name
+
     listener: StatementListener | None = None
 
     @property

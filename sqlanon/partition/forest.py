@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -123,7 +123,7 @@ def _grow_branch(growth: Growth, nodes: list[int], first_leaf: int, frontier: Fr
 
 
 def _run_all(engines: list[Engine], jobs: list[Callable[[], None]]) -> None:
-    """Run the jobs in threads; when one fails, or the user interrupts, the others' statements are cancelled."""
+    """Run the jobs in threads; when one fails, or the user interrupts, the others are cancelled."""
     with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
         futures = [pool.submit(job) for job in jobs]
         try:
@@ -131,8 +131,14 @@ def _run_all(engines: list[Engine], jobs: list[Callable[[], None]]) -> None:
             for future in finished:
                 future.result()
         except BaseException:
-            for session in engines:
-                session.cancel()
+            _cancel(engines, futures)
             raise
         for future in futures:
             future.result()
+
+
+def _cancel(engines: list[Engine], futures: list[Future[None]]) -> None:
+    """Cancel until all jobs have ended: a job that is between two statements would go on with the next."""
+    while wait(futures, timeout=0.1).not_done:
+        for session in engines:
+            session.cancel()

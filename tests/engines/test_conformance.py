@@ -1,0 +1,135 @@
+"""Both engines give the same release, whichever way the work is done, with a constant number of statements a round."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import random
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.partition import collapse, forest, growth
+from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+
+MOST_STATEMENTS_A_ROUND = 20
+SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "rows": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 0.0),
+    "tuples": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 10.0),
+    "no histogram": lambda patch: patch.setattr(growth, "HISTOGRAM_CELLS", 0),
+    "clustering": lambda patch: (
+        patch.setattr(growth, "CLUSTERING_ROUND", 2),
+        patch.setattr(growth, "CLUSTERING_ROWS", 1),
+    ),
+    "sub-trees": lambda patch: patch.setattr(forest, "PARALLEL_ROWS", 1),
+}
+COLUMNS = {
+    "age": "INTEGER",
+    "income": "DECIMAL(10,2)",
+    "weight": "DOUBLE PRECISION",
+    "born": "DATE",
+    "zip": "VARCHAR(5)",
+    "job": "VARCHAR(20)",
+    "member": "BOOLEAN",
+    "disease": "VARCHAR(20)",
+    "cost": "INTEGER",
+    "id": "INTEGER",
+}
+ROLES: dict[str, Any] = {
+    "age": "quasi-identifier",
+    "income": {"role": "quasi-identifier", "hierarchy": {"intervals": [500, 2000]}},
+    "weight": "quasi-identifier",
+    "born": {"role": "quasi-identifier", "hierarchy": {"date": ["month", "year", "decade"]}},
+    "zip": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}},
+    "job": "quasi-identifier",
+    "member": "quasi-identifier",
+    "disease": "sensitive",
+    "cost": "sensitive",
+    "id": "insensitive",
+}
+MODELS = [
+    {"model": "k-anonymity", "k": 4},
+    {"model": "entropy-l-diversity", "attribute": "disease", "l": 1.8},
+    {"model": "variance-diversity", "attribute": "cost", "v": 50.0},
+]
+
+
+def table_of(rows: int, seed: int = 1) -> list[Row]:
+    """People with some of everything: skew, ties, NULLs, and a few odd values."""
+    rng = random.Random(seed)
+    first = datetime.date(1930, 1, 1)
+    jobs = ["clerk", "Clerk", "sales, retail", "élève", "nurse", None]
+    return [
+        (
+            rng.choice([None, *range(18, 90)]),
+            None if rng.random() < 0.1 else Decimal(rng.randrange(-500, 9000_00)) / 100,
+            rng.choice([float("nan"), float("inf"), -0.0, 0.0, round(rng.gauss(70, 15), 1), rng.gauss(70, 15)]),
+            first + datetime.timedelta(days=int(rng.random() ** 2 * 30_000)),
+            None if rng.random() < 0.05 else f"{int(rng.random() ** 3 * 99999):05d}",
+            rng.choice(jobs),
+            rng.choice([True, False, None]),
+            rng.choice(["flu", "flu", "asthma", "burn", None]),
+            rng.choice([None, 0, 10, 20, 50]),
+            number,
+        )
+        for number in range(rows)
+    ]
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    with open_database(database_url) as opened:
+        yield opened
+
+
+def _released(database: Database, rows: list[Row], models: list[dict[str, Any]]) -> list[Row]:
+    return database.release(database.create(COLUMNS, rows), ROLES, privacy=models)
+
+
+@pytest.mark.parametrize("models", [MODELS[:1], MODELS], ids=["k", "k, l and variance"])
+def test_the_engines_agree(tmp_path: Path, postgres_url: str, models: list[dict[str, Any]]) -> None:
+    rows = table_of(1500)
+    with contextlib.ExitStack() as stack:
+        urls = (duckdb_url(tmp_path / "test.duckdb"), postgres_url)
+        first, second = (_released(stack.enter_context(open_database(url)), rows, models) for url in urls)
+    assert first == second
+    assert sorted(row[-1] for row in first) == list(range(1500))
+
+
+def test_shortcuts_change_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table_of(600)
+    plain = _released(database, rows, MODELS[:2])
+    for name, take in SHORTCUTS.items():
+        with monkeypatch.context() as patch:
+            take(patch)
+            assert _released(database, random.Random(name).sample(rows, len(rows)), MODELS[:2]) == plain, name
+
+
+@pytest.mark.parametrize("models", [MODELS[:1], MODELS], ids=["k", "k, l and variance"])
+def test_statements_a_round_do_not_grow(database: Database, models: list[dict[str, Any]]) -> None:
+    most = []
+    for rows in (60, 1200):
+        policy = database.policy(database.create(COLUMNS, table_of(rows)), ROLES, privacy=models)
+        outcome = anonymize(policy)
+        steps = database.sql(
+            "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'search' ORDER BY number", [outcome.run]
+        )
+        rounds = _rounds([name for (name,) in steps])
+        assert len(rounds) == outcome.rounds > 3
+        assert outcome.statements == len(steps)
+        most.append(max(rounds[1:-1]))
+    assert most[0] == most[1] <= MOST_STATEMENTS_A_ROUND
+
+
+def _rounds(names: list[str]) -> list[int]:
+    """The number of statements of each round; a round begins by summarizing its parts."""
+    begun = 0
+    places = []
+    for name in names:
+        begun += name == "partition/summarize_parts"
+        places.append(begun)
+    return [len(list(group)) for number, group in groupby(places) if number]
