@@ -86,6 +86,7 @@ class DuckDBEngine(Engine):
         self._private_directory = private_directory
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="duckdb")
         self._closed = False
+        self._joins_as_written = False
         self._apply_settings()
 
     # --- opening and closing
@@ -216,12 +217,18 @@ class DuckDBEngine(Engine):
 
     @contextlib.contextmanager
     def joins_as_written(self) -> Iterator[None]:
-        """Without these optimizers the first table of a FROM streams through hash tables of the others."""
+        """Without these optimizers the first table of a FROM streams through hash tables of the others.
+
+        Use it inside a transaction: after an error, its rollback puts the setting back.
+        """
+        self._joins_as_written = True
         self._set("disabled_optimizers", Text("join_order,build_side_probe_side"))
-        try:
-            yield
-        finally:
-            self._set("disabled_optimizers", Text(""))
+        yield
+        self._optimize_joins()
+
+    def _optimize_joins(self) -> None:
+        self._set("disabled_optimizers", Text(""))
+        self._joins_as_written = False
 
     def begin(self) -> None:
         self._guarded("begin", lambda: self._connection.begin())
@@ -231,6 +238,8 @@ class DuckDBEngine(Engine):
 
     def rollback(self) -> None:
         self._guarded("rollback", lambda: self._connection.rollback())
+        if self._joins_as_written:  # nothing can be set in a transaction that has failed
+            self._optimize_joins()
 
     # --- what is there
 
