@@ -1,3 +1,122 @@
-"""sqlanon anonymizes a relational table where it lives."""
+"""sqlanon anonymizes a relational table where it lives.
+
+    from sqlanon import load_policy, run
+
+    outcome = run(load_policy("policy.yml"))
+    print(outcome.as_json()["release"])
+
+Everything named in `__all__` is the library's public interface; it is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from sqlanon.api import check_policy, check_table, draft_policy, profile_table, verify_release
+    from sqlanon.engines import connect
+    from sqlanon.engines.base import EngineOptions
+    from sqlanon.errors import (
+        AccessError,
+        Cancelled,
+        ConflictError,
+        EngineError,
+        PolicyError,
+        ProtectionError,
+        SqlanonError,
+        VerificationError,
+    )
+    from sqlanon.models import (
+        DistinctLDiversity,
+        EntropyLDiversity,
+        KAnonymity,
+        RecursiveLDiversity,
+        VarianceDiversity,
+    )
+    from sqlanon.models.closeness import EqualTCloseness, KlTCloseness, OrderedTCloseness
+    from sqlanon.outcome import Outcome
+    from sqlanon.plan import Plan
+    from sqlanon.policy import Policy
+    from sqlanon.policy_reader import build_policy, load_policy, parse_policy
+    from sqlanon.profile_facts import Profile
+    from sqlanon.runner import Observer, run
+    from sqlanon.verify import Verification
+
+_HOMES = {
+    "api": ("check_policy", "check_table", "draft_policy", "profile_table", "verify_release"),
+    "engines": ("connect",),
+    "engines.base": ("EngineOptions",),
+    "errors": (
+        "AccessError",
+        "Cancelled",
+        "ConflictError",
+        "EngineError",
+        "PolicyError",
+        "ProtectionError",
+        "SqlanonError",
+        "VerificationError",
+    ),
+    "models": (
+        "DistinctLDiversity",
+        "EntropyLDiversity",
+        "KAnonymity",
+        "RecursiveLDiversity",
+        "VarianceDiversity",
+    ),
+    "models.closeness": ("EqualTCloseness", "KlTCloseness", "OrderedTCloseness"),
+    "outcome": ("Outcome",),
+    "plan": ("Plan",),
+    "policy": ("Policy",),
+    "policy_reader": ("build_policy", "load_policy", "parse_policy"),
+    "profile_facts": ("Profile",),
+    "runner": ("Observer", "run"),
+    "verify": ("Verification",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AccessError",
+    "Cancelled",
+    "ConflictError",
+    "DistinctLDiversity",
+    "EngineError",
+    "EngineOptions",
+    "EntropyLDiversity",
+    "EqualTCloseness",
+    "KAnonymity",
+    "KlTCloseness",
+    "Observer",
+    "OrderedTCloseness",
+    "Outcome",
+    "Plan",
+    "Policy",
+    "PolicyError",
+    "Profile",
+    "ProtectionError",
+    "RecursiveLDiversity",
+    "SqlanonError",
+    "VarianceDiversity",
+    "Verification",
+    "VerificationError",
+    "__version__",
+    "build_policy",
+    "check_policy",
+    "check_table",
+    "connect",
+    "draft_policy",
+    "load_policy",
+    "parse_policy",
+    "profile_table",
+    "run",
+    "verify_release",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, so that `import sqlanon` loads no database driver."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'sqlanon' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"sqlanon.{_HOME_OF[name]}"), name)

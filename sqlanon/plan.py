@@ -10,12 +10,12 @@ from typing import Any
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
+from sqlanon.lookup import unknown_table
 from sqlanon.measuring import comparable, in_part
 from sqlanon.plan_checks import Subject, problems, warnings
 from sqlanon.policy import Hierarchy, Policy, Role, Show
 from sqlanon.publish import check_file, target_problems
 from sqlanon.sql import Identifier, Relation, short_hash
-from sqlanon.suggest import did_you_mean
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
 UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique
@@ -54,6 +54,16 @@ class Plan:
     base_directory: Path = Path()
 
     @property
+    def source_name(self) -> str:
+        """The source's table as SQL writes it, or its file."""
+        return self.policy.source.file or str(self.source)
+
+    @property
+    def release_name(self) -> str:
+        """The release's table as SQL writes it, or its file."""
+        return self.policy.release.file or str(self.release)
+
+    @property
     def quasi_identifiers(self) -> tuple[Attribute, ...]:
         return tuple(a for a in self.attributes if a.role is Role.QUASI_IDENTIFIER)
 
@@ -78,7 +88,7 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
     release, found = _release(policy, source if target is engine else None, target, replace)
     if source is None:
-        raise _together([_unknown_table(policy, engine)], found)
+        raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
     subject = _look(policy, engine, source)
     wrong = list(problems(subject))
     if wrong or found:
@@ -117,15 +127,6 @@ def _source(policy: Policy, engine: Engine) -> Relation | None:
         return engine.view_file(Relation(f"source_{short_hash(file)}"), file)
     assert text is not None
     return engine.resolve(Relation.parse(text))
-
-
-def _unknown_table(policy: Policy, engine: Engine) -> str:
-    """A sentence that offers the tables nearest in name, written with as many parts as the unknown one."""
-    text = policy.source.table or ""
-    parts = Relation.parse(text).parts
-    names = sorted({".".join(relation.parts[-len(parts) :]) for relation in engine.relations()})
-    offer = did_you_mean(".".join(parts), names) or "the database has no table that the session may see."
-    return f"source.table: there is no table '{text}'; {offer}"
 
 
 def _look(policy: Policy, engine: Engine, source: Relation) -> Subject:

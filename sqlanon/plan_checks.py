@@ -148,19 +148,19 @@ def _sensitive_problems(place: str, model: Any, column: Column, attribute: Attri
         yield f"{place}: distance: hierarchical needs a hierarchy at {_place(column.name)}."
 
 
-def released_names(column: Column, attribute: Attribute) -> list[str]:
-    """The names that a column has in the release."""
+def released_names(name: str, attribute: Attribute) -> list[str]:
+    """The names in the release of the column `name` of the source."""
     if attribute.role is Role.IDENTIFIER:
         return []
     if attribute.show is Show.BOUNDS:
-        return [f"{column.name}_min", f"{column.name}_max"]
-    return [column.name]
+        return [f"{name}_min", f"{name}_max"]
+    return [name]
 
 
 def _name_problems(subject: Subject) -> Iterator[str]:
     taken: dict[str, str] = {}
     for column, attribute in subject.attributes:
-        for name in released_names(column, attribute):
+        for name in released_names(column.name, attribute):
             key = name.lower() if subject.is_released_by_duckdb else name
             if key in taken:
                 yield _collision(column.name, name, taken[key])

@@ -53,8 +53,8 @@ def _places(source_url: str | None, table: str) -> str:
     url, note = source_url.replace("$", "$$"), ""
     if redacted(source_url) != source_url:
         url, note = f"${{{URL_VARIABLE}}}", f"    # the URL holds a password: set {URL_VARIABLE} to it"
-    source = f"source:  {{url: {_quoted(url)}, table: {_quoted(table)}}}{note}"
-    return f"{source}\nrelease: {{table: {_quoted(_released(table))}}}"
+    source = f"source:  {{url: {quoted(url)}, table: {quoted(table)}}}{note}"
+    return f"{source}\nrelease: {{table: {quoted(_released(table))}}}"
 
 
 def _released(table: str) -> str:
@@ -115,7 +115,7 @@ def _models(profile: Profile) -> list[str]:
     models = [f"  - {{model: k-anonymity, k: {max(1, min(K, profile.rows))}}}"]
     for facts in profile.named(Role.SENSITIVE):
         values = facts.distinct + (facts.nulls > 0)
-        attribute = _quoted(facts.name)
+        attribute = quoted(facts.name)
         if facts.column.kind is Kind.OTHER:
             models.append(
                 f"  # no model for {_comment(facts.name)}: values of its type are not compared; cast it in a view"
@@ -142,17 +142,17 @@ def _percent(share: float) -> str:
 
 def _key(name: str) -> str:
     plain = _PLAIN.fullmatch(name) and name.lower() not in _WORDS_OF_YAML
-    return name if plain else _quoted(name)
+    return name if plain else quoted(name)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """A double-quoted YAML text on one line."""
     escaped = json.dumps(text, ensure_ascii=False)
     return re.sub(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", escaped)
 
 
 def _quoted_path(path: str) -> str:
-    return _quoted(path.replace("$", "$$"))
+    return quoted(path.replace("$", "$$"))
 
 
 def _comment(text: str) -> str:

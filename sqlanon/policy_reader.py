@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
 from pydantic import ValidationError
 
+from sqlanon.environment import expand
 from sqlanon.errors import PolicyError
 from sqlanon.policy import HIERARCHY_KINDS, Policy, Role
 from sqlanon.policy_document import Document, Path, read_document
 from sqlanon.policy_problems import problems_of
 from sqlanon.suggest import any_of, did_you_mean
-
-_REFERENCE = re.compile(r"\$\$|\$\{([^}]*)\}")
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
@@ -109,17 +107,9 @@ class _Preparation:
         """Replace `${NAME}` by the environment's value, and `$$` by `$`."""
         if not isinstance(part.get(key), str):
             return
-
-        def value(found: re.Match[str]) -> str:
-            name = found.group(1)
-            if name is None:
-                return "$"
-            if name not in os.environ:
-                place = self._document.place(path)
-                self._document.problems.append(f"{place}: the environment variable '{name}' is not set.")
-            return os.environ.get(name, "")
-
-        part[key] = _REFERENCE.sub(value, part[key])
+        part[key], missing = expand(part[key])
+        place = self._document.place(path)
+        self._document.problems += [f"{place}: the environment variable '{name}' is not set." for name in missing]
 
     def _locate(self, part: dict[str, Any], key: str, path: Path) -> None:
         """Expand a file name and place it in the policy's directory; addresses such as s3://… stay."""

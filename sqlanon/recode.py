@@ -128,13 +128,10 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
     return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
 
 
-def stage(
-    engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation, *, is_work: bool = False
-) -> None:
-    """Create the staged release from the regions, as a work table or a lasting one; run it in `engine.transaction()`."""
-    lasting = expression("CREATE TABLE {staging}", staging=staging)
+def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
+    """Create the staged release from the regions; run it inside `engine.transaction()`."""
     values = {
-        "create": engine.render.macro("create_work", staging) if is_work else lasting,
+        "staging": staging,
         "assigned": recoding.partition.assigned,
         "regions": recoding.regions,
         "columns": _columns(plan, recoding),

@@ -62,6 +62,11 @@ def open_catalog(policy: Policy, engine: Engine) -> Catalog:
     )
 
 
+def catalog_place(policy: Policy) -> tuple[str, str, str | None]:
+    """The URL and the schema of a policy's catalog, and the schema that stands in where the role can't have it."""
+    return policy.catalog.url or _default_url(policy), policy.catalog.schema_, _release_schema(policy)
+
+
 def _url_of(policy: Policy) -> str | None:
     """The URL of the database that the work is done in; None in memory."""
     release = policy.release.url

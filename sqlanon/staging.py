@@ -110,5 +110,5 @@ def _stage_aside(engine: Engine, workspace: Workspace, plan: Plan, recoding: Rec
     """Stage into a work table, to be carried elsewhere."""
     staged = workspace.table("staged")
     with engine.transaction():
-        stage(engine, workspace, plan, recoding, staged, is_work=True)
+        stage(engine, workspace, plan, recoding, staged)
     return staged

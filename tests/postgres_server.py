@@ -26,6 +26,8 @@ _SETTINGS = {
     "autovacuum": "off",
 }
 
+_ROOM = 4 * 2**30  # bytes
+
 
 @dataclass(frozen=True)
 class PostgresServer:
@@ -64,7 +66,7 @@ def _installed() -> list[str]:
 @contextlib.contextmanager
 def start(binaries: Path) -> Iterator[PostgresServer]:
     """A server that lives as long as the context. Root can't run one, so it becomes the user `postgres`."""
-    directory = Path(tempfile.mkdtemp(prefix="sqlanon-pg-", dir="/tmp"))  # short: a socket's path has at most 107 bytes
+    directory = Path(tempfile.mkdtemp(prefix="sqlanon-pg-", dir=_parent()))
     if os.geteuid() == 0:
         shutil.chown(directory, "postgres", "postgres")
     data = directory / "data"
@@ -90,6 +92,13 @@ def start(binaries: Path) -> Iterator[PostgresServer]:
             _run(binaries / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _parent() -> str:
+    """A short path, as a socket's has at most 107 bytes; in memory where there is room: much faster."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM
+    return str(memory) if roomy else "/tmp"
 
 
 def _configure(data: Path, directory: Path) -> None:

@@ -36,7 +36,7 @@ def schemes() -> tuple[str, ...]:
 def connect(url: str, options: EngineOptions | None = None, read_only: bool = False, create: bool = False) -> Engine:
     """Open a session with the database that `url` names.
 
-    read_only: refuse every change to the database (work tables in memory or in `pg_temp` stay possible).
+    read_only: refuse every change to the database; on DuckDB temporary tables and views stay possible.
     create: make a DuckDB file that does not exist; otherwise a missing file is an `AccessError`.
 
     Raises PolicyError for a URL that nothing can be made of, AccessError where the database can't be reached,

@@ -86,7 +86,6 @@ class DuckDBEngine(Engine):
         self._private_directory = private_directory
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="duckdb")
         self._closed = False
-        self._joins_as_written = False
         self._apply_settings()
 
     # --- opening and closing
@@ -150,7 +149,7 @@ class DuckDBEngine(Engine):
         return f"DuckDB {duckdb.__version__}"
 
     def fork(self) -> DuckDBEngine:
-        """Another connection to the same instance; it doesn't see this one's temporary tables."""
+        """Another connection to the same instance; it doesn't see this one's temporary tables, and ends with it."""
         return DuckDBEngine(self._connection.cursor(), EngineOptions(statement_timeout=self._options.statement_timeout))
 
     def close(self) -> None:
@@ -213,22 +212,23 @@ class DuckDBEngine(Engine):
                 continue
 
     def cancel(self) -> None:
-        self._connection.interrupt()
+        with contextlib.suppress(duckdb.ConnectionException):  # closed: nothing runs
+            self._connection.interrupt()
 
     @contextlib.contextmanager
     def joins_as_written(self) -> Iterator[None]:
-        """Without these optimizers the first table of a FROM streams through hash tables of the others.
+        """Without these optimizers the first table of a FROM streams through hash tables of the others."""
+        self._disable_optimizers("join_order,build_side_probe_side")
+        try:
+            yield
+        finally:
+            self._disable_optimizers("")
 
-        Use it inside a transaction: after an error, its rollback puts the setting back.
-        """
-        self._joins_as_written = True
-        self._set("disabled_optimizers", Text("join_order,build_side_probe_side"))
-        yield
-        self._optimize_joins()
-
-    def _optimize_joins(self) -> None:
-        self._set("disabled_optimizers", Text(""))
-        self._joins_as_written = False
+    def _disable_optimizers(self, names: str) -> None:
+        """A setting of the whole instance; made beside this connection, whose transaction may have failed."""
+        statement = self.render("engine/set_setting", name=Identifier("disabled_optimizers"), value=Text(names))
+        with self._connection.cursor() as beside:
+            beside.execute(statement.text)
 
     def begin(self) -> None:
         self._guarded("begin", lambda: self._connection.begin())
@@ -238,8 +238,6 @@ class DuckDBEngine(Engine):
 
     def rollback(self) -> None:
         self._guarded("rollback", lambda: self._connection.rollback())
-        if self._joins_as_written:  # nothing can be set in a transaction that has failed
-            self._optimize_joins()
 
     # --- what is there
 

@@ -42,6 +42,8 @@ def statement_error(error: BaseException, name: str) -> SqlanonError:
         return ConflictError(f"{name}: another session changed the same table at the same time; run again.")
     if "No space left on device" in message:
         return EngineError(f"{name}: the disk is full; free space, or point --temp-directory elsewhere.")
+    if "read-only mode" in message:
+        return EngineError(f"{name}: the database is open read-only.")
     if isinstance(error, _QUOTABLE):
         return EngineError(f"{name}: {_first_line(message)}")
     return EngineError(f"{name}: DuckDB failed the statement ({type(error).__name__}).")

@@ -69,14 +69,17 @@ class PostgresEngine(Engine):
 
     @classmethod
     def connect(
-        cls, url: str, options: EngineOptions | None = None, *, read_only: bool = False, create: bool = False
+        cls,
+        url: str,
+        options: EngineOptions | None = None,
+        *,
+        read_only: bool = False,
+        create: bool = False,  # noqa: ARG003
     ) -> PostgresEngine:
         """Connect as libpq does: parts the URL lacks come from the environment, `.pgpass` and the service file.
 
         `create` has no meaning here: a database is made by its administrator.
         """
-        if create and read_only:
-            raise PolicyError("A database can't be both created and read-only.")
         return cls(url, options or EngineOptions(), read_only)
 
     def _check_version(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
@@ -40,7 +40,12 @@ def export_csv(engine: Engine, hierarchy: HierarchyTable) -> Iterator[str]:
     for after in range(0, hierarchy.leaves, _PAGE):
         page = {"after": after, "until": after + _PAGE}
         for row in engine.query("hierarchies/export_leaves", table=hierarchy.table, levels=levels, **page):
-            yield ";".join(map(_field, row)) + "\n"
+            yield csv_line(row)
+
+
+def csv_line(fields: Sequence[str]) -> str:
+    """One line of the semicolon format, with its line end."""
+    return ";".join(map(_field, fields)) + "\n"
 
 
 def _field(text: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.nesting import check_nesting
 from sqlanon.sql import Identifier
@@ -33,7 +34,7 @@ def draft_csv(task: Task) -> Draft:
     the file lacks, with their number, unless the hierarchy has `unknown`.
     """
     path = (task.base_directory or Path()) / Path(task.spec.csv or "").expanduser()
-    return _draft(task, _read(task, path), "line", f"the file '{task.spec.csv}'")
+    return _draft(task, read_lines(path, str(task.spec.csv), task.error), "line", f"the file '{task.spec.csv}'")
 
 
 def draft_mapping(task: Task) -> Draft:
@@ -99,18 +100,19 @@ def _rooted(lines: list[Line]) -> list[Line]:
     return [Line(line.place, line.value, (*line.labels[:kept], ROOT)) for line in lines]
 
 
-def _read(task: Task, path: Path) -> Iterator[Line]:
+def read_lines(path: Path, shown: str, error: Callable[[str], PolicyError]) -> Iterator[Line]:
+    """The lines of a taxonomy's file, called `shown` in the errors that `error` makes."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise task.error(f"the file '{task.spec.csv}' can't be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise task.error(f"the file '{task.spec.csv}' is not UTF-8; convert it.") from error
+    except OSError as failure:
+        raise error(f"the file '{shown}' can't be read: {failure.strerror}.") from failure
+    except UnicodeDecodeError as failure:
+        raise error(f"the file '{shown}' is not UTF-8; convert it.") from failure
     limit = csv.field_size_limit(_MAX_FIELD)
     try:
         yield from _parse(text)
-    except csv.Error as error:
-        raise task.error(f"the file '{task.spec.csv}' is not well-formed: {error}.") from error
+    except csv.Error as failure:
+        raise error(f"the file '{shown}' is not well-formed: {failure}.") from failure
     finally:
         csv.field_size_limit(limit)
 

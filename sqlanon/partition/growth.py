@@ -260,13 +260,19 @@ class Growth:
                 "weight": self.task.weight("x"),
                 "carried": Markup(", r.w") if self.task.weighted else Markup(""),
             }
-            self.engine.run("partition/count_bins", bin_bits=bin_bits, **weighted, **values)
-            self.engine.run("partition/cut_bins", **weighted, **values)
+            bins = {"bin_bits": bin_bits, "bin_mask": (1 << bin_bits) - 1, "bin_shift": self._bin_shift(bin_bits)}
+            self.engine.run("partition/count_bins", **bins, **weighted, **values)
+            self.engine.run("partition/cut_bins", **bins, **weighted, **values)
             used.append(histogram)
         else:
             self.engine.run("partition/cut_weighted_values" if self.task.weighted else "partition/cut_values", **values)
         self.engine.run("partition/record_splits", splits=splits, nodes=nodes, cuts=cuts)
         return used
+
+    def _bin_shift(self, bin_bits: int) -> Markup:
+        """The shift that maps a node's range of codes to at most 2**bin_bits bins; codes stay where they lie in the word."""
+        length = self.engine.render.macro("bit_length", Markup("(n.hi - n.lo) >> n.shift"))
+        return expression("(greatest(0, {length} - {bits}) + n.shift)", length=length, bits=bin_bits)
 
     def _send(self, frontier: Frontier, members: Relation, splits: Relation, rows: Relation) -> None:
         clustered = frontier.round == CLUSTERING_ROUND and self.task.table_rows >= CLUSTERING_ROWS

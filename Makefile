@@ -1,0 +1,38 @@
+# Every target makes what it needs in .venv, with nothing but a Python from 3.11 on; another one: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+
+.PHONY: demo test lint clean
+
+demo: .venv/installed-demo
+	$(BIN)/sqlanon demo
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.venv/installed-demo: pyproject.toml | $(BIN)/pip
+	$(BIN)/pip install --quiet --editable '.[demo]'
+	@touch $@
+
+.venv/installed-dev: pyproject.toml | $(BIN)/pip
+	$(BIN)/pip install --quiet --editable '.[dev,demo]'
+	@touch $@
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is missing or older than 3.11; name another one: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) can't make virtual environments: it lacks ensurepip." >&2; \
+	  echo "On Debian and Ubuntu: apt-get install python3-venv; or name another one: make PYTHON=/path/to/python3.11 ..." >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv .venv

@@ -1,0 +1,180 @@
+"""What a program may want of the house, each in one call: draft, check, verify; `run` is in `runner`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.errors import AccessError, PolicyError
+from sqlanon.hierarchies import HierarchyTable
+from sqlanon.hierarchies.scratch import scratch_hierarchies
+from sqlanon.lookup import find_table, require_columns
+from sqlanon.models import PrivacyModel, TCloseness, from_spec
+from sqlanon.plan import Plan, resolve
+from sqlanon.plan_checks import released_names
+from sqlanon.policy import Policy, Role
+from sqlanon.policy_draft import propose_policy
+from sqlanon.profile import profile
+from sqlanon.profile_facts import Profile
+from sqlanon.session import MEMORY_URL
+from sqlanon.sql import Relation
+from sqlanon.verify import Verification, verify_table
+
+STAR = "*"  # what a suppressed row shows
+
+
+def profile_table(url: str | None, table: str, options: EngineOptions | None = None) -> Profile:
+    """Measure a table (or, without a URL, the file `table`) and propose a role for each column."""
+    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
+        relation = _view(engine, table) if url is None else find_table(engine, table)
+        return profile(engine, relation)
+
+
+def draft_policy(
+    url: str | None,
+    table: str,
+    options: EngineOptions | None = None,
+    *,
+    relative_to: str | os.PathLike[str] | None = None,
+) -> str:
+    """A policy in YAML with a proposal for every column of a table, or of a file; see `profile_table`.
+
+    relative_to: the directory the policy is to be in, which the name of a file is written relative to.
+    """
+    found = profile_table(url, table, options)
+    if url is None and relative_to is not None and not os.path.isabs(table):
+        table = os.path.relpath(table, relative_to)
+    return propose_policy(found, url, table)
+
+
+def check_policy(policy: Policy, *, replace: bool = False, options: EngineOptions | None = None) -> Plan:
+    """Resolve a policy against its table, changing nothing.
+
+    replace: an existing release is no problem. Raises PolicyError with every problem found, or AccessError.
+    """
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(connect(policy.source.url or MEMORY_URL, options))
+        url = policy.release.url
+        target = None if url in (None, policy.source.url) else stack.enter_context(_if_there(url or "", options))
+        return resolve(policy, engine, replace=replace, release_engine=target)
+
+
+@contextlib.contextmanager
+def _if_there(url: str, options: EngineOptions | None) -> Iterator[Engine | None]:
+    """The database of the release; None where it is a DuckDB file that the run will make."""
+    with contextlib.ExitStack() as stack:
+        engine: Engine | None = None
+        try:
+            engine = stack.enter_context(connect(url, options))
+        except AccessError:
+            if not url.startswith("duckdb:"):
+                raise
+        yield engine
+
+
+def check_table(
+    url: str,
+    table: str,
+    quasi_identifiers: Sequence[str],
+    models: Sequence[PrivacyModel],
+    *,
+    suppressed_label: str | None = None,
+    options: EngineOptions | None = None,
+) -> Verification:
+    """Check any table against privacy models, without a policy; the database is opened for reading only.
+
+    Rows whose quasi-identifiers all show `suppressed_label` are no class. Raises PolicyError for an unknown table or
+    column.
+    """
+    with connect(url, options, read_only=True) as engine:
+        relation = find_table(engine, table)
+        require_columns(engine, relation, [*quasi_identifiers, *_attributes(models)])
+        return verify_table(engine, relation, quasi_identifiers, models, suppressed_label=suppressed_label)
+
+
+def verify_release(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> Verification:
+    """Check the policy's release, or another table (or file, where the release is one), against the policy's models.
+
+    Raises PolicyError for an unknown table, or one that lacks columns of a release.
+    """
+    models = tuple(from_spec(spec) for spec in policy.privacy)
+    with open_release(policy, table, models, options) as (engine, relation):
+        columns = release_columns(policy, {column.name for column in engine.columns(relation)})
+        require_columns(engine, relation, [*columns, *_attributes(models)])
+        label = STAR if policy.suppressed == "star" else None
+        with _hierarchies(engine, policy, models, relation) as hierarchies:
+            return verify_table(engine, relation, columns, models, hierarchies=hierarchies, suppressed_label=label)
+
+
+@contextlib.contextmanager
+def open_release(
+    policy: Policy,
+    table: str | None = None,
+    models: Sequence[PrivacyModel] = (),
+    options: EngineOptions | None = None,
+) -> Iterator[tuple[Engine, Relation]]:
+    """The released table, or another one beside it; for reading only unless a model needs a hierarchy built."""
+    file = policy.release.file
+    url = MEMORY_URL if file is not None else policy.release.url or policy.source.url or ""
+    read_only = file is None and not any(_is_hierarchical(model) for model in models)
+    with connect(url, options, read_only=read_only) as engine:
+        if file is not None:
+            yield engine, _view(engine, table or file)
+        else:
+            yield engine, find_table(engine, table or policy.release.table or "")
+
+
+@contextlib.contextmanager
+def open_source(policy: Policy, options: EngineOptions | None = None) -> Iterator[tuple[Engine, Relation]]:
+    """The policy's microdata table, in a session that may make temporary tables."""
+    with connect(policy.source.url or MEMORY_URL, options) as engine:
+        if policy.source.file is not None:
+            yield engine, _view(engine, policy.source.file)
+        else:
+            yield engine, find_table(engine, policy.source.table or "")
+
+
+def release_columns(policy: Policy, there: set[str]) -> list[str]:
+    """The quasi-identifiers' columns in a release; of one whose two bounds are not `there`, the column of its own name.
+
+    So a policy can be held against its source too.
+    """
+    columns: list[str] = []
+    for name, attribute in policy.attributes.items():
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            released = released_names(name, attribute)
+            columns += [name] if name in there and not there.issuperset(released) else released
+    return columns
+
+
+def _attributes(models: Sequence[PrivacyModel]) -> list[str]:
+    return [model.attribute for model in models if model.attribute is not None]
+
+
+def _is_hierarchical(model: PrivacyModel) -> bool:
+    return isinstance(model, TCloseness) and model.parameters["distance"] == "hierarchical"
+
+
+@contextlib.contextmanager
+def _hierarchies(
+    engine: Engine, policy: Policy, models: Sequence[PrivacyModel], relation: Relation
+) -> Iterator[Mapping[str, HierarchyTable]]:
+    """The hierarchies of the sensitive attributes whose models need one, built from the table itself."""
+    names = dict.fromkeys(model.attribute for model in models if model.attribute and _is_hierarchical(model))
+    specs = {name: policy.attributes[name].hierarchy for name in names}
+    given = {name: spec for name, spec in specs.items() if spec is not None}
+    if not given:
+        yield {}
+        return
+    with scratch_hierarchies(engine, relation, given) as built:
+        yield built
+
+
+def _view(engine: Engine, path: str) -> Relation:
+    if not isinstance(engine, DuckDBEngine):
+        raise PolicyError("DuckDB reads files; connect to a DuckDB database.")
+    return engine.view_file(Relation("viewed_file"), path)

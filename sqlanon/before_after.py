@@ -1,0 +1,71 @@
+"""What a release did to a table, for people: without an identifier, and without a raw value of a quasi-identifier.
+
+Of the source only types and numbers of values are shown; of the release, what classes of k rows or more show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlanon.api import open_release, open_source, release_columns
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.outcome import Outcome
+from sqlanon.plan_checks import released_names
+from sqlanon.policy import Policy, Role
+from sqlanon.sql import Identifier, Relation
+
+COUNTED_ROWS = 1_000_000  # of larger tables the values are not counted: it would take longer than the run
+SAMPLED_CLASSES = 3
+
+
+@dataclass(frozen=True)
+class Change:
+    """A quasi-identifier: its type and number of values before, the number of values that the release shows.
+
+    The numbers are None for tables of more than `COUNTED_ROWS` rows.
+    """
+
+    name: str
+    type: str
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every quasi-identifier; and of some classes what each of `columns` shows (None is NULL), and the rows."""
+
+    changes: tuple[Change, ...]
+    columns: tuple[str, ...]
+    classes: tuple[tuple[tuple[str | None, ...], int], ...]
+
+
+def compare(policy: Policy, outcome: Outcome, options: EngineOptions | None = None) -> Comparison:
+    """Look at the source and at the published release; classes smaller than k, or than 2, are never shown."""
+    counted = outcome.source_rows <= COUNTED_ROWS
+    names = [name for name, attribute in policy.attributes.items() if attribute.role is Role.QUASI_IDENTIFIER]
+    with open_source(policy, options) as (engine, source):
+        types = {column.name: column.type for column in engine.columns(source)}
+        before = _count(engine, source, names) if counted else {}
+    with open_release(policy, options=options) as (engine, release):
+        columns = release_columns(policy, {column.name for column in engine.columns(release)})
+        after = _count(engine, release, columns) if counted else {}
+        classes = _sample(engine, release, columns, max(outcome.k, 2))
+    changes = []
+    for name in names:
+        shown = [after[column] for column in released_names(name, policy.attributes[name]) if column in after]
+        changes.append(Change(name, types[name], before.get(name), max(shown, default=None)))
+    return Comparison(tuple(changes), tuple(columns), classes)
+
+
+def _count(engine: Engine, table: Relation, columns: list[str]) -> dict[str, int]:
+    counts = engine.query_one("sample/count_values", table=table, columns=[Identifier(name) for name in columns])
+    return dict(zip(columns, counts, strict=True))
+
+
+def _sample(
+    engine: Engine, table: Relation, columns: list[str], least: int
+) -> tuple[tuple[tuple[str | None, ...], int], ...]:
+    named = [{"name": Identifier(name), "alias": Identifier(f"c{place}")} for place, name in enumerate(columns)]
+    rows = engine.query("sample/sample_classes", table=table, columns=named, least=least, limit=SAMPLED_CLASSES)
+    return tuple((tuple(row[:-1]), int(row[-1])) for row in rows)

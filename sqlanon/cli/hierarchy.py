@@ -1,0 +1,155 @@
+"""hierarchy: look at generalization hierarchies, write them as files, record files in the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sqlanon.api import open_source
+from sqlanon.catalog import Catalog, HierarchyRecord
+from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.catalog import opened
+from sqlanon.cli.layout import table
+from sqlanon.errors import AccessError, PolicyError
+from sqlanon.hierarchies import HierarchySummary, export_csv, show
+from sqlanon.hierarchies.library import read_hierarchy, recorded_lines
+from sqlanon.hierarchies.scratch import scratch_hierarchies
+from sqlanon.policy import Policy
+from sqlanon.policy_reader import load_policy
+from sqlanon.suggest import did_you_mean
+
+Attribute = Annotated[str, typer.Argument(help="The attribute whose hierarchy is meant.")]
+PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(help="Generalization hierarchies.", no_args_is_help=True)
+    command(group, "show")(show_command)
+    command(group, "export", as_json=False)(export_command)
+    command(group, "import")(import_command)
+    command(group, "list")(list_command)
+    app.add_typer(group, name="hierarchy")
+
+
+def show_command(
+    call: Call,
+    policy: PolicyFile,
+    attribute: Attribute,
+    labels: Annotated[int, typer.Option(min=1, help="At most so many labels a level.")] = 8,
+) -> None:
+    """Build an attribute's hierarchy from its values, and show its levels: how many groups, and some labels."""
+    loaded = load_policy(policy)
+    spec = {attribute: _spec(loaded, attribute)}
+    with open_source(loaded, call.options) as (engine, source), scratch_hierarchies(engine, source, spec) as built:
+        summary = show(engine, built[attribute], labels)
+    if call.json:
+        call.emit({"attribute": attribute, "kind": spec[attribute].kind, **asdict(summary)})
+    else:
+        print(_text(attribute, spec[attribute].kind, summary))
+
+
+def _spec(policy: Policy, attribute: str) -> Any:
+    if attribute not in policy.attributes:
+        raise PolicyError(f"The policy has no attribute '{attribute}'; {did_you_mean(attribute, policy.attributes)}")
+    spec = policy.attributes[attribute].hierarchy
+    if spec is None:
+        having = [name for name, known in policy.attributes.items() if known.hierarchy is not None]
+        others = f"; those with one: {', '.join(having)}." if having else "."
+        raise PolicyError(f"'{attribute}' has no hierarchy{others}")
+    return spec
+
+
+def _text(attribute: str, kind: str, summary: HierarchySummary) -> str:
+    rows = [[level.level, level.groups, _labels(level.labels, level.groups)] for level in summary.levels]
+    head = f"{attribute} ({kind}): {summary.leaves:,} values, {summary.height} levels above them"
+    return head + "\n" + table(["level", "groups", "labels"], rows)
+
+
+def _labels(labels: tuple[str, ...], groups: int) -> str:
+    return ", ".join(labels) + (", …" if groups > len(labels) else "")
+
+
+def export_command(
+    call: Call,
+    policy: Annotated[
+        str, typer.Argument(metavar="POLICY|URL", help="A policy, or a database whose catalog is meant.")
+    ],
+    attribute: Annotated[str, typer.Argument(metavar="ATTRIBUTE|NAME", help="The attribute, or the recorded name.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of to stdout.")] = None,
+) -> None:
+    """Write a hierarchy as lines `value;level 1;...;*`, the format that ARX reads and writes.
+
+    It holds every value of the attribute, from the policy's table or as it was imported: treat it like the data.
+    """
+    if "://" in expanded(policy):
+        with opened(call, policy, None) as (_, catalog):
+            lines = recorded_lines(_recorded(catalog, attribute).specification)
+        _write(lines, output)
+        return
+    loaded = load_policy(Path(policy))
+    spec = {attribute: _spec(loaded, attribute)}
+    with open_source(loaded, call.options) as (engine, source), scratch_hierarchies(engine, source, spec) as built:
+        _write(export_csv(engine, built[attribute]), output)
+
+
+def _recorded(catalog: Catalog, name: str) -> HierarchyRecord:
+    known = {record.name: record for record in catalog.hierarchies()} if catalog.current() is not None else {}
+    if name not in known:
+        raise PolicyError(f"The catalog has no hierarchy '{name}'; {did_you_mean(name, known)}".rstrip("; "))
+    return known[name]
+
+
+def _write(lines: Iterator[str], output: Path | None) -> None:
+    if output is None:
+        for line in lines:
+            print(line, end="")
+        return
+    try:
+        with output.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise AccessError(f"{output} can't be written: {error.strerror}.") from None
+
+
+def import_command(
+    call: Call,
+    url: Annotated[str, typer.Argument(help="The database whose catalog keeps it; ${NAME} is expanded.")],
+    name: Annotated[str, typer.Argument(help="The name it is kept under.")],
+    file: Annotated[Path, typer.Argument(help="Lines `value;level 1;...;*`, as ARX writes them.")],
+) -> None:
+    """Check a hierarchy's file (same depth everywhere, levels that nest) and record it in the catalog."""
+    record = read_hierarchy(name, file)
+    with opened(call, url, None, upgrade=True) as (_, catalog):
+        for other in catalog.hierarchies():
+            if other.name == name and other.digest != record.digest:
+                raise PolicyError(f"The catalog has another hierarchy '{name}'; choose another name.")
+        catalog.record_hierarchy(record)
+    if call.json:
+        call.emit(_object(record))
+    else:
+        print(f"Recorded {name}: {record.leaves:,} values, {record.height} levels above them.")
+
+
+def list_command(call: Call, url: Annotated[str, typer.Argument(help="The database whose catalog is meant.")]) -> None:
+    """List the hierarchies that the catalog holds."""
+    with opened(call, url, None) as (_, catalog):
+        records = catalog.hierarchies() if catalog.current() is not None else []
+    if call.json:
+        call.emit({"hierarchies": [_object(record) for record in records]})
+    elif records:
+        print(
+            table(
+                ["name", "values", "levels", "digest"], [[r.name, r.leaves, r.height, r.digest[:12]] for r in records]
+            )
+        )
+    else:
+        call.note("No hierarchy is recorded here.")
+
+
+def _object(record: HierarchyRecord) -> dict[str, Any]:
+    return {"name": record.name, "digest": record.digest, "values": record.leaves, "height": record.height}

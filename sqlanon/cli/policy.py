@@ -1,0 +1,147 @@
+"""init, check, run: from a table to a policy, and from a policy to a release."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sqlanon.api import check_policy, draft_policy
+from sqlanon.before_after import compare
+from sqlanon.cli import summary
+from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.progress import observer
+from sqlanon.errors import AccessError, PolicyError, SqlanonError
+from sqlanon.plan import Plan
+from sqlanon.policy import Policy
+from sqlanon.policy_reader import load_policy
+from sqlanon.runner import run
+
+PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.", show_default=False)]
+Replace = Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "init", as_json=False)(init_command)
+    command(app, "check")(check_command)
+    command(app, "run")(run_command)
+
+
+def init_command(
+    call: Call,
+    url: Annotated[str, typer.Argument(help="The database, or a .csv, .tsv or .parquet file; ${NAME} is expanded.")],
+    table: Annotated[str | None, typer.Argument(help="The table, as SQL writes it; none for a file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the policy here instead of to stdout.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file.")] = False,
+) -> None:
+    """Profile a table and draft a policy for it.
+
+    Every column is listed with a proposed role and the facts it rests on. Look at each before you run the policy.
+    """
+    source = expanded(url)
+    if output is not None and output.exists() and not force:
+        raise PolicyError(f"{output} exists; choose another name, or allow it to be overwritten (--force).")
+    text = _draft(source, table, output, call)
+    if output is None:
+        print(text, end="")
+        return
+    _write(output, text)
+    call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {output}")
+
+
+def _draft(source: str, table: str | None, output: Path | None, call: Call) -> str:
+    if "://" in source:
+        if table is None:
+            raise PolicyError("A table is missing: sqlanon init URL TABLE.")
+        return draft_policy(source, table, call.options)
+    if table is not None:
+        raise PolicyError("A file holds one table; leave TABLE out, or give a database as a URL (scheme://...).")
+    directory = output.parent if output is not None else Path()
+    return draft_policy(None, source, call.options, relative_to=directory)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise AccessError(f"{path} can't be written: {error.strerror}.") from None
+
+
+def check_command(
+    call: Call,
+    policy: PolicyFile,
+    sql: Annotated[bool, typer.Option("--sql", help="Print every statement that a run would issue.")] = False,
+    replace: Replace = False,
+) -> None:
+    """Check a policy against its table, and list every problem at once. Nothing is changed."""
+    if sql:
+        _print_rehearsal(call, load_policy(policy), replace)
+        return
+    plan = check_policy(load_policy(policy), replace=replace, options=call.options)
+    if call.json:
+        call.emit(_plan_object(plan))
+    else:
+        print(summary.plan_text(plan))
+        call.note(f"No problem found. Next: sqlanon run {policy}")
+
+
+def run_command(
+    call: Call,
+    policy: PolicyFile,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan and every statement; change nothing.")
+    ] = False,
+    replace: Replace = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+) -> None:
+    """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
+    loaded = load_policy(policy)
+    if dry_run:
+        _print_rehearsal(call, loaded, replace)
+        return
+    with observer(quiet or call.json) as watching:
+        outcome = run(loaded, replace=replace, options=call.options, observer=watching)
+    if call.json:
+        call.emit(outcome.as_json())
+        return
+    print(summary.outcome_text(outcome.as_json(), loaded))
+    try:
+        print("\n" + summary.comparison_text(compare(loaded, outcome, call.options)))
+    except SqlanonError as error:
+        call.note(f"The release is published; a sample of it could not be read: {error}")
+    print("\n" + summary.next_text(outcome.run, os.fspath(policy)))
+
+
+def _print_rehearsal(call: Call, policy: Policy, replace: bool) -> None:
+    """The plan and the statements: as a script with comments, or as one object."""
+    from sqlanon.rehearsal import rehearse
+
+    rehearsal = rehearse(policy, call.options, replace)
+    if call.json:
+        steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in rehearsal.steps]
+        call.emit({**_plan_object(rehearsal.plan), "statements": steps})
+        return
+    print("\n".join(f"-- {line}".rstrip() for line in summary.plan_text(rehearsal.plan).splitlines()))
+    for step in rehearsal.steps:
+        print(f"\n-- {step.phase}: {step.name}\n{step.statement.rstrip().rstrip(';')};")
+
+
+def _plan_object(plan: Plan) -> dict[str, Any]:
+    return {
+        "source": {"table": plan.source_name, "rows": plan.rows},
+        "release": {"table": plan.release_name},
+        "attributes": [
+            {"name": a.name, "type": a.column.type, "role": a.role.value, "show": a.show.value}
+            | ({"hierarchy": a.hierarchy.kind} if a.hierarchy is not None else {})
+            for a in plan.attributes
+        ],
+        "identifiers": list(plan.identifiers),
+        "models": [model.model_dump() for model in plan.policy.privacy],
+        "warnings": list(plan.warnings),
+        "problems": [],
+    }

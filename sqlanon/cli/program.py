@@ -1,0 +1,75 @@
+"""The program: all commands, and what becomes of a command line that is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from sqlanon import __version__
+from sqlanon.cli import catalog, demo, hierarchy, policy, verify
+from sqlanon.cli.call import INTERRUPTED
+
+_HELP = """Anonymize a relational table where it lives.
+
+Exit codes: 0 done; 1 an error at run time; 2 a wrong command line or policy; 3 the protection can't be met, or a
+verification failed; 4 no connection or no permission; 130 interrupted.
+"""
+_UsageError: Any = typer.BadParameter.__mro__[1]  # the base of all errors in a command line
+
+app = typer.Typer(name="sqlanon", help=_HELP, no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"sqlanon {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+policy.register(app)
+verify.register(app)
+catalog.register(app)
+hierarchy.register(app)
+demo.register(app)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program with the arguments of the process, and end the process with the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill ends like Ctrl-C: nothing is left behind
+    try:
+        code = app(given, prog_name="sqlanon", standalone_mode=False)
+    except _UsageError as error:
+        code = _wrong_usage(error, "--json" in given)
+    except (typer.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit does not fail too
+        code = 1
+    sys.exit(code or 0)
+
+
+def _wrong_usage(error: Any, as_json: bool) -> int:
+    """The command line is wrong."""
+    code = int(error.exit_code)
+    if as_json:
+        message = str(error.format_message())
+        print(
+            json.dumps({"error": {"type": "UsageError", "message": message, "problems": [message], "exit_code": code}})
+        )
+    else:
+        error.show()
+    return code

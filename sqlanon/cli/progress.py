@@ -1,0 +1,75 @@
+"""The progress of a run on stderr: live on a terminal, a line a phase elsewhere, nothing if not wanted."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.status import Status
+
+from sqlanon.partition.growth import Progress
+from sqlanon.runner import Observer, Silent
+
+_WORDS = {
+    "plan": "planning",
+    "encode": "encoding",
+    "search": "searching",
+    "recode": "recoding",
+    "verify": "verifying",
+    "publish": "publishing",
+}
+
+
+@contextlib.contextmanager
+def observer(quiet: bool) -> Iterator[Observer]:
+    """An observer that fits where stderr goes."""
+    if quiet:
+        yield Silent()
+    elif sys.stderr.isatty():
+        console = Console(stderr=True, highlight=False)
+        with console.status("starting") as status:
+            yield _Live(status)
+    else:
+        yield _Lines()
+
+
+def _round(progress: Progress) -> str:
+    return f"round {progress.round}: {progress.active_rows:,} rows active, {progress.leaves:,} classes final"
+
+
+class _Live:
+    """One line that changes."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+        self._phase = ""
+        self._started = time.perf_counter()
+
+    def phase(self, name: str) -> None:
+        """Show the phase that begins, and keep a line of the one before."""
+        self._finish()
+        self._phase, self._started = name, time.perf_counter()
+        self._status.update(_WORDS.get(name, name))
+
+    def _finish(self) -> None:
+        if self._phase:
+            seconds = time.perf_counter() - self._started
+            self._status.console.print(f"[green]done[/green] {_WORDS.get(self._phase, self._phase)} {seconds:.1f} s")
+
+    def progress(self, progress: Progress) -> None:
+        """Show the round."""
+        self._status.update(f"searching, {_round(progress)}")
+
+
+class _Lines:
+    """Plain lines: one a phase."""
+
+    def phase(self, name: str) -> None:
+        """Print the phase that begins."""
+        print(f"{_WORDS.get(name, name)} ...", file=sys.stderr, flush=True)
+
+    def progress(self, progress: Progress) -> None:
+        """Rounds are for terminals."""

@@ -1,0 +1,191 @@
+"""What a plan, a run and a verification come to, in words for people."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlanon.before_after import Comparison
+from sqlanon.cli.layout import number, percent, table
+from sqlanon.engines.urls import redacted
+from sqlanon.metrics import ClassStatistics
+from sqlanon.outcome import PHASES
+from sqlanon.plan import Plan
+from sqlanon.policy import Policy, Role
+from sqlanon.verify import ModelResult, Verification
+
+MOST_COLUMNS = 6  # of a sample
+
+
+def source_text(policy: Policy) -> str:
+    """The source as the policy names it."""
+    return _place(policy.source.table, policy.source.file, policy.source.url)
+
+
+def release_text(policy: Policy) -> str:
+    """The release as the policy names it."""
+    return _place(policy.release.table, policy.release.file, policy.release.url)
+
+
+def _place(name: str | None, file: str | None, url: str | None) -> str:
+    return str(name or file) + (f" ({redacted(url)})" if url else "")
+
+
+def plan_text(plan: Plan) -> str:
+    """The plan: what becomes of which column, under which models, and what is worth a warning."""
+    rows = [
+        [a.name, a.column.type, a.role.value, a.hierarchy.kind if a.hierarchy else "", _shown(plan, a.name)]
+        for a in plan.attributes
+    ]
+    rows += [[name, "", Role.IDENTIFIER.value, "", "left out"] for name in plan.identifiers]
+    parts = [
+        f"Source:  {source_text(plan.policy)}, {plan.rows:,} rows\nRelease: {release_text(plan.policy)}",
+        table(["column", "type", "role", "hierarchy", "in the release"], rows),
+        "Models:\n" + "\n".join(f"  {spec_text(model.model_dump())}" for model in plan.policy.privacy),
+        _listed("Warnings", plan.warnings),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _shown(plan: Plan, name: str) -> str:
+    attribute = plan.attribute(name)
+    return attribute.show.value if attribute.role is Role.QUASI_IDENTIFIER else "kept"
+
+
+def spec_text(values: Mapping[str, Any]) -> str:
+    """A model with its parameters."""
+    parameters = ", ".join(f"{key}: {value}" for key, value in values.items() if key != "model")
+    return f"{values['model']} ({parameters})"
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    return f"{title}:\n" + "\n".join(f"  - {line}" for line in lines) if lines else ""
+
+
+def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
+    """The summary of a run, from the object that `run --json` prints."""
+    release, suppressed = outcome["release"], outcome["release"]["suppressed"]
+    left_out = f", {suppressed:,} suppressed" if suppressed else ""
+    head = (
+        f"Published {release_text(policy)}\n"
+        f"  from {source_text(policy)}: {outcome['source']['rows']:,} rows -> {release['rows']:,} rows{left_out}\n"
+        f"  run {outcome['run']} on {outcome['engine']}, {number(round(outcome['seconds']['total'], 2))} s"
+        f" ({_phases(outcome['seconds'])})"
+    )
+    models = _models([ModelResult(**result) for result in outcome["models"]])
+    return "\n\n".join(
+        part
+        for part in (
+            head,
+            _classes(release),
+            "Verified independently on the release:\n" + models + _checks(outcome["checks"]),
+            _metrics(outcome),
+            _listed("Warnings", outcome["warnings"]),
+            _listed("Notes", outcome["notes"]),
+        )
+        if part
+    )
+
+
+def _phases(seconds: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {number(round(seconds[name], 2))}" for name in PHASES if name in seconds)
+
+
+def _classes(release: Mapping[str, Any]) -> str:
+    return (
+        f"Equivalence classes: {release['classes']:,}; rows in a class: least {release['min_class_size']:,}, "
+        f"mean {number(round(release['mean_class_size'], 2))}, most {release['max_class_size']:,}"
+    )
+
+
+def _models(results: Sequence[ModelResult]) -> str:
+    rows = [[spec_text({"model": r.model, **r.parameters}), r.worst, _verdict(r)] for r in results]
+    return table(["model", "worst class", "verdict"], rows, widest=100)
+
+
+def _verdict(result: ModelResult) -> str:
+    if result.satisfied:
+        return "holds"
+    return f"violated by {result.violations:,} classes"
+
+
+def _checks(checks: Mapping[str, Any]) -> str:
+    if not checks:
+        return ""
+    failed = [name for name, check in checks.items() if check["violations"]]
+    return "\n  checks: " + ", ".join(f"{name} {'FAILED' if name in failed else 'ok'}" for name in checks)
+
+
+def _metrics(outcome: Mapping[str, Any]) -> str:
+    metrics, risk = outcome["metrics"], outcome["risk"]
+    before = outcome["source"].get("risk", {})
+    c_avg, gcp = number(round(metrics["c_avg"], 2)), percent(metrics["gcp"])
+    lines = [
+        f"  C_AVG {c_avg}: a class holds so many times the k rows it needs (1 would be perfect)",
+        f"  GCP {gcp}: a released value covers so much of its attribute's whole range, on average "
+        "(0 % is exact, 100 % says nothing)",
+        f"  discernibility {metrics['discernibility']:,}: the sum over the rows of the rows each looks like",
+        f"  risk to be picked by who knows the quasi-identifiers: greatest {_risk(before, risk, 'prosecutor_max')}, "
+        f"mean {_risk(before, risk, 'prosecutor_mean')}",
+    ]
+    return "Utility and risk (before -> after):\n" + "\n".join(lines)
+
+
+def _risk(before: Mapping[str, float], after: Mapping[str, float], name: str) -> str:
+    return f"{percent(before[name])} -> {percent(after[name])}" if name in before else percent(after[name])
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """The quasi-identifiers before and after, and what some classes show."""
+    changes = [[c.name, c.type, c.before, c.after] for c in comparison.changes]
+    parts = ["Quasi-identifiers:\n" + table(["column", "type before", "values before", "values after"], changes)]
+    if comparison.classes:
+        columns = comparison.columns[:MOST_COLUMNS]
+        rows = [[*["NULL" if v is None else v for v in shown[:MOST_COLUMNS]], n] for shown, n in comparison.classes]
+        parts.append("What some classes show:\n" + table([*columns, "rows"], rows))
+    return "\n\n".join(parts)
+
+
+def next_text(run: str, policy: str) -> str:
+    """Commands to go on with."""
+    file = shlex.quote(policy)
+    commands = [
+        [f"sqlanon verify {file}", "check the release again, at any time"],
+        [f"sqlanon show {run} --policy {file}", "what was done; --steps adds every statement"],
+        [f"sqlanon run {file} --replace", "anonymize anew, in the release's place"],
+    ]
+    return commands_text(commands)
+
+
+def commands_text(commands: Sequence[Sequence[str]]) -> str:
+    """Commands, each with what it does."""
+    return "\n".join(["Next:", *table(["", ""], commands, widest=200).splitlines()[1:]])
+
+
+def verification_text(verification: Verification, what: str) -> str:
+    """The result of a check, for people."""
+    statistics = verification.statistics
+    head = f"{what}: {statistics.rows:,} rows" + (
+        f", {statistics.suppressed:,} suppressed" if statistics.suppressed else ""
+    )
+    classes = _classes(statistics_object(statistics))
+    risk = (
+        f"Risk to be picked by who knows the quasi-identifiers: greatest {percent(statistics.prosecutor_max)}, "
+        f"mean {percent(statistics.prosecutor_mean)}"
+    )
+    models = _models(verification.models) if verification.models else "  No model was asked for."
+    note = verification.note or ""
+    return "\n".join(part for part in (head, classes, models, risk, note) if part)
+
+
+def statistics_object(statistics: ClassStatistics) -> dict[str, Any]:
+    """The classes of a table as programs read them."""
+    return {
+        "rows": statistics.rows,
+        "suppressed": statistics.suppressed,
+        "classes": statistics.classes,
+        "min_class_size": statistics.min_class_size,
+        "mean_class_size": statistics.mean_class_size,
+        "max_class_size": statistics.max_class_size,
+    }

@@ -1,0 +1,172 @@
+"""verify: the independent check of a release, or of any table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from sqlanon import policy as grammar
+from sqlanon.api import check_table, verify_release
+from sqlanon.cli import summary
+from sqlanon.cli.call import Call, command, expanded
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.models import PrivacyModel, from_spec
+from sqlanon.policy_reader import load_policy
+from sqlanon.verify import Verification
+
+_MODELS = "Models, for a table without a policy"
+Distance = Literal["equal", "ordered", "hierarchical", "kl"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "verify")(verify_command)
+
+
+def verify_command(
+    call: Call,
+    policy: Annotated[str, typer.Argument(metavar="POLICY|URL", help="A policy, or a database (with TABLE).")],
+    other: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="The table, after a URL.")] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
+    ] = None,
+    qi: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Quasi-identifiers, separated by commas; repeat it for names with commas.", rich_help_panel=_MODELS
+        ),
+    ] = None,
+    k: Annotated[int | None, typer.Option(min=1, help="k-anonymity.", rich_help_panel=_MODELS)] = None,
+    sensitive: Annotated[
+        list[str] | None, typer.Option(help="A sensitive attribute; may be repeated.", rich_help_panel=_MODELS)
+    ] = None,
+    l: Annotated[  # noqa: E741
+        float | None,
+        typer.Option("--l", min=1, help="Distinct l-diversity; recursive with --c.", rich_help_panel=_MODELS),
+    ] = None,
+    c: Annotated[
+        float | None, typer.Option("--c", help="c of recursive (c, l)-diversity.", rich_help_panel=_MODELS)
+    ] = None,
+    entropy: Annotated[
+        bool, typer.Option("--entropy", help="--l is of entropy l-diversity.", rich_help_panel=_MODELS)
+    ] = False,
+    t: Annotated[float | None, typer.Option("--t", min=0, help="t-closeness.", rich_help_panel=_MODELS)] = None,
+    distance: Annotated[Distance, typer.Option(help="Distance of t-closeness.", rich_help_panel=_MODELS)] = "equal",
+    v: Annotated[float | None, typer.Option("--v", min=0, help="Variance diversity.", rich_help_panel=_MODELS)] = None,
+    suppressed_label: Annotated[
+        str | None,
+        typer.Option(
+            help="What the quasi-identifiers of suppressed rows show; they are no class.", rich_help_panel=_MODELS
+        ),
+    ] = None,
+) -> int:
+    """Check a release against its policy, or any table against models given here. Exit code 3 if one is violated.
+
+    Nothing of a run is used and nothing is changed: equivalence classes are the groups of equal values in the table.
+    """
+    asked = {"k": k, "l": l, "c": c, "t": t, "v": v, "entropy": entropy or None}
+    if "://" not in expanded(policy):
+        given = [*(f"--{name}" for name, value in asked.items() if value is not None)]
+        given += (
+            ["--qi"] * bool(qi) + ["--sensitive"] * bool(sensitive) + ["--suppressed-label"] * bool(suppressed_label)
+        )
+        if given or other is not None:
+            raise PolicyError(
+                f"A policy says all itself; leave {', '.join(given) or 'TABLE'} out (--table names another table)."
+            )
+        loaded = load_policy(Path(policy))
+        return _tell(call, verify_release(loaded, table, call.options), table or summary.release_text(loaded))
+    if other is None or table is not None:
+        raise PolicyError("After a URL comes the table: sqlanon verify URL TABLE --qi age,zip --k 5.")
+    models = _models({key: value for key, value in asked.items() if value is not None}, sensitive or [], distance)
+    names = _names(qi or [])
+    found = check_table(expanded(policy), other, names, models, suppressed_label=suppressed_label, options=call.options)
+    return _tell(call, found, other)
+
+
+def _names(given: list[str]) -> list[str]:
+    """One --qi is a list with commas; each of several is a name of its own, if it is the list's only one."""
+    if len(given) > 1:
+        return given
+    names = [name.strip() for name in given[0].split(",")] if given else []
+    if not names or not all(names):
+        raise PolicyError("--qi is missing: it names the quasi-identifiers, such as --qi age,zip.")
+    return names
+
+
+def _models(asked: dict[str, Any], sensitive: list[str], distance: str) -> list[PrivacyModel]:
+    """The models that the options ask for."""
+    entropy = asked.pop("entropy", False)
+    if ("c" in asked or entropy) and "l" not in asked:
+        raise PolicyError("--c and --entropy need --l.")
+    if "c" in asked and entropy:
+        raise PolicyError("--c is of recursive, --entropy of entropy l-diversity: give one of them.")
+    if not asked:
+        raise PolicyError("No model is asked for: give --k, --l, --t or --v.")
+    about_values = [key for key in ("l", "t", "v") if key in asked]
+    if about_values and not sensitive:
+        raise PolicyError(f"--{about_values[0]} needs --sensitive: the attribute it is about.")
+    if sensitive and not about_values:
+        raise PolicyError("--sensitive needs --l, --t or --v: what is asked of the attribute.")
+    if "t" in asked and distance == "hierarchical":
+        raise PolicyError("--distance hierarchical needs a hierarchy, which only a policy gives.")
+    specs: list[grammar.Model] = []
+    if "k" in asked:
+        specs.append(grammar.KAnonymity(model="k-anonymity", k=asked["k"]))
+    for attribute in sensitive:
+        specs += _about(attribute, asked, distance, entropy)
+    return [from_spec(spec) for spec in specs]
+
+
+def _about(attribute: str, asked: dict[str, Any], distance: Any, entropy: bool) -> list[grammar.Model]:
+    """The models about one sensitive attribute."""
+    specs: list[grammar.Model] = []
+    if "l" in asked and entropy:
+        specs.append(grammar.EntropyLDiversity(model="entropy-l-diversity", attribute=attribute, l=asked["l"]))
+    elif "c" in asked:
+        values = {"c": asked["c"], "l": _whole(asked["l"])}
+        specs.append(grammar.RecursiveLDiversity(model="recursive-l-diversity", attribute=attribute, **values))
+    elif "l" in asked:
+        spec = grammar.DistinctLDiversity(model="distinct-l-diversity", attribute=attribute, l=_whole(asked["l"]))
+        specs.append(spec)
+    if "t" in asked:
+        specs.append(grammar.TCloseness(model="t-closeness", attribute=attribute, distance=distance, t=asked["t"]))
+    if "v" in asked:
+        specs.append(grammar.VarianceDiversity(model="variance-diversity", attribute=attribute, v=asked["v"]))
+    return specs
+
+
+def _whole(value: float) -> int:
+    if value != int(value):
+        raise PolicyError("--l must be a whole number, unless --entropy is given.")
+    return int(value)
+
+
+def _tell(call: Call, found: Verification, what: str) -> int:
+    """Print the result; the exit code."""
+    if call.json:
+        call.emit(verification_object(found, what))
+    else:
+        print(summary.verification_text(found, what))
+    return 0 if found.satisfied else ProtectionError.exit_code
+
+
+def verification_object(found: Verification, what: str) -> dict[str, Any]:
+    """A verification as programs read it."""
+    statistics = found.statistics
+    return {
+        "table": what,
+        **summary.statistics_object(statistics),
+        "class_sizes": [asdict(bucket) for bucket in statistics.buckets()],
+        "models": [asdict(result) for result in found.models],
+        "risk": {
+            "prosecutor_max": statistics.prosecutor_max,
+            "prosecutor_mean": statistics.prosecutor_mean,
+            "marketer": statistics.marketer,
+        },
+        "satisfied": found.satisfied,
+        "note": found.note,
+    }

@@ -1,0 +1,55 @@
+"""A hierarchy outside of a run: built from the values of any table's column, and gone when it was looked at."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.hierarchies.build import build_hierarchy
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.policy import Hierarchy
+from sqlanon.sql import Identifier, Relation
+
+
+@contextlib.contextmanager
+def scratch_hierarchies(
+    engine: Engine, table: Relation, specs: Mapping[str, Hierarchy]
+) -> Iterator[dict[str, HierarchyTable]]:
+    """The dimension tables of columns of `table`: temporary tables, in a transaction that is undone at the end.
+
+    `engine` must be open for writing: PostgreSQL makes no temporary table in a read-only session.
+    Raises PolicyError where a hierarchy does not fit its column or the values.
+    """
+    columns = {column.name: column for column in engine.columns(table)}
+    engine.begin()
+    try:
+        yield {n: _build(engine, table, columns[n], spec, place) for place, (n, spec) in enumerate(specs.items())}
+    finally:
+        engine.rollback()
+
+
+def _build(engine: Engine, table: Relation, column: Column, spec: Hierarchy, place: int) -> HierarchyTable:
+    values = _temporary(engine, f"hierarchy_values_{place}")
+    _create_values(engine, values, table, column)
+    return build_hierarchy(engine, spec, column, values, _temporary(engine, f"hierarchy_{place}"))
+
+
+def _temporary(engine: Engine, name: str) -> Relation:
+    return Relation(name, "main", "temp") if engine.dialect == "duckdb" else Relation(name, "pg_temp")
+
+
+def _create_values(engine: Engine, values: Relation, table: Relation, column: Column) -> None:
+    trimmed = column.kind is Kind.DECIMAL and column.type == "numeric"
+    value = engine.render.macro("trim_scale", Markup("s.v")) if trimmed else Markup("s.v")
+    engine.run(
+        "encoding/create_values",
+        values=values,
+        source=table,
+        column=Identifier(column.name),
+        value=value,
+        key_column=Markup(""),
+        group=value,
+    )

@@ -1,0 +1,35 @@
+"""Tables and columns by the names that people write, with the nearest right name for a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+from sqlanon.sql import Relation
+from sqlanon.suggest import did_you_mean
+
+
+def find_table(engine: Engine, text: str) -> Relation:
+    """The table as the database knows it. Raises PolicyError, with the nearest names, if there is none."""
+    found = engine.resolve(Relation.parse(text))
+    if found is None:
+        raise PolicyError(f"T{unknown_table(engine, text)[1:]}")
+    return found
+
+
+def unknown_table(engine: Engine, text: str) -> str:
+    """A sentence that offers the tables nearest in name, written with as many parts as the unknown one."""
+    parts = Relation.parse(text).parts
+    names = sorted({".".join(relation.parts[-len(parts) :]) for relation in engine.relations()})
+    offer = did_you_mean(".".join(parts), names) or "the database has no table that the session may see."
+    return f"there is no table '{text}'; {offer}"
+
+
+def require_columns(engine: Engine, table: Relation, wanted: Iterable[str]) -> None:
+    """Raises PolicyError that lists every column the table lacks, each with the nearest names."""
+    names = [column.name for column in engine.columns(table)]
+    missing = [name for name in dict.fromkeys(wanted) if name not in names]
+    if missing:
+        shown = ".".join(table.parts[-2:])
+        raise PolicyError([f"{shown} has no column '{name}'; {did_you_mean(name, names)}" for name in missing])

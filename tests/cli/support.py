@@ -1,0 +1,133 @@
+"""The command under test, as a process and inside this one, and the tables it works on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from sqlanon.cli import app
+from sqlanon.engines import connect
+from sqlanon.sql import Statement
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = [sys.executable, "-c", "from sqlanon.cli import main; main()"]
+
+PATIENTS = """
+CREATE TABLE patients AS
+SELECT
+    i AS ssn,
+    20 + (i * 7) % 40 AS age,
+    CAST(10000 + (i * 13) % 90 AS VARCHAR(5)) AS zipcode,
+    CASE i % 2 WHEN 0 THEN 'F' ELSE 'M' END AS sex,
+    CASE (i / 3) % 4 WHEN 0 THEN 'flu' WHEN 1 THEN 'cold' WHEN 2 THEN 'asthma' ELSE 'none' END AS disease,
+    i % 5 AS ward
+FROM {series}
+"""
+
+POLICY = """\
+source:  {{url: "{url}", table: patients}}
+release: {{table: patients_released}}
+attributes:
+  ssn:     {{role: identifier}}
+  age:     {{role: quasi-identifier}}
+  zipcode: {{role: quasi-identifier, hierarchy: {{mask: right}}}}
+  sex:     {{role: quasi-identifier}}
+  disease: {{role: sensitive}}
+  ward:    {{role: insensitive}}
+privacy:
+  - {{model: k-anonymity, k: 5}}
+  - {{model: distinct-l-diversity, attribute: disease, l: 2}}
+"""
+
+
+def execute(url: str, *statements: str) -> None:
+    """Run statements in a database."""
+    with connect(url, create=url.startswith("duckdb")) as engine:
+        for text in statements:
+            engine.execute(Statement("test", text))
+
+
+def query(url: str, text: str) -> list[tuple[Any, ...]]:
+    """The rows of a query."""
+    with connect(url) as engine:
+        return engine.fetch(Statement("test", text))
+
+
+def make_patients(url: str, rows: int = 200) -> None:
+    """The table `patients`: 200 made-up rows, or so many."""
+    series = f"range({rows}) AS t(i)" if url.startswith("duckdb") else f"generate_series(0, {rows - 1}) AS t(i)"
+    execute(url, PATIENTS.format(series=series).replace("(i / 3)", "(i // 3)" if "range(" in series else "(i / 3)"))
+
+
+def write_policy(directory: Path, url: str, **replaced: str) -> Path:
+    """The policy for `patients`; each keyword's value replaces the text that is the key in `REPLACEABLE`."""
+    text = POLICY.format(url=url)
+    for name, value in replaced.items():
+        before = REPLACEABLE[name]
+        assert before in text
+        text = text.replace(before, value)
+    path = directory / "policy.yml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+REPLACEABLE = {
+    "source": "table: patients}",
+    "release": "{table: patients_released}",
+    "age": "age:     {role: quasi-identifier}",
+    "ward": "  ward:    {role: insensitive}\n",
+    "k": "k: 5",
+    "l": "l: 2",
+    "diversity": "{model: distinct-l-diversity, attribute: disease, l: 2}",
+}
+
+
+def call(*arguments: object, environment: dict[str, str] | None = None) -> Result:
+    """Call the program inside this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=environment)
+
+
+def spawn(
+    *arguments: object, environment: dict[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.Popen[str]:
+    """Start the program as a process of its own."""
+    return subprocess.Popen(
+        [*PROGRAM, *(str(argument) for argument in arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Its exit code, stdout and stderr."""
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def run_program(*arguments: object, environment: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """Run the program to its end."""
+    return finish(spawn(*arguments, environment=environment))
+
+
+def only_object(text: str) -> dict[str, Any]:
+    """What a program reads that expects one JSON object."""
+    found = json.loads(text)
+    assert isinstance(found, dict)
+    return found
+
+
+def keys_of(value: dict[str, Any], *path: str) -> Sequence[str]:
+    """The keys of the object at `path`."""
+    for part in path:
+        value = value[part]
+    return list(value)

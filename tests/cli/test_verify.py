@@ -1,0 +1,138 @@
+"""verify, with a policy and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import call, execute, only_object, run_program, write_policy
+
+
+def test_a_release_holds_and_its_source_does_not(policy: Path) -> None:
+    assert call("run", policy, "-q").exit_code == 0
+    assert call("verify", policy).exit_code == 0
+    source = call("verify", policy, "--table", "patients", "--json")
+    assert source.exit_code == 3
+    found = only_object(source.stdout)
+    assert found["satisfied"] is False
+    assert found["models"][0]["violations"] > 0
+    assert found["rows"] == 200
+
+
+def test_bounds_are_two_columns(patients_url: str, tmp_path: Path) -> None:
+    policy = write_policy(tmp_path, patients_url, age="age:     {role: quasi-identifier, show: bounds}")
+    assert call("run", policy, "-q").exit_code == 0
+    assert call("verify", policy).exit_code == 0
+    assert call("verify", policy, "--table", "patients").exit_code == 3
+    known = call("verify", patients_url, "patients_released", "--qi", "age_min,age_max,zipcode,sex", "--k", "5")
+    assert known.exit_code == 0, known.output
+
+
+def test_a_release_that_was_tampered_with_is_found(policy: Path, patients_url: str) -> None:
+    assert call("run", policy, "-q").exit_code == 0
+    execute(
+        patients_url, "INSERT INTO patients_released SELECT '99', zipcode, sex, disease, ward FROM patients LIMIT 1"
+    )
+    result = call("verify", policy)
+    assert result.exit_code == 3
+    assert "violated by 1" in result.stdout
+
+
+def test_hierarchical_closeness_builds_the_hierarchy_of_the_table(patients_url: str, tmp_path: Path) -> None:
+    closeness = "{model: t-closeness, attribute: disease, distance: hierarchical, t: 0.9}"
+    policy = write_policy(tmp_path, patients_url, diversity=closeness)
+    text = policy.read_text().replace("disease: {role: sensitive}", "disease: {role: sensitive, hierarchy: suppress}")
+    policy.write_text(text)
+    result = call("verify", policy, "--table", "patients", "--json")
+    assert result.exit_code == 3
+    assert [model["model"] for model in only_object(result.stdout)["models"]] == ["k-anonymity", "t-closeness"]
+
+
+@pytest.mark.parametrize(
+    ("options", "models"),
+    [
+        (["--k", "2"], ["k-anonymity"]),
+        (["--l", "2", "--sensitive", "disease"], ["distinct-l-diversity"]),
+        (["--l", "2", "--c", "3", "--sensitive", "disease"], ["recursive-l-diversity"]),
+        (["--l", "1.5", "--entropy", "--sensitive", "disease"], ["entropy-l-diversity"]),
+        (["--t", "0.9", "--sensitive", "disease"], ["t-closeness"]),
+        (["--t", "0.9", "--distance", "ordered", "--sensitive", "ward"], ["t-closeness"]),
+        (["--v", "0.1", "--sensitive", "ward"], ["variance-diversity"]),
+        (
+            ["--k", "2", "--l", "2", "--sensitive", "disease", "--sensitive", "ward"],
+            ["k-anonymity", *["distinct-l-diversity"] * 2],
+        ),
+    ],
+)
+def test_any_table_without_a_policy(patients_url: str, options: list[str], models: list[str]) -> None:
+    result = call("verify", patients_url, "patients", "--qi", "sex", *options, "--json")
+    assert result.exit_code == 0, result.output
+    found = only_object(result.stdout)
+    assert [model["model"] for model in found["models"]] == models
+    assert found["classes"] == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--qi", "sex"],
+        ["--k", "2"],
+        ["--qi", "sex", "--l", "2"],
+        ["--qi", "sex", "--k", "2", "--sensitive", "disease"],
+        ["--qi", "sex", "--c", "2", "--k", "2"],
+        ["--qi", "sex", "--l", "2.5", "--sensitive", "disease"],
+        ["--qi", "sex", "--l", "2", "--c", "2", "--entropy", "--sensitive", "disease"],
+        ["--qi", "sex", "--t", "0.1", "--distance", "hierarchical", "--sensitive", "disease"],
+        ["--qi", "sex,", "--k", "2"],
+        ["--qi", "sex", "--k", "2", "--table", "patients"],
+        ["--qi", "sexx", "--k", "2"],
+        ["--qi", "sex", "--v", "2", "--sensitive", "diseases"],
+    ],
+)
+def test_what_can_not_be_meant_is_a_usage_error(duckdb_url: str, options: list[str]) -> None:
+    result = call("verify", duckdb_url, "patients", *options)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: ")
+
+
+def test_a_wrong_column_gets_the_nearest(patients_url: str) -> None:
+    result = call("verify", patients_url, "patients", "--qi", "agee,zip", "--k", "2")
+    assert result.exit_code == 2
+    assert "did you mean 'age'" in result.stderr
+    assert "'zipcode'" in result.stderr
+
+
+def test_columns_with_commas(duckdb_url: str) -> None:
+    execute(duckdb_url, """CREATE TABLE odd AS SELECT 1 AS "a,b", 2 AS "c""d" FROM range(4)""")
+    result = call("verify", duckdb_url, "odd", "--qi", "a,b", "--qi", 'c"d', "--k", "4", "--json")
+    assert result.exit_code == 0, result.output
+
+
+def test_suppressed_rows_are_no_class(duckdb_url: str) -> None:
+    execute(duckdb_url, "CREATE TABLE starred AS SELECT CASE WHEN i = 0 THEN '*' ELSE 'x' END AS q FROM range(9) t(i)")
+    assert call("verify", duckdb_url, "starred", "--qi", "q", "--k", "2").exit_code == 3
+    found = call("verify", duckdb_url, "starred", "--qi", "q", "--k", "2", "--suppressed-label", "*", "--json")
+    assert found.exit_code == 0
+    assert only_object(found.stdout)["suppressed"] == 1
+
+
+def test_a_policy_takes_no_models(duckdb_policy: Path) -> None:
+    result = call("verify", duckdb_policy, "--k", "3", "--qi", "age")
+    assert result.exit_code == 2
+    assert "--k" in result.stderr
+
+
+def test_no_release_yet(policy: Path) -> None:
+    result = call("verify", policy)
+    assert result.exit_code == 2
+    assert "patients_released" in result.stderr
+
+
+def test_the_database_is_opened_for_reading_only(duckdb_url: str, tmp_path: Path) -> None:
+    file = Path(duckdb_url.removeprefix("duckdb:///"))
+    before = file.stat().st_mtime_ns
+    code, _, err = run_program("verify", duckdb_url, "patients", "--qi", "sex", "--k", "2")
+    assert code == 0, err
+    assert file.stat().st_mtime_ns == before
+    assert not (tmp_path / (file.name + ".wal")).exists()

@@ -1,0 +1,102 @@
+"""The examples of the project run as they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from ruamel.yaml import YAML
+
+from sqlanon import Outcome, PolicyError, connect, load_policy, run
+from sqlanon.engines.base import Column
+from sqlanon.policy_reader import build_policy
+from sqlanon.sql import Relation, Statement
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
+ADULT = DATA / "adult" / "adult.csv"
+needs_adult = pytest.mark.skipif(not ADULT.is_file(), reason="no Adult data: set SQLANON_TEST_DATA to where adult/ is")
+
+
+def _adult(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    monkeypatch.setenv("SQLANON_TEST_DATA", str(DATA))
+    document: dict[str, Any] = YAML(typ="safe").load((EXAMPLES / "adult.yml").read_text())
+    return document
+
+
+def _as_published(outcome: Outcome) -> None:
+    result = outcome.as_json()
+    assert result["verified"]
+    assert result["release"]["classes"] >= 2000
+    assert result["metrics"]["c_avg"] <= 1.51
+    assert result["release"]["min_class_size"] >= 10
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+@needs_adult
+def test_adult_is_as_good_as_published_figures_and_the_same_on_both_engines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, postgres_url: str
+) -> None:
+    policy = _adult(monkeypatch)
+    policy["release"] = {"file": str(tmp_path / "duckdb.csv")}
+    on_duckdb = run(build_policy(policy))
+    _as_published(on_duckdb)
+    _load_adult(postgres_url)
+    policy["source"] = {"url": postgres_url, "table": "adult"}
+    policy["release"] = {"file": str(tmp_path / "postgres.csv")}
+    policy["catalog"] = {"url": postgres_url}
+    on_postgres = run(build_policy(policy))
+    _as_published(on_postgres)
+    assert (tmp_path / "duckdb.csv").read_bytes() == (tmp_path / "postgres.csv").read_bytes()
+    assert on_duckdb.as_json()["metrics"] == on_postgres.as_json()["metrics"]
+
+
+def _load_adult(url: str) -> None:
+    header, *lines = _lines(ADULT)
+    names = header.split(";")
+    columns = ", ".join(f'"{name}" {"bigint" if name == "age" else "text"}' for name in names)
+    with connect(url) as engine:
+        engine.execute(Statement("test", f"CREATE TABLE adult ({columns})"))
+        found = engine.resolve(Relation("adult"))
+        assert found is not None
+        engine.load(found, names, (line.split(";") for line in lines))
+
+
+def test_an_example_without_its_data_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SQLANON_TEST_DATA", raising=False)
+    with pytest.raises(PolicyError, match="SQLANON_TEST_DATA"):
+        load_policy(EXAMPLES / "adult.yml")
+
+
+def test_the_compose_file_is_valid_and_seeds_what_is_there() -> None:
+    compose = YAML(typ="safe").load((EXAMPLES.parent / "docker-compose.yml").read_text())
+    (service,) = compose["services"].values()
+    (volume,) = service["volumes"]
+    assert (EXAMPLES.parent / volume.split(":")[0]).is_file()
+    assert service["healthcheck"]["test"][0] == "CMD-SHELL"
+    assert service["ports"][0].startswith("127.0.0.1:")
+
+
+def test_the_seeded_patients_are_released(
+    monkeypatch: pytest.MonkeyPatch, postgres_url: str, postgres_connection: psycopg.Connection[Any]
+) -> None:
+    postgres_connection.execute((EXAMPLES / "patients.sql").read_bytes())
+    monkeypatch.setenv("SQLANON_URL", postgres_url)
+    result = run(load_policy(EXAMPLES / "patients.yml")).as_json()
+    assert result["verified"]
+    assert result["release"]["rows"] == 50_000
+    assert result["release"]["classes"] > 500
+    columns = {column.name for column in _columns(postgres_url, "patients_released")}
+    assert {"income_min", "income_max"} < columns
+    assert not columns & {"patient_id", "insurance_number", "income"}
+
+
+def _columns(url: str, table: str) -> list[Column]:
+    with connect(url) as engine:
+        return engine.columns(Relation(table))
