@@ -33,7 +33,7 @@ def create_domains(
 ) -> tuple[Sensitive, ...]:
     """The domain of every sensitive attribute that a model looks at, counted over the whole table."""
     names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
-    return tuple(_create_domain(engine, workspace, coded, i, coded.field(name)) for i, name in enumerate(names))
+    return tuple(_create_domain(engine, workspace, coded, i, coded.judged_field(name)) for i, name in enumerate(names))
 
 
 def _create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, number: int, field: Field) -> Sensitive:
