@@ -19,6 +19,7 @@ from sqlanon.errors import ConflictError
 from sqlanon.fields import Field, place, word_column
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
+from sqlanon.release_checks import count_column
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
@@ -31,7 +32,7 @@ class CodedTable:
     """The microdata as words of codes.
 
     rows: work table `(p0, p1, …)`, one row a source row.
-    multiset: the kept columns of the source with `n`, how often their values occur; None if nothing is kept.
+    multiset: the kept columns of the source, and how often their values occur; None if nothing is kept.
     witness: raw quasi-identifier values `(r0, r1, …)` beside the same words, of all rows or of a random sample.
     fields: one for each attribute, in the source's order.
     judged: further fields, of sensitive attributes that models see otherwise than they are kept.
@@ -93,7 +94,8 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | 
     table = workspace.table("multiset")
     columns = [Identifier(attribute.name) for attribute in plan.kept]
     groups = not any(attribute.column.kind in LOOK_DIFFERENT for attribute in plan.kept)
-    engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, groups=groups)
+    count = count_column([attribute.name for attribute in plan.kept])
+    engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, count=count, groups=groups)
     return table
 
 
