@@ -67,6 +67,7 @@ def create_regions(engine: Engine, workspace: Workspace, coded: CodedTable, part
         order=[key for cell in cells for key in cell.order],
     )
     workspace.drop(*(extra["table"] for extra in extras), *([known] if known else []))
+    engine.analyze(regions)
     return Recoding(regions, cells, shown, partition, coded)
 
 

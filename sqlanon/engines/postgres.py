@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.engines.postgres_errors import connection_error, statement_error
-from sqlanon.engines.postgres_settings import session_settings
+from sqlanon.engines.postgres_settings import USUAL_WORK_MEM, session_settings
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
@@ -93,6 +93,8 @@ class PostgresEngine(Engine):
         # A server on a platform that can't notice a lost client refuses any value but 0.
         with contextlib.suppress(psycopg.errors.InvalidParameterValue):
             self._connection.execute("SET client_connection_check_interval = '2s'")
+        if self._options.memory_limit is None:
+            self.query("engine/raise_work_mem", least=Text(USUAL_WORK_MEM))
 
     @property
     def driver_connection(self) -> psycopg.Connection[tuple[Any, ...]]:

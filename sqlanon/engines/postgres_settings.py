@@ -15,12 +15,14 @@ _FIXED = {
     "intervalstyle": "iso_8601",
     "bytea_output": "hex",
     "jit": "off",  # generated statements have many expressions and few rows
+    "enable_nestloop": "off",  # joins of several columns are taken for tiny, and would be looped over for hours
     "extra_float_digits": "1",  # shortest digits that read back as the same number
     "standard_conforming_strings": "on",
     "client_min_messages": "error",
     "lock_timeout": "30s",
     "idle_in_transaction_session_timeout": "0",
 }
+USUAL_WORK_MEM = "64MB"  # what sorts and hashes of a session may take, where the server's own setting is less
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _OPERATIONS_AT_ONCE = 8  # sorts and hashes that share the memory limit: a few a statement, in a few sessions

@@ -77,6 +77,7 @@ def grow_forest(
     if frontier is not None:
         board.settle("trunk")
         growths += _grow_side_by_side(engine, workspace, task, frontier, board)
+    engine.analyze(*(table for growth in growths for table in (growth.leaves, growth.done)))
     return Grown(_union([g.leaves for g in growths]), _union([g.done for g in growths]), board.rounds)
 
 
