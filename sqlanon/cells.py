@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from sqlanon.doubles import double_of
 from sqlanon.engines.base import Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.labels import interval_label, quote_member, set_label
@@ -82,9 +83,7 @@ class Shown:
             case Show.MEAN:
                 return (self._number_cell(expression("mean_{i}.mean", i=self.axis.number)),)
             case Show.MIDPOINT:
-                low, high = self._bounds
-                middle = Markup("(CAST({} AS FLOAT8) + CAST({} AS FLOAT8)) / 2").format(low, high)
-                return (self._number_cell(middle),)
+                return (self._number_cell(self._middle),)
             case Show.RANGE:
                 return (self._number_cell(self._range),)
         if self.hierarchy is not None:
@@ -185,6 +184,17 @@ class Shown:
             if level > 0
         ]
         return Markup("CASE {} END").format(Markup(" ").join(whens))
+
+    @property
+    def _middle(self) -> Markup:
+        """Between the bounds; numbers whose sum no double holds have an equal sign, and a difference that one holds."""
+        low, high = (double_of(self.render, side, self.kind) for side in self._bounds)
+        return expression(
+            "CASE WHEN {low} = {high} THEN {low} WHEN {low} > -1e300 AND {high} < 1e300 OR {low} < 0 AND {high} > 0"
+            " THEN ({low} + {high}) / 2 ELSE {low} + ({high} - {low}) / 2 END",
+            low=low,
+            high=high,
+        )
 
     @property
     def _range(self) -> Markup:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from sqlanon.cells import Cell, Shown
 from sqlanon.encoding import CodedTable
+from sqlanon.doubles import double_of
 from sqlanon.engines.base import Engine
 from sqlanon.fields import Field
 from sqlanon.labels import SET_LIMIT, quote_member
@@ -115,7 +116,7 @@ def _create_set(engine: Engine, workspace: Workspace, partition: Partition, show
 
 def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
     table, field = workspace.table("mean", shown.axis.number), shown.axis.field
-    value = Markup("CAST(v.value AS FLOAT8)")
+    value = double_of(engine.render, Markup("v.value"), shown.kind)
     if field.coding.dictionary is None:
         value = expression("CAST(c.code - 1 + ({origin}) AS FLOAT8)", origin=field.coding.origin or 0)
     engine.run(
@@ -125,6 +126,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
         axis=shown.axis,
         dictionary=field.coding.dictionary,
         value=value,
+        scale=2.0**64,
     )
     return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
 
