@@ -16,6 +16,7 @@ from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import Cancelled, ProtectionError, SqlanonError, VerificationError
+from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
@@ -199,7 +200,10 @@ class _Run:
         with self.journal.during("verify"):
             outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation, outcome.suppressed)
             columns = [cell.column.name for cell in recoding.cells]
-            outcome.verification = verify_table(staged.engine, staged.final, columns, self.models)
+            with hierarchies_of_models(staged.engine, self.policy, self.models, staged.final) as hierarchies:
+                outcome.verification = verify_table(
+                    staged.engine, staged.final, columns, self.models, hierarchies=hierarchies
+                )
         failed = [name for name, check in outcome.checks.items() if check.violations]
         failed += [result.model for result in outcome.verification.models if not result.satisfied]
         if failed:
