@@ -1,8 +1,9 @@
 """What a run would send to the database, without sending it: for `run --dry-run` and `check --sql`.
 
-Planning reads the live table, and so does the measuring of the source. From then on statements are only rendered, and what they
-would answer is made up: dictionaries of 1,000 values, a tree that splits once more in its second round and ends in its third.
-The statements are those of a run; widths of codes, cuts and the number of rounds depend on the data.
+Planning reads the live table, and so does the measuring of the source. From then on statements are only rendered, and
+what they would answer is made up: dictionaries of 1,000 values, a tree that splits once more in its second round and
+ends in its third. The statements are those of a run; widths of codes, cuts and the number of rounds depend on the
+data.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class _RehearsedEngine(Engine):
         answer = _ANSWERS.get(statement.name) or _ANSWERS.get(family) or _zeros
         return answer(self, statement)
 
-    def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
         names = ", ".join(str(Identifier(column)) for column in columns)
         self._note(Statement("load_rows", f"INSERT INTO {table} ({names}) VALUES (bound values)"))
 
