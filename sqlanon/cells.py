@@ -1,8 +1,8 @@
 """What a region looks like in the release: for every quasi-identifier one cell (or two bounds), as SQL.
 
-The expressions read a leaf `t` with, for axis i, the tight interval of codes `lo_i`, `hi_i` (0 is NULL) and the least code
-`known_i` of a known value; `low_i` and `high_i` are the dictionary rows of `known_i` and `hi_i`; `set_i` and `mean_i` hold, where
-they are needed, the values that occur in the leaf and their mean.
+The expressions read a leaf `t` with, for axis i, the tight interval of codes `lo_i`, `hi_i` (0 is NULL) and the least
+code `known_i` of a known value; `low_i` and `high_i` are the dictionary rows of `known_i` and `hi_i`; `set_i` and
+`mean_i` hold, where they are needed, the values that occur in the leaf and their mean.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from sqlanon.doubles import double_of
 from sqlanon.engines.base import Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.labels import interval_label, quote_member, set_label
@@ -31,7 +32,7 @@ RANGE_TYPES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A column of the release that shows a region, and the keys that regions are ordered by: facts that the cell shows."""
+    """A column of the release that shows a region, and the keys that regions are ordered by, which the cell shows."""
 
     column: Identifier
     value: Markup
@@ -82,9 +83,7 @@ class Shown:
             case Show.MEAN:
                 return (self._number_cell(expression("mean_{i}.mean", i=self.axis.number)),)
             case Show.MIDPOINT:
-                low, high = self._bounds
-                middle = Markup("(CAST({} AS FLOAT8) + CAST({} AS FLOAT8)) / 2").format(low, high)
-                return (self._number_cell(middle),)
+                return (self._number_cell(self._middle),)
             case Show.RANGE:
                 return (self._number_cell(self._range),)
         if self.hierarchy is not None:
@@ -185,6 +184,17 @@ class Shown:
             if level > 0
         ]
         return Markup("CASE {} END").format(Markup(" ").join(whens))
+
+    @property
+    def _middle(self) -> Markup:
+        """Between the bounds; numbers whose sum no double holds have an equal sign, and a difference that one holds."""
+        low, high = (double_of(self.render, side, self.kind) for side in self._bounds)
+        return expression(
+            "CASE WHEN {low} = {high} THEN {low} WHEN {low} > -1e300 AND {high} < 1e300 OR {low} < 0 AND {high} > 0"
+            " THEN ({low} + {high}) / 2 ELSE {low} + ({high} - {low}) / 2 END",
+            low=low,
+            high=high,
+        )
 
     @property
     def _range(self) -> Markup:

@@ -1,7 +1,8 @@
 """One snapshot of the source, coded: what every search works on.
 
-Each attribute's values become order-preserving integers, packed into few BIGINT words (DESIGN: "Encoding"; the star schema of
-Incognito, SIGMOD 2005, section 3). All of it happens in one transaction, so a source that changes is seen as of one moment.
+Each attribute's values become order-preserving integers, packed into few BIGINT words (DESIGN: "Encoding"; the star
+schema of Incognito, SIGMOD 2005, section 3). All of it happens in one transaction, so a source that changes is seen as
+of one moment.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.dictionaries import LOOK_DIFFERENT, code_attribute, code_by_value, key_of, plain_value
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.fields import Coding, Field, place, word_column
-from sqlanon.hierarchies import build_hierarchy
-from sqlanon.plan import Attribute, Plan
+from sqlanon.errors import ConflictError
+from sqlanon.fields import Field, place, word_column
+from sqlanon.plan import Plan
 from sqlanon.policy import Role
+from sqlanon.release_checks import count_column
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
-LOOK_DIFFERENT = (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)  # -0.0 and 0.0, 1.0 and 1.00: equal, but not byte for byte
-NARROW = 2**31 - 2  # an integer range that needs no dictionary
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
 WITNESS_SAMPLE = 100_000  # expected size of the random sample above
 
@@ -31,8 +32,10 @@ class CodedTable:
     """The microdata as words of codes.
 
     rows: work table `(p0, p1, …)`, one row a source row.
-    multiset: the kept columns of the source with `n`, how often their values occur; None if nothing is kept.
+    multiset: the kept columns of the source, and how often their values occur; None if nothing is kept.
     witness: raw quasi-identifier values `(r0, r1, …)` beside the same words, of all rows or of a random sample.
+    fields: one for each attribute, in the source's order.
+    judged: further fields, of sensitive attributes that models see otherwise than they are kept.
     """
 
     rows: Relation
@@ -42,6 +45,7 @@ class CodedTable:
     source_rows: int
     words: int
     fields: tuple[Field, ...]
+    judged: tuple[Field, ...]
 
     @property
     def quasi_identifiers(self) -> tuple[Field, ...]:
@@ -58,11 +62,17 @@ class CodedTable:
     def field(self, name: str) -> Field:
         return next(f for f in self.fields if f.attribute.name == name)
 
+    def judged_field(self, name: str) -> Field:
+        """The field in which equal values have equal codes, and groups of the attribute's hierarchy are intervals."""
+        return next((f for f in self.judged if f.attribute.name == name), self.field(name))
+
 
 def encode(engine: Engine, plan: Plan, workspace: Workspace) -> CodedTable:
     """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot."""
     rows, ranges = _measure_source(engine, plan)
-    codings = [_code(engine, plan, workspace, n, a, ranges.get(a.name)) for n, a in enumerate(plan.attributes)]
+    kept = [code_attribute(engine, plan, workspace, n, a, ranges.get(a.name)) for n, a in enumerate(plan.attributes)]
+    by_value = (code_by_value(engine, plan, workspace, len(kept) + n, coding) for n, coding in enumerate(kept))
+    codings = [*kept, *(coding for coding in by_value if coding is not None)]
     engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None))
     fields, words = place(codings)
     coded = workspace.table("coded")
@@ -72,17 +82,20 @@ def encode(engine: Engine, plan: Plan, workspace: Workspace) -> CodedTable:
     share = WITNESS_SAMPLE / rows if is_sample else None
     engine.execute(_encode_statement(engine, plan, fields, words, witness, raw=True, share=share))
     engine.analyze(coded, witness)
-    return CodedTable(coded, witness, is_sample, _count_kept(engine, plan, workspace), rows, words, tuple(fields))
+    multiset = _count_kept(engine, plan, workspace)
+    each, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
+    return CodedTable(coded, witness, is_sample, multiset, rows, words, each, judged)
 
 
 def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | None:
-    """What the release must still hold. Where equal values can look different, or have no equality, rows are not grouped."""
+    """What the release must still hold; rows are not grouped where equal values can look different."""
     if not plan.kept:
         return None
     table = workspace.table("multiset")
     columns = [Identifier(attribute.name) for attribute in plan.kept]
     groups = not any(attribute.column.kind in LOOK_DIFFERENT for attribute in plan.kept)
-    engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, groups=groups)
+    count = count_column([attribute.name for attribute in plan.kept])
+    engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, count=count, groups=groups)
     return table
 
 
@@ -90,68 +103,9 @@ def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, tuple[An
     integers = [a for a in plan.attributes if a.column.kind is Kind.INTEGER and a.hierarchy is None]
     columns = [Identifier(a.name) for a in integers]
     count, *bounds = engine.query_one("encoding/measure_source", source=plan.source, integers=columns)
+    if not count:
+        raise ConflictError(f"{plan.source} was emptied after the run began.")
     return count, {a.name: (bounds[2 * i], bounds[2 * i + 1]) for i, a in enumerate(integers)}
-
-
-def _code(
-    engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, bounds: tuple[Any, Any] | None
-) -> Coding:
-    if bounds is not None and bounds[0] is None:
-        return Coding(attribute, bits=0, leaves=0, origin=0)
-    if bounds is not None and bounds[1] - bounds[0] <= NARROW:
-        low, high = (int(b) for b in bounds)
-        return Coding(attribute, bits=(high - low + 1).bit_length(), leaves=high - low + 1, origin=low)
-    keyed = attribute.role is not Role.QUASI_IDENTIFIER and attribute.column.kind in LOOK_DIFFERENT
-    values = workspace.table(f"values_{number}")
-    _create_values(engine, plan.source, attribute, values, keyed)
-    dictionary = workspace.table(f"dictionary_{number}")
-    if attribute.hierarchy is not None:
-        tree = build_hierarchy(engine, attribute.hierarchy, attribute.column, values, dictionary, plan.base_directory)
-        coding = Coding(attribute, tree.shifts[-1], tree.leaves, dictionary=dictionary, hierarchy=tree)
-    else:
-        leaves = engine.run(
-            "encoding/create_dictionary", dictionary=dictionary, values=values, order=_order(engine, attribute, keyed)
-        )
-        if leaves < 0:
-            (leaves,) = engine.query_one("count_rows", table=dictionary)
-        coding = Coding(attribute, leaves.bit_length(), leaves, dictionary=dictionary, keyed=keyed)
-    workspace.drop(values)
-    return coding
-
-
-def _create_values(engine: Engine, source: Relation, attribute: Attribute, values: Relation, keyed: bool) -> None:
-    value = _plain(engine, attribute, Markup("s.v"))
-    key = _key(engine, attribute, Markup("s.v")) if keyed else value
-    engine.run(
-        "encoding/create_values",
-        values=values,
-        source=source,
-        column=Identifier(attribute.name),
-        value=engine.render.macro("any", Markup("s.v")) if keyed else value,
-        key_column=Markup(", {} AS key").format(key) if keyed else Markup(""),
-        group=key,
-    )
-
-
-def _plain(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
-    """The value a quasi-identifier is coded by: equal decimals of other scales are one value, written one way."""
-    if attribute.role is Role.QUASI_IDENTIFIER and attribute.column.type == "numeric":
-        return engine.render.macro("trim_scale", value)
-    return value
-
-
-def _key(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
-    """What tells kept values apart byte for byte, where the engine's own equality doesn't (-0.0 and 0.0, 1.0 and 1.00)."""
-    macro = "exact_other" if attribute.column.kind is Kind.OTHER else "exact_number"
-    return engine.render.macro(macro, value)
-
-
-def _order(engine: Engine, attribute: Attribute, keyed: bool) -> Markup:
-    if attribute.column.kind is Kind.TEXT:
-        return engine.render.macro("collate", Markup("v.value"))
-    if attribute.column.kind is Kind.OTHER:
-        return Markup("v.key")
-    return Markup("v.value, v.key") if keyed else Markup("v.value")
 
 
 def _encode_statement(
@@ -187,7 +141,7 @@ def _code_expression(field: Field) -> Markup:
     else:
         column = _source_column(field)
         origin = coding.origin or 0
-        fits = -(2**63) <= origin and origin + coding.leaves < 2**63
+        fits = origin >= -(2**63) and origin + coding.leaves < 2**63
         value = expression("CAST({column} AS BIGINT)", column=column) if fits else column
         code = expression("coalesce(CAST({value} - ({origin}) AS BIGINT) + 1, 0)", value=value, origin=origin)
     return expression("({code} << {shift})", code=code, shift=field.shift) if field.shift else code
@@ -198,10 +152,10 @@ def _packed(codes: Iterable[Markup]) -> Markup:
 
 
 def _dictionary_join(engine: Engine, field: Field) -> dict[str, Any]:
-    column = _plain(engine, field.attribute, _source_column(field))
+    look = key_of if field.coding.keyed else plain_value
     return {
         "table": field.coding.dictionary,
         "alias": Identifier(f"d{field.number}"),
         "key": Identifier("key" if field.coding.keyed else "value"),
-        "value": _key(engine, field.attribute, column) if field.coding.keyed else column,
+        "value": look(engine, field.attribute, _source_column(field)),
     }

@@ -1,8 +1,10 @@
-"""The information loss of a partition: the normalized certainty penalty (Xu et al., KDD 2006) and its mean over the table.
+"""The information loss of a partition: the normalized certainty penalty (Xu et al., KDD 2006) and its mean over the
+table.
 
-NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of the whole table's
-range; with a hierarchy the leaves under the region's group over all leaves; otherwise the values in the region over all
-values. A region of numbers, or of groups, that also holds NULL counts 1. GCP is the mean over all rows and quasi-identifiers, from 0 to 1.
+NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of
+the whole table's range; with a hierarchy the leaves under the region's group over all leaves; otherwise the values in
+the region over all values. A region of numbers, or of groups, that also holds NULL counts 1. GCP is the mean over all
+rows and quasi-identifiers, from 0 to 1.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.doubles import double_of
 from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis
 from sqlanon.partition.mondrian import Partition
@@ -39,8 +42,9 @@ def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
     width = _width_by_value(engine, axis)
     if width is None:
         return known | {"measure": _share(axis)}
-    ends = "(CAST({high}.value AS FLOAT8) - CAST({low}.value AS FLOAT8)) / {width}"
-    measure = expression(ends, high=high, low=low, width=width)
+    kind = axis.field.attribute.column.kind
+    upper, lower = (double_of(engine.render, expression("{end}.value", end=end), kind) for end in (high, low))
+    measure = expression("({upper} - {lower}) / {width}", upper=upper, lower=lower, width=width)
     return known | {"measure": measure, "dictionary": axis.field.coding.dictionary}
 
 
@@ -57,7 +61,8 @@ def _width_by_value(engine: Engine, axis: Axis) -> float | None:
     """The width of the whole range in values; None where there is no finite one, or codes are values anyway."""
     if axis.field.coding.dictionary is None:
         return None
-    low, high = engine.query_one("release/measure_range", dictionary=axis.field.coding.dictionary)
+    value = double_of(engine.render, Markup("v.value"), axis.field.attribute.column.kind)
+    low, high = engine.query_one("release/measure_range", dictionary=axis.field.coding.dictionary, value=value)
     if low is None or not math.isfinite(float(high) - float(low)) or high == low:
         return None
     return float(high) - float(low)

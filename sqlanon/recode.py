@@ -1,7 +1,7 @@
 """From a partition to the staged release: every row shows its region instead of its quasi-identifiers.
 
-The order of the staged rows is a function of the released multiset alone (by region, then by the kept columns), so that it
-tells nothing about the order of the source.
+The order of the staged rows is a function of the released multiset alone (by region, then by the kept columns), so
+that it tells nothing about the order of the source.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.cells import Cell, Shown
+from sqlanon.doubles import double_of
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.fields import Field
@@ -115,7 +116,7 @@ def _create_set(engine: Engine, workspace: Workspace, partition: Partition, show
 
 def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
     table, field = workspace.table("mean", shown.axis.number), shown.axis.field
-    value = Markup("CAST(v.value AS FLOAT8)")
+    value = double_of(engine.render, Markup("v.value"), shown.kind)
     if field.coding.dictionary is None:
         value = expression("CAST(c.code - 1 + ({origin}) AS FLOAT8)", origin=field.coding.origin or 0)
     engine.run(
@@ -125,6 +126,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
         axis=shown.axis,
         dictionary=field.coding.dictionary,
         value=value,
+        scale=2.0**64,
     )
     return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
 

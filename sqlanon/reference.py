@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from typer.models import ArgumentInfo, OptionInfo
 
-from sqlanon.cli.program import app
 from sqlanon.cli.call import COMMON
+from sqlanon.cli.program import app
 from sqlanon.policy import Attribute, Hierarchy, Policy
 from sqlanon.policy_problems import MODELS
 

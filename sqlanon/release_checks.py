@@ -73,18 +73,28 @@ def types_equal(source: Sequence[Column], staged: Sequence[Column]) -> int:
     return sum(types.get(column.name) != column.type for column in source)
 
 
+def count_column(names: Sequence[str]) -> Identifier:
+    """The name of a column of counts beside columns of these names."""
+    taken = {name.lower() for name in names}
+    return Identifier(next(name for length in range(len(taken) + 1) if (name := "n" + "_" * length) not in taken))
+
+
 def multisets_equal(
     engine: Engine, source_multiset: Relation, staged: Relation, columns: Sequence[Column], suppressed: int
 ) -> int:
     """The rows by which the kept columns, taken together, differ from the source's.
 
-    `source_multiset` has those columns and `n`, how often their values occur; the staged rows must be among them, with
-    exactly `suppressed` ones missing. Values are equal when they are byte-identical: numbers that print differently
-    are not (1.0 and 1.00, 0 and -0), nor are texts that a collation takes for equal.
+    `source_multiset` has those columns and `count_column`, how often their values occur; the staged rows must be
+    among them, with exactly `suppressed` ones missing. Values are equal when they are byte-identical: numbers that
+    print differently are not (1.0 and 1.00, 0 and -0), nor are texts that a collation takes for equal.
     """
     exact = [part for column in columns for part in _exact(engine, column)]
     surplus, missing = engine.query_one(
-        "verify/compare_multisets", source=source_multiset, staged=staged, columns=exact
+        "verify/compare_multisets",
+        source=source_multiset,
+        staged=staged,
+        columns=exact,
+        count=count_column([column.name for column in columns]),
     )
     return int(surplus) + abs(int(missing) - suppressed)
 

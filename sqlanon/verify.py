@@ -14,6 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.table import HierarchyTable
@@ -23,6 +24,7 @@ from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.sql import Identifier, Relation, Text, expression
 
 _DIGITS = 12
+_NO_NUMBER = Markup("CAST(NULL AS FLOAT8)")
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class _Check:
         return values | {
             "keys": [Identifier(f"q{place}") for place in range(len(columns))],
             "sensitive": comparable(self.engine, sensitive, kind),
-            "value": Markup("CAST(p.v AS FLOAT8)" if kind.is_numeric else "CAST(NULL AS FLOAT8)"),
+            "value": double_of(self.engine.render, Markup("p.v"), kind) if kind.is_numeric else _NO_NUMBER,
             "hierarchy": hierarchy.table if hierarchy else None,
             "leaf": comparable(self.engine, Markup("h.value"), kind),
             "levels": list(range(1, hierarchy.height + 1)) if hierarchy else [],

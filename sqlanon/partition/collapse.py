@@ -27,8 +27,7 @@ class Tuples:
 
 def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, sensitive: Sequence[Sensitive]) -> Tuples | None:
     """The table's frequency set, or None where it would be nearly as large as the table."""
-    names = {s.name for s in sensitive}
-    fields = [f for f in coded.fields if f in coded.quasi_identifiers or f.attribute.name in names]
+    fields = [*coded.quasi_identifiers, *(coded.judged_field(s.name) for s in sensitive)]
     masks = tuple(sum(f.mask for f in fields if f.word == w) for w in range(coded.words))
     words = [_masked(column, mask) for column, mask in zip(coded.word_columns, masks, strict=True)]
     share = min(1.0, SAMPLE_ROWS / coded.source_rows)

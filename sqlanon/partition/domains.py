@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.doubles import double_of
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ProtectionError
@@ -33,7 +34,7 @@ def create_domains(
 ) -> tuple[Sensitive, ...]:
     """The domain of every sensitive attribute that a model looks at, counted over the whole table."""
     names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
-    return tuple(_create_domain(engine, workspace, coded, i, coded.field(name)) for i, name in enumerate(names))
+    return tuple(_create_domain(engine, workspace, coded, i, coded.judged_field(name)) for i, name in enumerate(names))
 
 
 def _create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, number: int, field: Field) -> Sensitive:
@@ -47,7 +48,7 @@ def _create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, numb
         mask=field.mask,
         shift=field.shift,
         dictionary=field.coding.dictionary,
-        value=_number(field),
+        value=_number(engine, field),
         order=_order(engine, field),
         groups=[
             {"name": Identifier(f"g{level}"), "shift": field.shift + shift}
@@ -58,12 +59,12 @@ def _create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, numb
     return Sensitive(field.attribute.name, field.column, field.mask, domain, hierarchy.height if hierarchy else 0)
 
 
-def _number(field: Field) -> Markup:
+def _number(engine: Engine, field: Field) -> Markup:
     """The value as a double, for models that reckon with it."""
     if not field.attribute.column.kind.is_numeric:
         return Markup("CAST(NULL AS FLOAT8)")
     if field.coding.dictionary is not None:
-        return Markup("CAST(v.value AS FLOAT8)")
+        return double_of(engine.render, Markup("v.value"), field.attribute.column.kind)
     return expression(
         "CASE WHEN g.s > 0 THEN CAST((g.s >> {shift}) - 1 + ({origin}) AS FLOAT8) END",
         shift=field.shift,
@@ -95,8 +96,8 @@ def _failure(engine: Engine, rows: int, model: PrivacyModel, domains: dict[str, 
     domain = domains[model.attribute] if model.attribute is not None else None
     groups = Groups(
         classes=expression("(SELECT 0 AS class, CAST({rows} AS BIGINT) AS n)", rows=rows),
-        avs=domain and expression("(SELECT 0 AS class, s, n FROM {domain})", domain=domain.domain),
-        domain=domain and expression("{domain}", domain=domain.domain),
+        avs=None if domain is None else expression("(SELECT 0 AS class, s, n FROM {domain})", domain=domain.domain),
+        domain=None if domain is None else expression("{domain}", domain=domain.domain),
         rows=rows,
         height=domain.height if domain else 0,
     )

@@ -1,0 +1,377 @@
+"""Whole runs: what a release looks like, where it may come from and go to, and what is recorded of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from sqlanon.errors import PolicyError
+from sqlanon.policy_reader import build_policy
+from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+
+PEOPLE = {"ssn": "VARCHAR(11)", "age": "INTEGER", "job": "VARCHAR(20)", "disease": "VARCHAR(20)", "id": "INTEGER"}
+ROLES: dict[str, Any] = {
+    "ssn": "identifier",
+    "age": "quasi-identifier",
+    "job": "quasi-identifier",
+    "disease": "sensitive",
+    "id": "insensitive",
+}
+ROWS: list[Row] = [
+    ("123-45-6789", 20, "clerk", "flu", 1),
+    ("123-45-6790", 25, "clerk", "burn", 2),
+    ("123-45-6791", None, "sales", "flu", 3),
+    ("123-45-6792", 30, "sales", None, 4),
+    ("123-45-6793", 60, "nurse", "flu", 5),
+    ("123-45-6794", 61, "nurse", "burn", 6),
+]
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    with open_database(database_url) as opened:
+        yield opened
+
+
+# --- what a region looks like
+
+NUMBERS = [-3, 0, 5, 5, 7, 40, None, None]
+SHOWN = {
+    "label": [("NULL",)] * 2 + [("[-3-0]",)] * 2 + [("5",)] * 2 + [("[7-40]",)] * 2,
+    "bounds": [(-3, 0)] * 2 + [(5, 5)] * 2 + [(7, 40)] * 2 + [(None, None)] * 2,
+    "mean": [(-1.5,)] * 2 + [(5.0,)] * 2 + [(23.5,)] * 2 + [(None,)] * 2,
+    "midpoint": [(-1.5,)] * 2 + [(5.0,)] * 2 + [(23.5,)] * 2 + [(None,)] * 2,
+}
+
+
+@pytest.mark.parametrize("type_", ["INTEGER", "DECIMAL(7, 0)", "DOUBLE PRECISION"])
+@pytest.mark.parametrize("show", SHOWN)
+def test_shows(database: Database, show: str, type_: str) -> None:
+    table = database.create({"q": type_, "id": "INTEGER"}, [(n, i) for i, n in enumerate(NUMBERS)])
+    released = database.release(table, {"q": {"role": "quasi-identifier", "show": show}, "id": "insensitive"})
+    assert [row[:-1] for row in released] == SHOWN[show]
+    assert sorted(row[-1] for row in released) == list(range(8))
+    names = ["q_min", "q_max", "id"] if show == "bounds" else ["q", "id"]
+    assert [name for name, _ in database.columns(f"{table}_r")] == names
+
+
+@pytest.mark.parametrize(
+    ("type_", "range_type", "least", "greatest", "text"),
+    [
+        ("INTEGER", "int8range", -3, 40, "[-3,41)"),
+        ("NUMERIC", "numrange", Decimal("-1.50"), Decimal("2.25"), "[-1.5,2.25]"),
+        ("FLOAT4", "numrange", 0.5, math.inf, "[0.5,Infinity]"),
+        ("DATE", "daterange", "1969-12-31", "2024-02-29", "[1969-12-31,2024-03-01)"),
+        ("TIMESTAMP", "tsrange", "1969-12-31", "2024-02-29", '["1969-12-31 00:00:00","2024-02-29 00:00:00"]'),
+    ],
+)
+def test_ranges_on_postgres(
+    postgres_url: str, type_: str, range_type: str, least: Any, greatest: Any, text: str
+) -> None:
+    with open_database(postgres_url) as database:
+        table = database.create({"q": type_, "id": "INTEGER"}, [(least, 1), (greatest, 2), (None, 3), (None, 4)])
+        database.release(table, {"q": {"role": "quasi-identifier", "show": "range"}, "id": "insensitive"})
+        assert database.columns(f"{table}_r")[0] == ("q", range_type)
+        assert database.sql(f"SELECT CAST(q AS TEXT) FROM {table}_r") == [(text,), (text,), (None,), (None,)]
+
+
+@pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
+def test_shows_of_extreme_numbers(database: Database, show: str) -> None:
+    numbers = [-1.7e308, 1.7e308, 1.7e308, 1.7e308, 1e-300, 1e-300, 1.6e308, 1.7e308]
+    halves = [0, 0, 0, 0, 0, 0, 1, 1]
+    table = database.create({"q": "DOUBLE PRECISION", "p": "INTEGER"}, list(zip(numbers, halves, strict=True)))
+    roles = {"q": {"role": "quasi-identifier", "show": show}, "p": "quasi-identifier"}
+    released = database.release(table, roles)
+    assert all(math.isfinite(cell) for row in released for cell in row[:-1])
+
+
+def test_bounds_of_groups_of_a_hierarchy(database: Database) -> None:
+    table = database.create({"q": "INTEGER", "id": "INTEGER"}, [(n, i) for i, n in enumerate([1, 4, 6, 6, None, None])])
+    attribute = {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 10]}, "show": "bounds"}
+    released = database.release(table, {"q": attribute, "id": "insensitive"})
+    assert released == [(0, 5, 0), (0, 5, 1), (6, 6, 2), (6, 6, 3), (None, None, 4), (None, None, 5)]
+
+
+# --- what goes, and what stays as it is
+
+POSTGRES_KEPT = {
+    "varchar(7)": ["'abc  '", "''"],
+    "character(5)": ["'ab'", "'ab   '"],
+    "numeric": ["1.0", "1.00", "1", "'NaN'", "1e40"],
+    "double precision": ["'-0'", "'0'", "'NaN'", "'Infinity'", "1e-310"],
+    "real": ["'-0'", "0.1"],
+    "json": ["""'{"b":1, "a": [1.0]}'""", """'{"b": 1, "a": [1.0]}'"""],
+    "jsonb": ["""'{"b":1}'"""],
+    "integer[]": ["'{1,NULL,2}'", "'{}'"],
+    "mood": ["'ok'", "'sad'"],
+    "uuid": ["'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"],
+    "timestamp with time zone": ["'1950-01-01 12:00:00.5+03'", "'infinity'"],
+    "bytea": [r"'\x00ff'"],
+    "interval": ["'1 month'", "'30 days'"],
+    "point": ["'(1,2)'"],
+    "smallint": ["-32768", "32767"],
+    "bigint": ["-9223372036854775808", "9223372036854775807", "0"],
+    "text": ["repeat('x', 1000000)", "'😀 a''b\nc'"],
+    "boolean": ["true"],
+    "time with time zone": ["'12:00+01'", "'11:00+00'"],
+}
+DUCKDB_KEPT = {
+    "VARCHAR": ["'abc  '", "''", "repeat('x', 1000000)", "'😀 a''b\nc'"],
+    "DECIMAL(9,3)": ["1.0", "-0.001"],
+    "DOUBLE": ["'-0.0'", "0", "'nan'", "'inf'", "1e-310"],
+    "FLOAT": ["'-0.0'", "0.1"],
+    "JSON": ["""'{"b":1, "a": [1.0]}'""", """'{"b": 1, "a": [1.0]}'"""],
+    "INTEGER[]": ["[1, NULL, 2]", "[]"],
+    "STRUCT(a INTEGER, b VARCHAR)": ["{'a': 1, 'b': 'x'}"],
+    "ENUM('sad', 'ok')": ["'ok'", "'sad'"],
+    "UUID": ["'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"],
+    "TIMESTAMP WITH TIME ZONE": ["'1950-01-01 12:00:00.5+03'", "'infinity'"],
+    "TIMESTAMP_NS": ["'1950-01-01 12:00:00.123456789'"],
+    "BLOB": [r"'\x00\xff'"],
+    "INTERVAL": ["INTERVAL 1 MONTH", "INTERVAL 30 DAY"],
+    "BIGINT": ["-9223372036854775808", "9223372036854775807", "0"],
+    "HUGEINT": ["-170141183460469231731687303715884105728", "170141183460469231731687303715884105727"],
+    "UBIGINT": ["18446744073709551615", "18446744073709551614"],
+    "TIME": ["'12:00:00.5'"],
+    "BIT": ["'0101'"],
+    "MAP(INTEGER, VARCHAR)": ["MAP {1: 'a'}"],
+}
+
+
+@pytest.mark.parametrize("role", ["insensitive", "sensitive"])
+def test_kept_columns_stay_as_they_are(database: Database, role: str) -> None:
+    kept = POSTGRES_KEPT if database.engine == "postgres" else DUCKDB_KEPT
+    if database.engine == "postgres":
+        database.sql("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    columns = {f"c{i}": type_ for i, type_ in enumerate(kept)}
+    table = database.create({"q": "INTEGER", **columns, "id": "INTEGER"}, [])
+    for number in range(6):
+        cells = (values[number] if number < len(values) else "NULL" for values in kept.values())
+        database.sql(f"INSERT INTO {table} VALUES ({number}, {', '.join(cells)}, {number})")
+    anonymize(database.policy(table, {"q": "quasi-identifier", **dict.fromkeys(columns, role), "id": "insensitive"}))
+    assert database.columns(f"{table}_r")[1:] == database.columns(table)[1:]
+    exact = ", ".join(f"CAST({name} AS VARCHAR)" for name in columns)
+    queries = (f"SELECT {exact}, id FROM {name} ORDER BY id" for name in (table, f"{table}_r"))
+    source, released = (database.sql(query) for query in queries)
+    assert released == source
+
+
+def test_identifiers_are_gone_and_nothing_else(database: Database) -> None:
+    released = database.release(database.create(PEOPLE, ROWS), ROLES)
+    assert released == [
+        ("NULL", "sales", "flu", 3),
+        ("[20-25]", "clerk", "burn", 2),
+    ] or sorted(row[-1] for row in released) == [1, 2, 3, 4, 5, 6]
+    assert "123-45" not in str(released)
+    assert {row[-1]: row[-2] for row in released} == {row[-1]: row[-2] for row in ROWS}
+
+
+# --- where the rows come from
+
+SHAPES = {
+    "view": ["CREATE VIEW {name} AS SELECT * FROM {table}"],
+    "materialized view": ["CREATE MATERIALIZED VIEW {name} AS SELECT * FROM {table}"],
+    "partitioned table": [
+        "CREATE TABLE {name} (LIKE {table}) PARTITION BY RANGE (id)",
+        "CREATE TABLE {name}_low PARTITION OF {name} FOR VALUES FROM (0) TO (4)",
+        "CREATE TABLE {name}_rest PARTITION OF {name} DEFAULT",
+        "INSERT INTO {name} SELECT * FROM {table}",
+    ],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sources_of_other_shapes(database: Database, shape: str) -> None:
+    if database.engine == "duckdb" and shape != "view":
+        pytest.skip("DuckDB has tables and views alone")
+    table = database.create(PEOPLE, ROWS)
+    for statement in SHAPES[shape]:
+        database.sql(statement.format(name="shaped", table=table))
+    assert database.release("shaped", ROLES) == database.release(table, ROLES)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_as_sources_and_releases(tmp_path: Path, ending: str) -> None:
+    source, release = tmp_path / f"people.{ending}", tmp_path / f"released.{ending}"
+    with open_database(duckdb_url(tmp_path / "a.duckdb")) as database:
+        table = database.create(PEOPLE, ROWS)
+        expected = database.release(table, ROLES)
+        database.sql(f"COPY {table} TO '{source}'")
+    policy = build_policy(
+        {
+            "source": {"file": str(source)},
+            "release": {"file": str(release)},
+            "attributes": {name: {"role": role} for name, role in ROLES.items()},
+            "privacy": [{"model": "k-anonymity", "k": 2}],
+        }
+    )
+    outcome = anonymize(policy)
+    assert outcome.published
+    assert duckdb.sql(f"SELECT * FROM '{release}'").fetchall() == expected
+    with pytest.raises(PolicyError, match=r"exists|replace"):
+        anonymize(policy)
+    assert anonymize(policy, replace=True).published
+    assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.suffixes or path.name.startswith(".")) == []
+
+
+# --- where the rows go
+
+def _elsewhere(database: Database, release: dict[str, Any]) -> list[Row]:
+    """Release the people to another place; the rows that the same database would have got."""
+    table = database.create(PEOPLE, ROWS)
+    anonymize(database.policy(table, ROLES, release=release))
+    return database.release(table, ROLES)
+
+
+def test_release_to_another_duckdb_file(database: Database, tmp_path: Path) -> None:
+    other = tmp_path / "other.duckdb"
+    expected = _elsewhere(database, {"url": duckdb_url(other), "table": "r"})
+    with contextlib.closing(duckdb.connect(str(other))) as connection:
+        assert connection.execute("SELECT * FROM r").fetchall() == expected
+
+
+def test_release_to_a_parquet_file(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "released.parquet"
+    expected = _elsewhere(database, {"file": str(file)})
+    assert duckdb.sql(f"SELECT * FROM '{file}'").fetchall() == expected
+
+
+def test_release_from_duckdb_to_postgres(tmp_path: Path, postgres_url: str) -> None:
+    with open_database(duckdb_url(tmp_path / "a.duckdb")) as source, open_database(postgres_url) as target:
+        expected = _elsewhere(source, {"url": postgres_url, "table": "public.r"})
+        assert target.sql("SELECT * FROM r") == expected
+        assert source.leftovers() + target.leftovers() == []
+
+
+# --- what is recorded, and what is left
+
+def test_the_record_of_a_run(database: Database) -> None:
+    outcome = anonymize(database.policy(database.create(PEOPLE, ROWS), ROLES))
+    assert database.leftovers() == []
+    ((status, rows, result),) = database.sql("SELECT status, source_rows, result FROM sqlanon.runs")
+    assert (status, rows) == ("published", 6)
+    printed = outcome.as_json()
+    assert json.loads(result) == json.loads(json.dumps(printed))
+    assert printed["verified"] and printed["published"]
+    assert printed["release"]["rows"] == 6 and printed["release"]["suppressed"] == 0
+    assert set(printed["seconds"]) == {"plan", "encode", "search", "recode", "verify", "publish", "total"}
+    ((relation, kind, released, classes),) = database.sql(
+        "SELECT relation, kind, row_count, classes FROM sqlanon.releases"
+    )
+    assert (kind, released, classes) == ("regions", 6, printed["release"]["classes"])
+    assert relation == printed["release"]["table"]
+    phases = [p for (p,) in database.sql("SELECT DISTINCT phase FROM sqlanon.steps")]
+    assert set(phases) == {"plan", "encode", "search", "recode", "verify", "publish"}
+    steps = database.sql("SELECT number FROM sqlanon.steps ORDER BY number")
+    assert steps == [(i,) for i in range(len(steps))]
+
+
+def test_replacing_keeps_views_and_grants(database: Database) -> None:
+    table = database.create(PEOPLE, ROWS)
+    policy = database.policy(table, ROLES)
+    anonymize(policy)
+    database.sql(f"CREATE VIEW seen AS SELECT count(*) AS n FROM {table}_r")
+    if database.engine == "postgres":
+        database.sql(f"GRANT SELECT ON {table}_r TO PUBLIC")
+    with pytest.raises(PolicyError, match="replace"):
+        anonymize(policy)
+    database.insert(table, [("123-45-6795", 33, "clerk", "flu", 7)])
+    anonymize(policy, replace=True)
+    assert database.sql("SELECT n FROM seen") == [(7,)]
+    if database.engine == "postgres":
+        assert database.sql(f"SELECT has_table_privilege('pg_monitor', '{table}_r', 'SELECT')") == [(True,)]
+
+
+def test_two_sensitive_attributes_with_models_of_their_own(database: Database) -> None:
+    rows = [(n % 20, "ab"[n % 2], n % 5 * 10) for n in range(60)]
+    table = database.create({"q": "INTEGER", "a": "VARCHAR(1)", "b": "INTEGER"}, rows)
+    models = [
+        {"model": "distinct-l-diversity", "attribute": "a", "l": 2},
+        {"model": "t-closeness", "attribute": "b", "distance": "ordered", "t": 0.3},
+    ]
+    outcome = anonymize(database.policy(table, {"q": "quasi-identifier", "a": "sensitive", "b": "sensitive"}, privacy=models))
+    printed = outcome.as_json()
+    assert [model["satisfied"] for model in printed["models"]] == [True, True]
+    assert printed["release"]["classes"] > 1
+    classes = database.sql(f"SELECT count(DISTINCT a), count(*) FROM {table}_r GROUP BY q")
+    assert all(distinct == 2 for distinct, _ in classes)
+
+
+def test_equal_numbers_that_look_different_are_one_sensitive_value(database: Database) -> None:
+    """They stay as they are, but they protect nobody from being found out."""
+    rows = [(1, -0.0, "1.0", 1), (1, 0.0, "1.00", 2), (2, 0.0, "1.0", 3), (2, 5.0, "2", 4)] * 2
+    table = database.create({"q": "INTEGER", "f": "DOUBLE PRECISION", "n": "DECIMAL(9, 2)", "id": "INTEGER"}, [])
+    if database.engine == "postgres":
+        database.sql(f"ALTER TABLE {table} ALTER n TYPE NUMERIC")
+    database.insert(table, rows)
+    models = [{"model": "distinct-l-diversity", "attribute": name, "l": 2} for name in ("f", "n")]
+    roles = {"q": "quasi-identifier", "f": "sensitive", "n": "sensitive", "id": "insensitive"}
+    released = database.release(table, roles, privacy=models)
+    assert {row[0] for row in released} == {"[1-2]"}
+    assert sorted(map(str, (row[1] for row in released))) == ["-0.0"] * 2 + ["0.0"] * 4 + ["5.0"] * 2
+
+
+def test_hierarchical_closeness_of_numbers(database: Database) -> None:
+    rows = [(n, Decimal(n % 4)) for n in range(12)]
+    table = database.create({"q": "INTEGER", "n": "DECIMAL(9, 1)"}, rows)
+    roles = {"q": "quasi-identifier", "n": {"role": "sensitive", "hierarchy": {"intervals": [2]}}}
+    model = {"model": "t-closeness", "attribute": "n", "distance": "hierarchical", "t": 0.3}
+    outcome = anonymize(database.policy(table, roles, privacy=[model]))
+    assert outcome.as_json()["models"][0]["satisfied"]
+    assert outcome.as_json()["release"]["classes"] > 1
+
+
+# --- tables with nothing to choose
+
+QUASI = {"q": "quasi-identifier", "p": "quasi-identifier", "id": "insensitive"}
+COLUMNS = {"q": "INTEGER", "p": "VARCHAR(5)", "id": "INTEGER"}
+UNIFORM = {
+    "all equal": ([(7, "x", i) for i in range(5)], 3, {("7", "x")}),
+    "all distinct": ([(i, "abcde"[i], i) for i in range(5)], 5, {("[0-4]", "{a, b, c, d, e}")}),
+    "one row": ([(7, "x", 1)], 1, {("7", "x")}),
+    "all NULL": ([(None, None, i) for i in range(5)], 3, {("NULL", "NULL")}),
+}
+
+
+@pytest.mark.parametrize("name", UNIFORM)
+def test_tables_that_make_one_class(database: Database, name: str) -> None:
+    rows, k, regions = UNIFORM[name]
+    table = database.create(COLUMNS, rows)
+    released = database.release(table, QUASI, privacy=[{"model": "k-anonymity", "k": k}], suppression=0.2)
+    assert {row[:2] for row in released} == regions
+    assert [row[2] for row in released] == [row[2] for row in rows]
+
+
+def test_distinct_rows_at_k_1_are_released_as_they_are(database: Database) -> None:
+    table = database.create(COLUMNS, [(3, "b", 1), (1, "a", 2), (2, None, 3)])
+    released = database.release(table, QUASI, privacy=[{"model": "k-anonymity", "k": 1}])
+    assert released == [("1", "a", 2), ("2", "NULL", 3), ("3", "b", 1)]
+
+
+def test_an_empty_table_is_refused_before_any_work(database: Database) -> None:
+    table = database.create(COLUMNS, [])
+    with pytest.raises(PolicyError, match="holds no rows"):
+        anonymize(database.policy(table, QUASI))
+    assert database.sql("SELECT count(*) FROM sqlanon.runs") == [(0,)]
+
+
+def test_every_hierarchy_copes_with_columns_of_null(database: Database) -> None:
+    hierarchies: list[tuple[str, Any]] = [
+        ("INTEGER", {"intervals": [5]}),
+        ("VARCHAR(5)", {"mask": "left"}),
+        ("DATE", {"date": ["month"]}),
+        ("VARCHAR(5)", {"mapping": {"a": "b"}}),
+        ("VARCHAR(5)", "suppress"),
+    ]
+    columns = {f"q{i}": type_ for i, (type_, _) in enumerate(hierarchies)}
+    roles = {f"q{i}": {"role": "quasi-identifier", "hierarchy": h} for i, (_, h) in enumerate(hierarchies)}
+    table = database.create(columns, [(None,) * len(columns)] * 3)
+    assert database.release(table, roles) == [("NULL",) * len(columns)] * 3
