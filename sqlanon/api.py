@@ -77,7 +77,7 @@ def _if_there(url: str, options: EngineOptions | None) -> Iterator[Engine | None
 
 
 def check_table(
-    url: str,
+    url: str | None,
     table: str,
     quasi_identifiers: Sequence[str],
     models: Sequence[PrivacyModel],
@@ -85,13 +85,13 @@ def check_table(
     suppressed_label: str | None = None,
     options: EngineOptions | None = None,
 ) -> Verification:
-    """Check any table against privacy models, without a policy; the database is opened for reading only.
+    """Check any table (or, without a URL, the file `table`) against privacy models, without a policy.
 
-    Rows whose quasi-identifiers all show `suppressed_label` are no class. Raises PolicyError for an unknown table or
-    column.
+    The database is opened for reading only. Rows whose quasi-identifiers all show `suppressed_label` are no class.
+    Raises PolicyError for an unknown table or column.
     """
-    with connect(url, options, read_only=True) as engine:
-        relation = find_table(engine, table)
+    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
+        relation = _view(engine, table) if url is None else find_table(engine, table)
         require_columns(engine, relation, [*quasi_identifiers, *_attributes(models)])
         return verify_table(engine, relation, quasi_identifiers, models, suppressed_label=suppressed_label)
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import sqlanon
-from sqlanon import check_policy, parse_policy
+from sqlanon import check_policy, load_policy, parse_policy, run
 from sqlanon.cli.program import app
 from sqlanon.reference import PAGES, commands, page
-from tests.cli.support import execute
+from tests.cli.support import execute, make_patients, write_policy
 
 ROOT = Path(__file__).parents[1]
 PAGES_WRITTEN = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -86,3 +86,12 @@ def test_everything_public_can_be_imported() -> None:
         assert getattr(sqlanon, name) is not None
     with pytest.raises(AttributeError, match="nonesuch"):
         _ = sqlanon.nonesuch
+
+
+def test_the_guide_names_every_key_and_check_of_a_run(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'one.duckdb'}"
+    make_patients(url)
+    outcome = run(load_policy(write_policy(tmp_path, url))).as_json()
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    for name in [*outcome, *outcome["checks"], *outcome["metrics"], *outcome["risk"], *outcome["models"][0]]:
+        assert f"`{name}`" in guide, name

@@ -129,10 +129,18 @@ def _metrics(outcome: Mapping[str, Any]) -> str:
         f"  GCP {gcp}: a released value covers so much of its attribute's whole range, on average "
         "(0 % is exact, 100 % says nothing)",
         f"  discernibility {metrics['discernibility']:,}: the sum over the rows of the rows each looks like",
+        f"  rows alone with their quasi-identifiers: {_unique(outcome)}",
         f"  risk to be picked by who knows the quasi-identifiers: greatest {_risk(before, risk, 'prosecutor_max')}, "
         f"mean {_risk(before, risk, 'prosecutor_mean')}",
     ]
     return "Utility and risk (before -> after):\n" + "\n".join(lines)
+
+
+def _unique(outcome: Mapping[str, Any]) -> str:
+    """The rows that are alone in their class, in the source and in the release."""
+    before, after = outcome["source"].get("unique_rows"), outcome["release"]["class_sizes"]
+    alone = sum(bucket["rows"] for bucket in after if bucket["upper"] == 1)
+    return f"{alone:,}" if before is None else f"{before:,} -> {alone:,}"
 
 
 def _risk(before: Mapping[str, float], after: Mapping[str, float], name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +19,7 @@ from sqlanon.policy_reader import load_policy
 from sqlanon.verify import Verification
 
 _MODELS = "Models, for a table without a policy"
+_DATA = (".csv", ".tsv", ".parquet", ".gz", ".zst")
 Distance = Literal["equal", "ordered", "hierarchical", "kl"]
 
 
@@ -28,7 +30,9 @@ def register(app: typer.Typer) -> None:
 
 def verify_command(
     call: Call,
-    policy: Annotated[str, typer.Argument(metavar="POLICY|URL", help="A policy, or a database (with TABLE).")],
+    policy: Annotated[
+        str, typer.Argument(metavar="POLICY|URL|FILE", help="A policy, a database (with TABLE), or a data file.")
+    ],
     other: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="The table, after a URL.")] = None,
     table: Annotated[
         str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
@@ -48,13 +52,15 @@ def verify_command(
         typer.Option("--l", min=1, help="Distinct l-diversity; recursive with --c.", rich_help_panel=_MODELS),
     ] = None,
     c: Annotated[
-        float | None, typer.Option("--c", help="c of recursive (c, l)-diversity.", rich_help_panel=_MODELS)
+        float | None, typer.Option("--c", min=1e-9, help="c of recursive (c, l)-diversity.", rich_help_panel=_MODELS)
     ] = None,
     entropy: Annotated[
         bool, typer.Option("--entropy", help="--l is of entropy l-diversity.", rich_help_panel=_MODELS)
     ] = False,
     t: Annotated[float | None, typer.Option("--t", min=0, help="t-closeness.", rich_help_panel=_MODELS)] = None,
-    distance: Annotated[Distance, typer.Option(help="Distance of t-closeness.", rich_help_panel=_MODELS)] = "equal",
+    distance: Annotated[
+        Distance | None, typer.Option(help="Distance of t-closeness; equal if not given.", rich_help_panel=_MODELS)
+    ] = None,
     v: Annotated[float | None, typer.Option("--v", min=0, help="Variance diversity.", rich_help_panel=_MODELS)] = None,
     suppressed_label: Annotated[
         str | None,
@@ -67,24 +73,26 @@ def verify_command(
 
     Nothing of a run is used and nothing is changed: equivalence classes are the groups of equal values in the table.
     """
-    asked = {"k": k, "l": l, "c": c, "t": t, "v": v, "entropy": entropy or None}
-    if "://" not in expanded(policy):
-        given = [*(f"--{name}" for name, value in asked.items() if value is not None)]
-        given += (
-            ["--qi"] * bool(qi) + ["--sensitive"] * bool(sensitive) + ["--suppressed-label"] * bool(suppressed_label)
-        )
-        if given or other is not None:
-            raise PolicyError(
-                f"A policy says all itself; leave {', '.join(given) or 'TABLE'} out (--table names another table)."
-            )
-        loaded = load_policy(Path(policy))
+    asked = {"k": k, "l": l, "c": c, "entropy": entropy or None, "t": t, "distance": distance, "v": v}
+    given = {name: value for name, value in asked.items() if value is not None}
+    place = expanded(policy)
+    is_file = Path(place).suffix.lower() in _DATA
+    if "://" not in place and not is_file:
+        options = {**given, "qi": qi, "sensitive": sensitive, "suppressed-label": suppressed_label}
+        _refuse([*(f"--{name}" for name, value in options.items() if value), *(["TABLE"] if other else [])])
+        loaded = load_policy(Path(place))
         return _tell(call, verify_release(loaded, table, call.options), table or summary.release_text(loaded))
-    if other is None or table is not None:
-        raise PolicyError("After a URL comes the table: sqlanon verify URL TABLE --qi age,zip --k 5.")
-    models = _models({key: value for key, value in asked.items() if value is not None}, sensitive or [], distance)
-    names = _names(qi or [])
-    found = check_table(expanded(policy), other, names, models, suppressed_label=suppressed_label, options=call.options)
-    return _tell(call, found, other)
+    if (other is None) != is_file or table is not None:
+        raise PolicyError("Write URL TABLE or FILE, then models: sqlanon verify URL TABLE --qi age,zip --k 5.")
+    what, names, models = other or place, _names(qi or []), _models(given, sensitive or [])
+    url = None if is_file else place
+    found = check_table(url, what, names, models, suppressed_label=suppressed_label, options=call.options)
+    return _tell(call, found, what)
+
+
+def _refuse(given: list[str]) -> None:
+    if given:
+        raise PolicyError(f"A policy says all itself; leave {', '.join(given)} out (--table names another table).")
 
 
 def _names(given: list[str]) -> list[str]:
@@ -97,42 +105,50 @@ def _names(given: list[str]) -> list[str]:
     return names
 
 
-def _models(asked: dict[str, Any], sensitive: list[str], distance: str) -> list[PrivacyModel]:
+def _models(asked: dict[str, Any], sensitive: list[str]) -> list[PrivacyModel]:
     """The models that the options ask for."""
-    entropy = asked.pop("entropy", False)
-    if ("c" in asked or entropy) and "l" not in asked:
-        raise PolicyError("--c and --entropy need --l.")
-    if "c" in asked and entropy:
-        raise PolicyError("--c is of recursive, --entropy of entropy l-diversity: give one of them.")
-    if not asked:
-        raise PolicyError("No model is asked for: give --k, --l, --t or --v.")
-    about_values = [key for key in ("l", "t", "v") if key in asked]
-    if about_values and not sensitive:
-        raise PolicyError(f"--{about_values[0]} needs --sensitive: the attribute it is about.")
-    if sensitive and not about_values:
-        raise PolicyError("--sensitive needs --l, --t or --v: what is asked of the attribute.")
-    if "t" in asked and distance == "hierarchical":
-        raise PolicyError("--distance hierarchical needs a hierarchy, which only a policy gives.")
+    problems = list(_contradictions(asked, sensitive))
+    if problems:
+        raise PolicyError(problems)
     specs: list[grammar.Model] = []
     if "k" in asked:
         specs.append(grammar.KAnonymity(model="k-anonymity", k=asked["k"]))
     for attribute in sensitive:
-        specs += _about(attribute, asked, distance, entropy)
+        specs += _about(attribute, asked)
     return [from_spec(spec) for spec in specs]
 
 
-def _about(attribute: str, asked: dict[str, Any], distance: Any, entropy: bool) -> list[grammar.Model]:
+def _contradictions(asked: dict[str, Any], sensitive: list[str]) -> Iterator[str]:
+    """What can't be meant."""
+    about_values = [key for key in ("l", "t", "v") if key in asked]
+    for option, needed in (("c", "l"), ("entropy", "l"), ("distance", "t")):
+        if option in asked and needed not in asked:
+            yield f"--{option} needs --{needed}."
+    if "c" in asked and "entropy" in asked:
+        yield "--c is of recursive, --entropy of entropy l-diversity: give one of them."
+    if "k" not in asked and not about_values:
+        yield "No model is asked for: give --k, --l, --t or --v."
+    if about_values and not sensitive:
+        yield f"--{about_values[0]} needs --sensitive: the attribute it is about."
+    if sensitive and not about_values:
+        yield "--sensitive needs --l, --t or --v: what is asked of the attribute."
+    if asked.get("distance") == "hierarchical":
+        yield "--distance hierarchical needs a hierarchy, which only a policy gives."
+
+
+def _about(attribute: str, asked: dict[str, Any]) -> list[grammar.Model]:
     """The models about one sensitive attribute."""
     specs: list[grammar.Model] = []
-    if "l" in asked and entropy:
+    if "entropy" in asked:
         specs.append(grammar.EntropyLDiversity(model="entropy-l-diversity", attribute=attribute, l=asked["l"]))
     elif "c" in asked:
         values = {"c": asked["c"], "l": _whole(asked["l"])}
         specs.append(grammar.RecursiveLDiversity(model="recursive-l-diversity", attribute=attribute, **values))
     elif "l" in asked:
-        spec = grammar.DistinctLDiversity(model="distinct-l-diversity", attribute=attribute, l=_whole(asked["l"]))
-        specs.append(spec)
+        least = _whole(asked["l"])
+        specs.append(grammar.DistinctLDiversity(model="distinct-l-diversity", attribute=attribute, l=least))
     if "t" in asked:
+        distance = asked.get("distance", "equal")
         specs.append(grammar.TCloseness(model="t-closeness", attribute=attribute, distance=distance, t=asked["t"]))
     if "v" in asked:
         specs.append(grammar.VarianceDiversity(model="variance-diversity", attribute=attribute, v=asked["v"]))

@@ -83,6 +83,8 @@ def test_any_table_without_a_policy(patients_url: str, options: list[str], model
         ["--qi", "sex", "--l", "2"],
         ["--qi", "sex", "--k", "2", "--sensitive", "disease"],
         ["--qi", "sex", "--c", "2", "--k", "2"],
+        ["--qi", "sex", "--k", "2", "--distance", "ordered"],
+        ["--qi", "sex", "--k", "2", "--entropy"],
         ["--qi", "sex", "--l", "2.5", "--sensitive", "disease"],
         ["--qi", "sex", "--l", "2", "--c", "2", "--entropy", "--sensitive", "disease"],
         ["--qi", "sex", "--t", "0.1", "--distance", "hierarchical", "--sensitive", "disease"],
@@ -138,3 +140,12 @@ def test_the_database_is_opened_for_reading_only(duckdb_url: str, tmp_path: Path
     assert code == 0, err
     assert file.stat().st_mtime_ns == before
     assert not (tmp_path / (file.name + ".wal")).exists()
+
+
+def test_a_file_without_a_policy(tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("age,sex\n" + "30,f\n" * 3 + "31,m\n" * 2)
+    assert call("verify", file, "--qi", "age,sex", "--k", "2").exit_code == 0
+    assert call("verify", file, "--qi", "age,sex", "--k", "3").exit_code == 3
+    assert call("verify", file, "people", "--qi", "age", "--k", "3").exit_code == 2
+    assert call("verify", tmp_path / "none.csv", "--qi", "age", "--k", "3").exit_code == 4
