@@ -1,9 +1,9 @@
 """How fast Mondrian is, as a ratio to one plain GROUP BY over the same quasi-identifiers in the same run.
 
-    python benchmarks/mondrian.py --rows 1000000 --k 100
-    python benchmarks/mondrian.py --rows 10000000 --k 100 --realistic
-    python benchmarks/mondrian.py --rows 50000000 --k 1000 --memory-limit 2GB
-    python benchmarks/mondrian.py --rows 1000000 --k 100 --url postgresql:///bench
+python benchmarks/mondrian.py --rows 1000000 --k 100
+python benchmarks/mondrian.py --rows 10000000 --k 100 --realistic
+python benchmarks/mondrian.py --rows 50000000 --k 1000 --memory-limit 2GB
+python benchmarks/mondrian.py --rows 1000000 --k 100 --url postgresql:///bench
 """
 
 from __future__ import annotations
@@ -68,12 +68,16 @@ def report(outcome: Outcome, gby: float, rows: int, k: int) -> None:
     result = outcome.as_json()
     seconds, release = result["seconds"], result["release"]
     print(f"\n{platform.machine()}, {os.cpu_count()} cores, {result['engine']}, {rows:,} rows, k={k}")
-    print(f"GROUP BY {gby:.2f} s; classes {release['classes']:,}, smallest {release['min_class_size']}; "
-          f"rounds {result['algorithm']['rounds']}, statements of the search {result['algorithm']['statements']}")
+    print(
+        f"GROUP BY {gby:.2f} s; classes {release['classes']:,}, smallest {release['min_class_size']}; "
+        f"rounds {result['algorithm']['rounds']}, statements of the search {result['algorithm']['statements']}"
+    )
     for phase, value in seconds.items():
         print(f"{phase:>8} {value:8.2f} s {value / gby:8.1f} x GROUP BY")
-    print(f"whole / search {seconds['total'] / seconds['search']:.2f}; "
-          f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+    print(
+        f"whole / search {seconds['total'] / seconds['search']:.2f}; "
+        f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB"
+    )
 
 
 def main() -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.hierarchies import HierarchyTable
-from sqlanon.hierarchies.scratch import scratch_hierarchies
+from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lookup import find_table, require_columns
-from sqlanon.models import PrivacyModel, TCloseness, from_spec
+from sqlanon.models import PrivacyModel, from_spec
+from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
@@ -106,7 +106,7 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         require_columns(engine, relation, [*columns, *_attributes(models)])
         label = STAR if policy.suppressed == "star" else None
-        with _hierarchies(engine, policy, models, relation) as hierarchies:
+        with hierarchies_of_models(engine, policy, models, relation) as hierarchies:
             return verify_table(engine, relation, columns, models, hierarchies=hierarchies, suppressed_label=label)
 
 
@@ -120,7 +120,7 @@ def open_release(
     """The released table, or another one beside it; for reading only unless a model needs a hierarchy built."""
     file = policy.release.file
     url = MEMORY_URL if file is not None else policy.release.url or policy.source.url or ""
-    read_only = file is None and not any(_is_hierarchical(model) for model in models)
+    read_only = file is None and not any(isinstance(model, HierarchicalTCloseness) for model in models)
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:
             yield engine, _view(engine, table or file)
@@ -153,25 +153,6 @@ def release_columns(policy: Policy, there: set[str]) -> list[str]:
 
 def _attributes(models: Sequence[PrivacyModel]) -> list[str]:
     return [model.attribute for model in models if model.attribute is not None]
-
-
-def _is_hierarchical(model: PrivacyModel) -> bool:
-    return isinstance(model, TCloseness) and model.parameters["distance"] == "hierarchical"
-
-
-@contextlib.contextmanager
-def _hierarchies(
-    engine: Engine, policy: Policy, models: Sequence[PrivacyModel], relation: Relation
-) -> Iterator[Mapping[str, HierarchyTable]]:
-    """The hierarchies of the sensitive attributes whose models need one, built from the table itself."""
-    names = dict.fromkeys(model.attribute for model in models if model.attribute and _is_hierarchical(model))
-    specs = {name: policy.attributes[name].hierarchy for name in names}
-    given = {name: spec for name, spec in specs.items() if spec is not None}
-    if not given:
-        yield {}
-        return
-    with scratch_hierarchies(engine, relation, given) as built:
-        yield built
 
 
 def _view(engine: Engine, path: str) -> Relation:

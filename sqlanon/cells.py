@@ -1,8 +1,8 @@
 """What a region looks like in the release: for every quasi-identifier one cell (or two bounds), as SQL.
 
-The expressions read a leaf `t` with, for axis i, the tight interval of codes `lo_i`, `hi_i` (0 is NULL) and the least code
-`known_i` of a known value; `low_i` and `high_i` are the dictionary rows of `known_i` and `hi_i`; `set_i` and `mean_i` hold, where
-they are needed, the values that occur in the leaf and their mean.
+The expressions read a leaf `t` with, for axis i, the tight interval of codes `lo_i`, `hi_i` (0 is NULL) and the least
+code `known_i` of a known value; `low_i` and `high_i` are the dictionary rows of `known_i` and `hi_i`; `set_i` and
+`mean_i` hold, where they are needed, the values that occur in the leaf and their mean.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ RANGE_TYPES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A column of the release that shows a region, and the keys that regions are ordered by: facts that the cell shows."""
+    """A column of the release that shows a region, and the keys that regions are ordered by, which the cell shows."""
 
     column: Identifier
     value: Markup

@@ -1,8 +1,8 @@
 """The checks of a staged release beside its privacy models: nothing lost, nothing altered, every region true.
 
-They read the staged rows and what was captured of the source, in raw values. Which region a source row went to is taken from the
-search as a claim, and the check is whether that region, as published, covers the row, and whether the classes have just
-as many rows as the source rows that went to them.
+They read the staged rows and what was captured of the source, in raw values. Which region a source row went to is
+taken from the search as a claim, and the check is whether that region, as published, covers the row, and whether the
+classes have just as many rows as the source rows that went to them.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for
 class Coding:
     """How an attribute's values become codes: NULL is 0, values start at 1 and keep their order.
 
-    Integers in a narrow range are `value - origin + 1`; everything else is looked up in `dictionary` (`value`, `code` and,
-    where equal values can look different, the `key` they are told apart by). With a hierarchy the dictionary is its
-    dimension table and the code is a path (one digit a level).
+    Integers in a narrow range are `value - origin + 1`; everything else is looked up in `dictionary` (`value`, `code`
+    and, where equal values can look different, the `key` they are told apart by). With a hierarchy the dictionary is
+    its dimension table and the code is a path (one digit a level).
     """
 
     attribute: Attribute

@@ -1,8 +1,10 @@
-"""The information loss of a partition: the normalized certainty penalty (Xu et al., KDD 2006) and its mean over the table.
+"""The information loss of a partition: the normalized certainty penalty (Xu et al., KDD 2006) and its mean over the
+table.
 
-NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of the whole table's
-range; with a hierarchy the leaves under the region's group over all leaves; otherwise the values in the region over all
-values. A region of numbers, or of groups, that also holds NULL counts 1. GCP is the mean over all rows and quasi-identifiers, from 0 to 1.
+NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of
+the whole table's range; with a hierarchy the leaves under the region's group over all leaves; otherwise the values in
+the region over all values. A region of numbers, or of groups, that also holds NULL counts 1. GCP is the mean over all
+rows and quasi-identifiers, from 0 to 1.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlanon.checking import Check
+from sqlanon.metrics import ClassStatistics
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.verify import Verification
 
@@ -31,7 +32,7 @@ class Outcome:
     gcp: float = 0.0
     verification: Verification | None = None
     checks: dict[str, Check] = field(default_factory=dict)
-    source_statistics: dict[str, Any] = field(default_factory=dict)
+    before: ClassStatistics | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ class Outcome:
         return {
             "run": self.run,
             "engine": self.engine,
-            "source": {"table": self.source, "rows": self.source_rows, **self.source_statistics},
+            "source": {"table": self.source, "rows": self.source_rows, **self._before()},
             "release": {
                 "table": self.release,
                 "rows": statistics.rows,
@@ -68,11 +69,7 @@ class Outcome:
                 "discernibility": statistics.discernibility(self.suppressed - statistics.suppressed),
                 "gcp": self.gcp,
             },
-            "risk": {
-                "prosecutor_max": statistics.prosecutor_max,
-                "prosecutor_mean": statistics.prosecutor_mean,
-                "marketer": statistics.marketer,
-            },
+            "risk": _risk(statistics),
             "algorithm": {"name": self.algorithm, "rounds": self.rounds, "statements": self.statements},
             "checks": {name: vars(check) for name, check in self.checks.items()},
             "seconds": {**self.seconds, "total": sum(self.seconds.values())},
@@ -87,3 +84,28 @@ class Outcome:
         """Whether the staged release passed every check."""
         assert self.verification is not None
         return self.verification.satisfied and not any(check.violations for check in self.checks.values())
+
+    def _before(self) -> dict[str, Any]:
+        """The same figures of the source, over its raw quasi-identifiers."""
+        if self.before is None:
+            return {}
+        return {
+            "classes": self.before.classes,
+            "min_class_size": self.before.min_class_size,
+            "mean_class_size": self.before.mean_class_size,
+            "unique_rows": dict(self.before.sizes).get(1, 0),
+            "metrics": {
+                "c_avg": self.before.c_avg(self.k),
+                "discernibility": self.before.discernibility(),
+                "gcp": 0.0,
+            },
+            "risk": _risk(self.before),
+        }
+
+
+def _risk(statistics: ClassStatistics) -> dict[str, float]:
+    return {
+        "prosecutor_max": statistics.prosecutor_max,
+        "prosecutor_mean": statistics.prosecutor_mean,
+        "marketer": statistics.marketer,
+    }

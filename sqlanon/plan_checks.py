@@ -185,6 +185,8 @@ def _collision(column: str, name: str, other: str) -> str:
 def warnings(subject: Subject) -> Iterator[str]:
     """What can be carried out, but may not be what was meant."""
     yield from _protection_warnings(subject)
+    if subject.policy.suppression or subject.policy.suppressed == "star":
+        yield "suppression: mondrian puts every row into a class and leaves none out, so nothing will be suppressed."
     for column, attribute in subject.attributes:
         place = _place(column.name)
         if column.name in subject.unique and attribute.role in (Role.SENSITIVE, Role.INSENSITIVE):

@@ -68,13 +68,21 @@ class Hierarchy(_Part):
     """A generalization hierarchy; exactly one of mask, date, intervals, csv, mapping, suppress is given."""
 
     mask: Literal["left", "right"] | None = None
+    """Text: level n replaces n characters from this side by `*`."""
     date: tuple[Literal["day", "week", "month", "quarter", "year", "decade"], ...] | None = None
+    """Dates and timestamps: the levels, from fine to coarse."""
     intervals: tuple[Whole | Number, ...] | None = None
+    """Numbers: the widths of the intervals, from narrow to wide."""
     origin: Whole | Number = 0
+    """Where the intervals begin to count."""
     csv: str | None = None
+    """A file of lines `value;level 1;...;*`, the format that ARX reads and writes."""
     mapping: dict[str, str | tuple[str, ...]] | None = None
+    """Each value with its label, or with its labels from level 1 up."""
     suppress: Annotated[bool, Field(strict=True)] = False
+    """The value itself, or `*`; `hierarchy: suppress` is short for it."""
     unknown: str | None = None
+    """With csv and mapping: the label of the group of all values they lack. Without it, such values are an error."""
 
     @property
     def kind(self) -> str:
@@ -122,9 +130,15 @@ class Attribute(_Part):
     """What the policy says of one column."""
 
     role: Role
+    """What the column is to privacy."""
     hierarchy: Hierarchy | None = None
+    """How a quasi-identifier is generalized; without one numbers, dates and enums are cut into ranges and texts into
+    sets."""
     show: Show = Show.LABEL
+    """How the release writes a region: `label` as text, `bounds` as two columns `<name>_min` and `<name>_max`,
+    `mean` and `midpoint` as a number, `range` as a range type of PostgreSQL."""
     nulls: Literal["allow", "refuse"] = "allow"
+    """Whether the column may hold NULL, which is a value of its own."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -139,8 +153,11 @@ class Source(_Place):
     """Where the microdata table is: a database's table (url and table), or a file that DuckDB reads."""
 
     url: str | None = None
+    """The database of the microdata table; `${NAME}` is replaced by the environment's value, `$$` by `$`."""
     table: str | None = None
+    """The table, as SQL writes it."""
     file: str | None = None
+    """A .csv, .tsv or .parquet file instead, relative to the policy; `${NAME}` is replaced."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -154,8 +171,12 @@ class Release(_Place):
     """Where the protected table goes (table or file); in the source's database unless `url` is given."""
 
     url: str | None = None
+    """The database of the release, if another than the source's; `${NAME}` is replaced by the environment's value,
+    `$$` by `$`."""
     table: str | None = None
+    """The table, as SQL writes it."""
     file: str | None = None
+    """A .parquet, .csv or .csv.gz file instead, relative to the policy; `${NAME}` is replaced."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -172,6 +193,7 @@ class KAnonymity(_Part):
 
     model: Literal["k-anonymity"]
     k: Whole = Field(ge=1)
+    """The least rows of a class."""
 
 
 class DistinctLDiversity(_Part):
@@ -179,7 +201,9 @@ class DistinctLDiversity(_Part):
 
     model: Literal["distinct-l-diversity"]
     attribute: str
+    """The sensitive attribute."""
     l: Whole = Field(ge=1)  # noqa: E741
+    """The least number of values."""
 
 
 class EntropyLDiversity(_Part):
@@ -187,7 +211,9 @@ class EntropyLDiversity(_Part):
 
     model: Literal["entropy-l-diversity"]
     attribute: str
+    """The sensitive attribute."""
     l: Number = Field(ge=1)  # noqa: E741
+    """The number of equally frequent values whose entropy is the least allowed."""
 
 
 class RecursiveLDiversity(_Part):
@@ -195,8 +221,11 @@ class RecursiveLDiversity(_Part):
 
     model: Literal["recursive-l-diversity"]
     attribute: str
+    """The sensitive attribute."""
     c: Number = Field(gt=0)
+    """How many times the rarer values the most frequent one must stay below."""
     l: Whole = Field(ge=1)  # noqa: E741
+    """The place from which values count as rarer ones."""
 
 
 class TCloseness(_Part):
@@ -204,8 +233,12 @@ class TCloseness(_Part):
 
     model: Literal["t-closeness"]
     attribute: str
+    """The sensitive attribute."""
     distance: Literal["equal", "ordered", "hierarchical", "kl"] = "equal"
+    """`equal` is the variational distance, `ordered` and `hierarchical` the earth mover's, `kl` the Kullback-Leibler
+    divergence."""
     t: Number = Field(ge=0)
+    """The greatest distance."""
 
 
 class VarianceDiversity(_Part):
@@ -213,7 +246,9 @@ class VarianceDiversity(_Part):
 
     model: Literal["variance-diversity"]
     attribute: str
+    """The sensitive attribute."""
     v: Number = Field(ge=0)
+    """The least variance, in the attribute's unit squared."""
 
 
 Model = Annotated[
@@ -226,23 +261,34 @@ class Algorithm(_Part):
     """The search for an anonymization."""
 
     name: Literal["mondrian"] = "mondrian"
+    """`mondrian` cuts the table at medians and hierarchies for as long as every part satisfies all models."""
 
 
 class Catalog(_Place):
     """Where runs and releases are recorded; by default the database of the release."""
 
     url: str | None = None
+    """Its database."""
     schema_: str = Field(default="sqlanon", alias="schema", min_length=1)
+    """The schema of its tables."""
 
 
 class Policy(_Part):
     """A whole policy, as `policy.yml` holds it."""
 
     source: Source
+    """Where the microdata table is."""
     release: Release
+    """Where the release goes."""
     attributes: dict[str, Attribute] = Field(min_length=1)
+    """Every column of the table, with its role."""
     privacy: tuple[Model, ...] = Field(min_length=1)
+    """The models that every class must satisfy, all of them."""
     algorithm: Algorithm = Algorithm()
+    """How the release is searched for."""
     suppression: Number = Field(default=0.0, ge=0, lt=1)
+    """The largest share of rows that may be left out."""
     suppressed: Literal["omit", "star"] = "omit"
+    """What becomes of them: left out, or shown with `*` for every quasi-identifier."""
     catalog: Catalog = Catalog()
+    """Where runs are recorded."""

@@ -1,7 +1,7 @@
 """From a partition to the staged release: every row shows its region instead of its quasi-identifiers.
 
-The order of the staged rows is a function of the released multiset alone (by region, then by the kept columns), so that it
-tells nothing about the order of the source.
+The order of the staged rows is a function of the released multiset alone (by region, then by the kept columns), so
+that it tells nothing about the order of the source.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.cells import Cell, Shown
-from sqlanon.encoding import CodedTable
 from sqlanon.doubles import double_of
+from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.fields import Field
 from sqlanon.labels import SET_LIMIT, quote_member

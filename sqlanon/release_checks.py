@@ -84,9 +84,9 @@ def multisets_equal(
 ) -> int:
     """The rows by which the kept columns, taken together, differ from the source's.
 
-    `source_multiset` has those columns and `count_column`, how often their values occur; the staged rows must be among
-    them, with exactly `suppressed` ones missing. Values are equal when they are byte-identical: numbers that print differently
-    are not (1.0 and 1.00, 0 and -0), nor are texts that a collation takes for equal.
+    `source_multiset` has those columns and `count_column`, how often their values occur; the staged rows must be
+    among them, with exactly `suppressed` ones missing. Values are equal when they are byte-identical: numbers that
+    print differently are not (1.0 and 1.00, 0 and -0), nor are texts that a collation takes for equal.
     """
     exact = [part for column in columns for part in _exact(engine, column)]
     surplus, missing = engine.query_one(

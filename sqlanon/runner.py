@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status, Step
+from sqlanon.before import source_statistics
+from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status, Step
 from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import Cancelled, ProtectionError, SqlanonError, VerificationError
+from sqlanon.fields import Field
+from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
@@ -24,7 +27,7 @@ from sqlanon.partition.mondrian import Partition, search
 from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Policy
 from sqlanon.policy_writer import policy_text
-from sqlanon.recode import Recoding, create_regions, create_witness
+from sqlanon.recode import Recoding, create_regions
 from sqlanon.session import Session, open_session
 from sqlanon.sql import Statement
 from sqlanon.staging import Staged, stage_release
@@ -90,8 +93,9 @@ def run(
 
     replace: allow an existing release to be replaced.
 
-    Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models), VerificationError
-    (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled. Nothing is published then.
+    Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models),
+    VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
+    Nothing is published then.
     """
     with open_session(policy, options or EngineOptions()) as session:
         return _Run(session, policy, replace, observer or Silent()).carry_out()
@@ -158,7 +162,7 @@ class _Run:
         """Record the end; what fails here must not hide what failed before."""
         try:
             self.catalog.add_steps(run, self.journal.steps)
-            self.catalog.finish_run(run, status, result=outcome and outcome.as_json(), error=error)
+            self.catalog.finish_run(run, status, result=None if outcome is None else outcome.as_json(), error=error)
         except SqlanonError as failure:
             if error is None:
                 raise
@@ -170,10 +174,10 @@ class _Run:
             release_lock(self.session.target, plan.release),
             Workspace(self.engine, self.catalog, outcome.run, home) as workspace,
         ):
-            coded = self._encode(plan, workspace)
+            coded = self._encode(plan, workspace, outcome)
             partition = self._search(coded, workspace)
             recoding = self._recode(coded, partition, workspace)
-            outcome.source_rows, outcome.rounds = coded.source_rows, partition.rounds
+            outcome.rounds = partition.rounds
             outcome.gcp = global_certainty_penalty(self.engine, partition)
             with contextlib.ExitStack() as stack:
                 with self.journal.during("recode"):
@@ -182,9 +186,16 @@ class _Run:
                 self._verify(plan, staged, recoding, outcome, workspace)
                 self._publish(plan, staged, outcome)
 
-    def _encode(self, plan: Plan, workspace: Workspace) -> CodedTable:
-        with self.journal.during("encode"), self.engine.transaction():
-            return encode(self.engine, plan, workspace)
+    def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> CodedTable:
+        with self.journal.during("encode"):
+            with self.engine.transaction():
+                coded = encode(self.engine, plan, workspace)
+            outcome.source_rows = coded.source_rows
+            outcome.before = source_statistics(self.engine, coded)
+            for field_ in coded.fields:
+                if field_.coding.hierarchy is not None:
+                    self.catalog.record_hierarchy(_hierarchy_record(field_))
+        return coded
 
     def _search(self, coded: CodedTable, workspace: Workspace) -> Partition:
         with self.journal.during("search"):
@@ -199,7 +210,10 @@ class _Run:
         with self.journal.during("verify"):
             outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation, outcome.suppressed)
             columns = [cell.column.name for cell in recoding.cells]
-            outcome.verification = verify_table(staged.engine, staged.final, columns, self.models)
+            with hierarchies_of_models(staged.engine, self.policy, self.models, staged.final) as hierarchies:
+                outcome.verification = verify_table(
+                    staged.engine, staged.final, columns, self.models, hierarchies=hierarchies
+                )
         failed = [name for name, check in outcome.checks.items() if check.violations]
         failed += [result.model for result in outcome.verification.models if not result.satisfied]
         if failed:
@@ -235,6 +249,15 @@ def _release_record(outcome: Outcome) -> ReleaseRecord:
         recoding=recoding,
         digest=hashlib.sha256(recoding.encode()).hexdigest(),
     )
+
+
+def _hierarchy_record(coded: Field) -> HierarchyRecord:
+    hierarchy, specification = coded.coding.hierarchy, coded.attribute.hierarchy
+    assert hierarchy is not None
+    assert specification is not None
+    text = specification.model_dump_json(exclude_defaults=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return HierarchyRecord(coded.attribute.name, digest, text, hierarchy.height, hierarchy.leaves)
 
 
 def _status(error: BaseException) -> Status:

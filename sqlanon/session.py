@@ -52,7 +52,7 @@ def open_engines(policy: Policy, options: EngineOptions) -> Iterator[tuple[Engin
 
 
 def open_catalog(policy: Policy, engine: Engine) -> Catalog:
-    """The catalog: where the policy says; else in the source's database; else in the release's; else in a local file."""
+    """The catalog: where the policy says, else in the source's database, the release's, or a local file."""
     url = policy.catalog.url or _default_url(policy)
     return Catalog.open(
         engine,

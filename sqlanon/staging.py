@@ -1,4 +1,4 @@
-"""Where the release is built before anybody sees it: a table beside the release, or a part file, in the database it goes to."""
+"""Where the release is built before anybody sees it: a table or part file beside the place it will take."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Staged(ABC):
     """A staged release.
 
     relation: the staged rows, in the database where the source was coded.
-    engine, final: the session and relation that will be the release, byte for byte; the same where one database holds all.
+    engine, final: the session and relation that will be the release; the same where one database holds all.
     """
 
     def __init__(self, relation: Relation, engine: Engine, final: Relation) -> None:
@@ -70,7 +70,7 @@ class StagedFile(Staged):
 def stage_release(
     session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool
 ) -> Iterator[Staged]:
-    """Build the staged release; a part file that was not published is removed at the end, tables go with the workspace."""
+    """Build the staged release; an unpublished part file is removed at the end, tables go with the workspace."""
     if plan.policy.release.file is not None:
         with FileRelease(session.target, plan.policy.release.file, replace=replace) as file:
             yield _stage_file(session, plan, workspace, recoding, file)

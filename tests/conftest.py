@@ -20,6 +20,13 @@ ENGINES = ("duckdb", "postgres")
 _numbers = itertools.count()
 
 
+@pytest.fixture(autouse=True)
+def own_temporary_directory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test spills, leaves behind when killed or cleans up is no other test's."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A server of this session (of this worker, under xdist) on a socket of its own; role `postgres`, no password."""

@@ -1,5 +1,16 @@
 """The command line: parse, call, print. Each file holds a group of commands."""
 
-from sqlanon.cli.program import app, main
+from __future__ import annotations
 
-__all__ = ["app", "main"]
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """The program; it is loaded here, so that an interrupt while it loads ends it like any other."""
+    try:
+        from sqlanon.cli.program import main as program
+    except KeyboardInterrupt:
+        sys.exit(130)
+    program()

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.urls import scrubbed
 from sqlanon.environment import expand
 from sqlanon.errors import Cancelled, PolicyError, SqlanonError
 
@@ -55,6 +56,7 @@ _LIMITS: dict[str, Any] = {
     "temp_directory": TempDirectory,
     "statement_timeout": StatementTimeout,
 }
+COMMON = (*_LIMITS, "verbose")  # the options of every command
 Command = Callable[..., int | None]
 
 
@@ -104,7 +106,7 @@ def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
     except KeyboardInterrupt:
         code = report(call, Cancelled("Interrupted."), INTERRUPTED)
     except BrokenPipeError:
-        raise
+        raise  # Typer ends quietly when nobody reads any more
     except Exception as error:
         code = _report_unexpected(call, error)
     raise typer.Exit(code)
@@ -112,24 +114,22 @@ def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
 
 def report(call: Call, error: Exception, code: int) -> int:
     """Print an expected error: as sentences, or as one JSON object; its exit code."""
-    notes = getattr(error, "__notes__", [])
+    described = error_object(error, code)
     if call.json:
-        call.emit({"error": error_object(error, code)})
+        call.emit({"error": described})
     else:
-        problems = error.problems if isinstance(error, PolicyError) else str(error).splitlines()
-        call.note("\n".join(["Error: " + "\n  ".join(problems or [type(error).__name__]), *notes]))
+        call.note("\n".join(["Error: " + "\n  ".join(described["problems"]), *described["notes"]]))
     return code
 
 
 def error_object(error: Exception, code: int) -> dict[str, Any]:
-    """An error as programs read it."""
-    problems = error.problems if isinstance(error, PolicyError) else (str(error),)
-    notes = list(getattr(error, "__notes__", []))
+    """An error as programs read it; a URL that was quoted in it has lost its password."""
+    problems = error.problems if isinstance(error, PolicyError) else str(error).splitlines()
     return {
         "type": type(error).__name__,
-        "message": str(error),
-        "problems": list(problems),
-        "notes": notes,
+        "message": scrubbed(str(error)),
+        "problems": [scrubbed(problem) for problem in problems or [type(error).__name__]],
+        "notes": [scrubbed(note) for note in getattr(error, "__notes__", [])],
         "exit_code": code,
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ import typer
 from sqlanon import __version__
 from sqlanon.cli import catalog, demo, hierarchy, policy, verify
 from sqlanon.cli.call import INTERRUPTED
+from sqlanon.engines.urls import scrubbed
 
 _HELP = """Anonymize a relational table where it lives.
 
@@ -56,20 +56,19 @@ def main(arguments: list[str] | None = None) -> None:
         code = _wrong_usage(error, "--json" in given)
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit does not fail too
-        code = 1
     sys.exit(code or 0)
 
 
 def _wrong_usage(error: Any, as_json: bool) -> int:
-    """The command line is wrong."""
-    code = int(error.exit_code)
+    """The command line is wrong; what was typed may hold a password."""
+    code, message = int(error.exit_code), scrubbed(str(error.format_message()))
     if as_json:
-        message = str(error.format_message())
         print(
             json.dumps({"error": {"type": "UsageError", "message": message, "problems": [message], "exit_code": code}})
         )
+    elif error.ctx is not None and message.startswith(error.ctx.get_help()[:40]):
+        print(message, file=sys.stderr)
     else:
-        error.show()
+        usage = [] if error.ctx is None else [error.ctx.get_usage()]
+        print("\n".join([*usage, f"Error: {message}"]), file=sys.stderr)
     return code

@@ -31,7 +31,9 @@ def observer(quiet: bool) -> Iterator[Observer]:
     elif sys.stderr.isatty():
         console = Console(stderr=True, highlight=False)
         with console.status("starting") as status:
-            yield _Live(status)
+            live = _Live(status)
+            yield live
+            live.finish()
     else:
         yield _Lines()
 
@@ -50,11 +52,14 @@ class _Live:
 
     def phase(self, name: str) -> None:
         """Show the phase that begins, and keep a line of the one before."""
-        self._finish()
+        if name == self._phase:
+            return
+        self.finish()
         self._phase, self._started = name, time.perf_counter()
         self._status.update(_WORDS.get(name, name))
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Keep a line of the phase that ends."""
         if self._phase:
             seconds = time.perf_counter() - self._started
             self._status.console.print(f"[green]done[/green] {_WORDS.get(self._phase, self._phase)} {seconds:.1f} s")
@@ -67,8 +72,14 @@ class _Live:
 class _Lines:
     """Plain lines: one a phase."""
 
+    def __init__(self) -> None:
+        self._phase = ""
+
     def phase(self, name: str) -> None:
         """Print the phase that begins."""
+        if name == self._phase:
+            return
+        self._phase = name
         print(f"{_WORDS.get(name, name)} ...", file=sys.stderr, flush=True)
 
     def progress(self, progress: Progress) -> None:

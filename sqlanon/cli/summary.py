@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from sqlanon.before_after import Comparison
@@ -139,7 +142,7 @@ def _risk(before: Mapping[str, float], after: Mapping[str, float], name: str) ->
 def comparison_text(comparison: Comparison) -> str:
     """The quasi-identifiers before and after, and what some classes show."""
     changes = [[c.name, c.type, c.before, c.after] for c in comparison.changes]
-    parts = ["Quasi-identifiers:\n" + table(["column", "type before", "values before", "values after"], changes)]
+    parts = ["Quasi-identifiers:\n" + table(["column", "type before", "values before", "labels after"], changes)]
     if comparison.classes:
         columns = comparison.columns[:MOST_COLUMNS]
         rows = [[*["NULL" if v is None else v for v in shown[:MOST_COLUMNS]], n] for shown, n in comparison.classes]
@@ -149,13 +152,20 @@ def comparison_text(comparison: Comparison) -> str:
 
 def next_text(run: str, policy: str) -> str:
     """Commands to go on with."""
-    file = shlex.quote(policy)
+    file, program = shlex.quote(policy), _program()
     commands = [
-        [f"sqlanon verify {file}", "check the release again, at any time"],
-        [f"sqlanon show {run} --policy {file}", "what was done; --steps adds every statement"],
-        [f"sqlanon run {file} --replace", "anonymize anew, in the release's place"],
+        [f"{program} verify {file}", "check the release again, at any time"],
+        [f"{program} show {run} --policy {file}", "what was done; --steps adds every statement"],
+        [f"{program} run {file} --replace", "anonymize anew, in the release's place"],
     ]
     return commands_text(commands)
+
+
+def _program() -> str:
+    """How to call the program again: by its name, or by its path if the shell would not find it."""
+    called = sys.argv[0]
+    found = shutil.which("sqlanon") is not None or Path(called).name != "sqlanon"
+    return "sqlanon" if found else shlex.quote(called)
 
 
 def commands_text(commands: Sequence[Sequence[str]]) -> str:

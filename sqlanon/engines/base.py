@@ -174,7 +174,7 @@ class Engine(ABC):
 
     @contextlib.contextmanager
     def joins_as_written(self) -> Iterator[None]:
-        """Statements inside join in the written order; with `joins_keep_order` they keep the first table's row order."""
+        """Statements inside join in the written order; with `joins_keep_order` the first table's row order stays."""
         yield
 
     @abstractmethod

@@ -19,7 +19,7 @@ import duckdb
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.engines.duckdb_errors import opening_error, statement_error
 from sqlanon.engines.files import source_file
-from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError, SqlanonError
+from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
 
 _T = TypeVar("_T")
@@ -197,10 +197,11 @@ class DuckDBEngine(Engine):
         except KeyboardInterrupt:
             self._interrupt(future)
             raise Cancelled("Interrupted.") from None
-        except SqlanonError:
-            raise
         except (duckdb.Error, RuntimeError) as error:
             raise statement_error(error, name) from None
+        except BaseException:  # raised by a signal's handler, for one: the statement must not run on
+            self._interrupt(future)
+            raise
 
     def _interrupt(self, future: Future[_T]) -> None:
         """Interrupt until the statement has ended: one sent before it got going would be lost."""

@@ -158,6 +158,12 @@ class PostgresEngine(Engine):
             raise statement_error(error, name, lost=self._connection.broken) from None
         except KeyboardInterrupt:
             raise Cancelled("Interrupted.") from None
+        except Exception:  # of the code that makes the rows
+            raise
+        except BaseException:  # raised by a signal's handler, for one: the statement must not run on
+            self.cancel()
+            self.close()
+            raise
 
     def cancel(self) -> None:
         if self._connection.closed:

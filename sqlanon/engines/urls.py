@@ -10,6 +10,9 @@ _SECRET_KEYS = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE
 _AUTHORITY = re.compile(r"(?P<user>[^:/?#@]*):.*@", re.DOTALL)
 _PARAMETER = re.compile(r"([?&])([^&]*)")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://(?P<rest>.*)", re.DOTALL)
+# In a message: what stands between a user's name and the last @, and what a setting is set to.
+_SPAN = re.compile(r"([^:/?#@\s]*):(?!//|\s)[^\n]*@")
+_SETTING = re.compile(r"([\w.%-]*(?:pass|pwd|secret|token|key|credential)[\w.%-]*=)[^\s&,;)]*", re.IGNORECASE)
 
 
 def scheme_of(url: str) -> str | None:
@@ -33,3 +36,8 @@ def redacted(url: str) -> str:
 def _redacted_parameter(parameter: str) -> str:
     name, equals, _ = parameter.partition("=")
     return f"{name}=***" if equals and _SECRET_KEYS.search(unquote(name)) else parameter
+
+
+def scrubbed(text: str) -> str:
+    """A message that may quote URLs, whole or damaged, without what could be a secret in them."""
+    return _SETTING.sub(r"\1***", _SPAN.sub(r"\1@", text))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies.build import build_hierarchy
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.policy import Hierarchy
+from sqlanon.models.base import PrivacyModel
+from sqlanon.models.closeness import HierarchicalTCloseness
+from sqlanon.policy import Hierarchy, Policy
 from sqlanon.sql import Identifier, Relation
 
 
@@ -29,6 +31,21 @@ def scratch_hierarchies(
         yield {n: _build(engine, table, columns[n], spec, place) for place, (n, spec) in enumerate(specs.items())}
     finally:
         engine.rollback()
+
+
+@contextlib.contextmanager
+def hierarchies_of_models(
+    engine: Engine, policy: Policy, models: Sequence[PrivacyModel], table: Relation
+) -> Iterator[dict[str, HierarchyTable]]:
+    """The hierarchies that models with a hierarchical distance need, built from the values of the table they judge."""
+    names = dict.fromkeys(model.attribute for model in models if isinstance(model, HierarchicalTCloseness))
+    specs = {name: policy.attributes[name].hierarchy for name in names if name is not None}
+    given = {name: spec for name, spec in specs.items() if spec is not None}
+    if not given:
+        yield {}
+        return
+    with scratch_hierarchies(engine, table, given) as built:
+        yield built
 
 
 def _build(engine: Engine, table: Relation, column: Column, spec: Hierarchy, place: int) -> HierarchyTable:

@@ -108,7 +108,7 @@ class Axis:
 
     @property
     def fan_out_bits(self) -> int:
-        """Bits that number the parts of one split of this axis: three parts for a cut, a digit's values for a hierarchy."""
+        """Bits that number the parts of one split: three parts for a cut, a digit's values for a hierarchy."""
         hierarchy = self.field.coding.hierarchy
         if hierarchy is None:
             return 2
@@ -127,7 +127,7 @@ def mask_column(word: int) -> Identifier:
 
 
 def masked_value(alias: str, words: int) -> Markup:
-    """The chosen attribute's value in a coded row `r`, left where it lies: the node's masks blank out all the others."""
+    """The chosen attribute's value in a coded row `r`, left where it lies: the node's masks blank out the others."""
     terms = [
         expression("(r.{word} & {alias}.{mask})", word=word_column(w), alias=Identifier(alias), mask=mask_column(w))
         for w in range(words)

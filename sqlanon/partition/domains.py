@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
 from sqlanon.doubles import double_of
+from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ProtectionError
 from sqlanon.fields import Field
@@ -96,8 +96,8 @@ def _failure(engine: Engine, rows: int, model: PrivacyModel, domains: dict[str, 
     domain = domains[model.attribute] if model.attribute is not None else None
     groups = Groups(
         classes=expression("(SELECT 0 AS class, CAST({rows} AS BIGINT) AS n)", rows=rows),
-        avs=domain and expression("(SELECT 0 AS class, s, n FROM {domain})", domain=domain.domain),
-        domain=domain and expression("{domain}", domain=domain.domain),
+        avs=None if domain is None else expression("(SELECT 0 AS class, s, n FROM {domain})", domain=domain.domain),
+        domain=None if domain is None else expression("{domain}", domain=domain.domain),
         rows=rows,
         height=domain.height if domain else 0,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -93,14 +94,14 @@ def _grow_side_by_side(
 ) -> list[Growth]:
     engines: list[Engine] = []
     try:
-        growths, frontiers = [], []
+        growths, jobs = [], []
         for number, nodes in enumerate(_divide(engine, frontier)):
             engines.append(engine.fork())
             engines[-1].listener = engine.listener
             growth = Growth(engines[-1], workspace.on(engines[-1]), task, f"_{number}_")
             growths.append(growth)
-            frontiers.append((growth, nodes, (number + 1) * GROUP_LEAVES))
-        _run_all(engines, [lambda job=job: _grow_branch(*job, frontier, board) for job in frontiers])
+            jobs.append((growth, nodes, (number + 1) * GROUP_LEAVES))
+        _run_all(engines, [functools.partial(_grow_branch, *job, frontier, board) for job in jobs])
         workspace.drop(frontier.splits, *([frontier.rows] if isinstance(frontier.rows, Relation) else []))
         return growths
     finally:

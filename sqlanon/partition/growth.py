@@ -1,8 +1,9 @@
 """A partition tree grown level by level, all nodes of a level at once (Mondrian; Rothko-T of LeFevre, DeWitt, TR 1590).
 
-One round: summarize the parts that the last splits made, decide which splits stand, choose every node's next attribute,
-find all cuts, send the rows on. The number of statements of a round does not depend on the number of nodes.
-Parts are the finest pieces a split makes (below, at, above the cut; or a hierarchy's children); a node owns one or more.
+One round: summarize the parts that the last splits made, decide which splits stand, choose every node's next
+attribute, find all cuts, send the rows on. The number of statements of a round does not depend on the number of
+nodes. Parts are the finest pieces a split makes (below, at, above the cut; or a hierarchy's children); a node owns
+one or more.
 """
 
 from __future__ import annotations
@@ -270,7 +271,7 @@ class Growth:
         return used
 
     def _bin_shift(self, bin_bits: int) -> Markup:
-        """The shift that maps a node's range of codes to at most 2**bin_bits bins; codes stay where they lie in the word."""
+        """The shift that maps a node's range to at most 2**bin_bits bins; codes stay where they lie in the word."""
         length = self.engine.render.macro("bit_length", Markup("(n.hi - n.lo) >> n.shift"))
         return expression("(greatest(0, {length} - {bits}) + n.shift)", length=length, bits=bin_bits)
 

@@ -1,4 +1,7 @@
-"""Mondrian with median splits: from a coded table to a partition (LeFevre, DeWitt, Ramakrishnan, ICDE 2006; TR 1590, section 2)."""
+"""Mondrian with median splits: from a coded table to a partition.
+
+LeFevre, DeWitt, Ramakrishnan, "Mondrian Multidimensional k-Anonymity", ICDE 2006; LeFevre, DeWitt, TR 1590, section 2.
+"""
 
 from __future__ import annotations
 

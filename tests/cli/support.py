@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from sqlanon.cli import app
+from sqlanon.cli.program import app
 from sqlanon.engines import connect
 from sqlanon.sql import Statement
 
@@ -95,15 +95,14 @@ def call(*arguments: object, environment: dict[str, str] | None = None) -> Resul
 
 
 def spawn(
-    *arguments: object, environment: dict[str, str] | None = None, cwd: Path | None = None
+    *arguments: object, environment: dict[str, str] | None = None, stderr: int = subprocess.PIPE
 ) -> subprocess.Popen[str]:
     """Start the program as a process of its own."""
     return subprocess.Popen(
         [*PROGRAM, *(str(argument) for argument in arguments)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
-        cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
     )
 

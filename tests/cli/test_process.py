@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import signal
 from pathlib import Path
 
@@ -73,6 +76,27 @@ def test_a_wrong_password_is_not_shown(postgres_server: PostgresServer, tmp_path
         postgres_server.run("DROP ROLE locked")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["runs", "postgresql://user:swordfish@host/db"],
+        ["run", "postgresql://user:swordfish@host/db"],
+        ["run", "postgresql://user:sword fish@swordfish@host/db", "--json"],
+        ["runs", "postgresql://host/db?user=a&password=swordfish", "--json"],
+        ["init", "user:swordfish@host/db"],
+        ["verify", "postgres//user:swordfish@host"],
+        ["hierarchy", "show", "duckdb://x:swordfish@y", "a"],
+        ["runs", "--url", "host=nowhere password=swordfish"],
+        ["runs", "--url", "postgrs://user:swordfish@host/db"],
+    ],
+)
+def test_a_password_at_the_wrong_place_is_not_shown(arguments: list[str]) -> None:
+    code, out, err = run_program(*arguments)
+    assert code in (2, 4)
+    assert out + err
+    assert "fish" not in out + err
+
+
 def test_no_privilege_ends_with_4(postgres_url: str, restricted_role: tuple[str, str], tmp_path: Path) -> None:
     make_patients(postgres_url)
     _, url = restricted_role
@@ -81,6 +105,25 @@ def test_no_privilege_ends_with_4(postgres_url: str, restricted_role: tuple[str,
         result = call(command, policy, "--json")
         assert result.exit_code == 4, result.output
         assert "Traceback" not in result.output
+
+
+def test_progress_is_live_on_a_terminal(duckdb_policy: Path) -> None:
+    master, slave = pty.openpty()
+    process = spawn("run", duckdb_policy, stderr=slave)
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal's end of file
+        while block := os.read(master, 4096):
+            shown += block
+    code, out, _ = finish(process)
+    os.close(master)
+    assert code == 0
+    assert "Published" in out
+    assert b"\x1b[" in shown
+    for phase in (b"planning", b"searching", b"publishing"):
+        assert b"done" in shown.split(phase)[0]
+        assert phase in shown
+    assert b"rows active" in shown
 
 
 def test_an_unexpected_error_is_one_line(duckdb_policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

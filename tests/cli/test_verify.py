@@ -44,6 +44,8 @@ def test_hierarchical_closeness_builds_the_hierarchy_of_the_table(patients_url: 
     policy = write_policy(tmp_path, patients_url, diversity=closeness)
     text = policy.read_text().replace("disease: {role: sensitive}", "disease: {role: sensitive, hierarchy: suppress}")
     policy.write_text(text)
+    assert call("run", policy, "-q").exit_code == 0
+    assert call("verify", policy).exit_code == 0
     result = call("verify", policy, "--table", "patients", "--json")
     assert result.exit_code == 3
     assert [model["model"] for model in only_object(result.stdout)["models"]] == ["k-anonymity", "t-closeness"]

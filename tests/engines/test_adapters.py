@@ -232,6 +232,22 @@ def test_ctrl_c_stops_the_statement(engine: Engine) -> None:
     assert ask(engine, "SELECT 1") == [(1,)]
 
 
+def test_a_signal_that_ends_the_program_stops_the_statement(engine: Engine) -> None:
+    def end(_number: int, _frame: object) -> None:
+        raise SystemExit(143)
+
+    former = signal.signal(signal.SIGALRM, end)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(SystemExit):
+            transact(engine, "CREATE TABLE t (i INTEGER)", ENDLESS[engine.name])
+    finally:
+        signal.signal(signal.SIGALRM, former)
+    started = time.monotonic()
+    engine.close()
+    assert time.monotonic() - started < 10
+
+
 def test_a_statement_has_a_time_limit(database_url: str) -> None:
     with connect(database_url, EngineOptions(statement_timeout=0.3)) as engine:
         for session in (engine.fork(), engine):

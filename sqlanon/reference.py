@@ -1,0 +1,206 @@
+"""The reference pages of the documentation, from the code: `python -m sqlanon.reference [DIRECTORY]` writes them."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from enum import EnumType
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from typer.models import ArgumentInfo, OptionInfo
+
+from sqlanon.cli.call import COMMON
+from sqlanon.cli.program import app
+from sqlanon.policy import Attribute, Hierarchy, Policy
+from sqlanon.policy_problems import MODELS
+
+PAGES = ("policy.md", "cli.md")
+_PARTS = {"Source": "source", "Release": "release", "Algorithm": "algorithm", "Catalog": "catalog"}
+
+
+def page(name: str) -> str:
+    """The text of a page: `policy.md` or `cli.md`."""
+    return {"policy.md": _policy_page, "cli.md": _cli_page}[name]()
+
+
+def write(directory: Path) -> None:
+    """Write all pages."""
+    for name in PAGES:
+        (directory / name).write_text(page(name), encoding="utf-8")
+
+
+# --- the policy
+
+
+def _policy_page() -> str:
+    named = {name: Policy.model_fields[name].annotation for name in _PARTS.values()}
+    sections = [
+        "# The policy",
+        "Generated from the code (`python -m sqlanon.reference`). A policy is a YAML file; an unknown key, model or "
+        "role is refused with the nearest right word, and all problems are reported at once.",
+        _section("The policy", Policy, level=2),
+        *(_section(f"`{name}`", part, level=2) for name, part in named.items() if isinstance(part, type)),
+        _section("`attributes`: an entry", Attribute, level=2),
+        _section("`hierarchy`", Hierarchy, level=2),
+        "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
+        *(_section(f"`{name}`", model, level=3) for name, model in MODELS.items()),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _section(title: str, part: type[BaseModel], level: int) -> str:
+    rows = [_key(name, info) for name, info in part.model_fields.items() if name != "model"]
+    return f"{'#' * level} {title}\n\n{inspect.getdoc(part)}\n\n" + _table(["key", "value", "default", "meaning"], rows)
+
+
+def _key(name: str, info: FieldInfo) -> list[str]:
+    default = "required" if info.is_required() else _default(info.default)
+    meaning = " ".join((info.description or "").split())
+    return [f"`{info.alias or name}`", _type(info.annotation) + _limits(info), default, meaning]
+
+
+def _default(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, BaseModel):
+        return "its own defaults"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _type(annotation: Any) -> str:
+    """A type in words."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return ", ".join(f"`{choice}`" for choice in arguments)
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(_type(part) for part in arguments if part is not type(None)))
+    if origin is tuple:
+        return "models" if _is_models(arguments[0]) else f"list of {_type(arguments[0])}"
+    if origin is dict:
+        return f"mapping to {_type(arguments[1])}"
+    if origin is not None:  # Annotated
+        return _type(arguments[0])
+    return _plain(annotation)
+
+
+def _is_models(annotation: Any) -> bool:
+    parts = get_args(next(iter(get_args(annotation)), None))
+    return any(isinstance(part, type) and issubclass(part, BaseModel) for part in parts)
+
+
+def _plain(kind: Any) -> str:
+    words = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    if kind in words:
+        return words[kind]
+    if isinstance(kind, EnumType):
+        return ", ".join(f"`{choice.value}`" for choice in kind)  # type: ignore[var-annotated]
+    name = str(kind.__name__)
+    return f"[{_PARTS.get(name, name.lower())}](#{_PARTS.get(name, _ANCHORS.get(name, name.lower()))})"
+
+
+_ANCHORS = {"Attribute": "attributes-an-entry"}
+
+
+def _limits(info: FieldInfo) -> str:
+    words = {"ge": "at least", "gt": "more than", "lt": "less than"}
+    found = [
+        f"{word} {getattr(rule, key):g}" for rule in info.metadata for key, word in words.items() if hasattr(rule, key)
+    ]
+    return f", {' and '.join(found)}" if found else ""
+
+
+# --- the commands
+
+
+def _cli_page() -> str:
+    sections = [
+        "# The command line",
+        "Generated from the code (`python -m sqlanon.reference`).",
+        _paragraphs(str(app.info.help)),
+        _common(),
+        *(_command(name, function) for name, function in commands(app, "sqlanon")),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def commands(group: typer.Typer, path: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """All commands of a group and of the groups in it, with their full names."""
+    for command in group.registered_commands:
+        if command.callback is not None:
+            yield f"{path} {command.name}", command.callback
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            yield from commands(inner.typer_instance, f"{path} {inner.name}")
+
+
+def _common() -> str:
+    """The options that all commands take, once."""
+    _, function = next(commands(app, "sqlanon"))
+    rows = [[f"`{_spelled(part)}`", _meaning(part)] for part in _parameters(function) if part.name in COMMON]
+    return "## Options of every command\n\n" + _table(["option", "meaning"], rows)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())
+
+
+def _command(name: str, function: Callable[..., Any]) -> str:
+    parameters = [part for part in _parameters(function) if part.name not in COMMON]
+    arguments = [part for part in parameters if isinstance(_info(part), ArgumentInfo)]
+    options = [part for part in parameters if isinstance(_info(part), OptionInfo)]
+    usage = " ".join([name, *(_metavar(part) for part in arguments), "[OPTIONS]"])
+    rows = [[f"`{_metavar(part)}`", _meaning(part)] for part in arguments]
+    rows += [[f"`{_spelled(part)}`", _meaning(part)] for part in options]
+    about = _paragraphs(inspect.getdoc(function) or "")
+    return f"## `{name}`\n\n```\n{usage}\n```\n\n{about}\n\n" + _table(["argument", "meaning"], rows)
+
+
+def _info(part: inspect.Parameter) -> Any:
+    """What Typer was told of a parameter."""
+    return part.annotation.__metadata__[0]
+
+
+def _metavar(part: inspect.Parameter) -> str:
+    name = (_info(part).metavar or part.name.upper()).strip("[]")
+    return name if part.default is inspect.Parameter.empty else f"[{name}]"
+
+
+def _spelled(part: inspect.Parameter) -> str:
+    given = (_info(part).default, *(_info(part).param_decls or ()))  # Typer takes the first name for a default
+    names = [name for name in given if isinstance(name, str)] or [f"--{part.name.replace('_', '-')}"]
+    return ", ".join(names) + ("" if isinstance(part.default, bool) else f" {_value(part.annotation.__origin__)}")
+
+
+def _value(kind: Any) -> str:
+    """What an option takes."""
+    arguments = [part for part in get_args(kind) if part is not type(None)]
+    if get_origin(kind) is Literal:
+        return "|".join(arguments)
+    return _value(arguments[0]) if arguments else {str: "TEXT", Path: "PATH", int: "WHOLE", float: "NUMBER"}[kind]
+
+
+def _meaning(part: inspect.Parameter) -> str:
+    text = " ".join((_info(part).help or "").split())
+    shown = part.default not in (None, False, inspect.Parameter.empty)
+    variable = f" Environment: `{_info(part).envvar}`." if _info(part).envvar else ""
+    return text + (f" Default: `{part.default}`." if shown else "") + variable
+
+
+def _paragraphs(text: str) -> str:
+    return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
+
+
+def _table(headings: list[str], rows: list[list[str]]) -> str:
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    lines = [headings, ["---"] * len(headings), *escaped]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1] if len(sys.argv) > 1 else "docs"))

@@ -1,0 +1,219 @@
+"""What a run would send to the database, without sending it: for `run --dry-run` and `check --sql`.
+
+Planning reads the live table, and so does the measuring of the source. From then on statements are only rendered, and
+what they would answer is made up: dictionaries of 1,000 values, a tree that splits once more in its second round and
+ends in its third. The statements are those of a run; widths of codes, cuts and the number of rounds depend on the
+data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlanon.catalog import Step
+from sqlanon.checking import check_release
+from sqlanon.encoding import encode
+from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.loss import global_certainty_penalty
+from sqlanon.models import from_spec
+from sqlanon.partition.mondrian import search
+from sqlanon.plan import Plan, resolve
+from sqlanon.plan_checks import released_names
+from sqlanon.policy import Policy
+from sqlanon.recode import create_regions, stage
+from sqlanon.session import open_engines
+from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.verify import verify_table
+from sqlanon.workspace import Workspace
+
+VALUES = 1_000  # made-up size of a dictionary
+_READ = ("encoding/measure_source", "engine/")  # what is really asked
+_ROUNDS = [(0, 1, 1), (1, 1, 2), (2, 0, 2)]  # leaves, active nodes, nodes of each round
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The plan, and the statements by phase in the order of a run."""
+
+    plan: Plan
+    steps: list[Step]
+
+
+def rehearse(policy: Policy, options: EngineOptions | None = None, replace: bool = False) -> Rehearsal:
+    """Resolve the policy and render every statement of its run; raises what `run` would raise before it begins."""
+    with open_engines(policy, options or EngineOptions()) as (engine, target):
+        plan = resolve(policy, engine, replace=replace, release_engine=None if target is engine else target)
+        rehearsed = _RehearsedEngine(engine, plan)
+        _play(rehearsed, plan, policy)
+        return Rehearsal(plan, rehearsed.steps)
+
+
+def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy) -> None:
+    models = tuple(from_spec(spec) for spec in policy.privacy)
+    workspace = _Names(engine)
+    engine.phase = "encode"
+    coded = encode(engine, plan, workspace)
+    engine.phase = "search"
+    partition = search(engine, workspace, coded, models, lambda _progress: None)
+    engine.phase = "recode"
+    recoding = create_regions(engine, workspace, coded, partition)
+    global_certainty_penalty(engine, partition)
+    staged = plan.release.sibling("sqlanon_staging")
+    stage(engine, workspace, plan, recoding, staged)
+    engine.phase = "verify"
+    check_release(engine, workspace, plan, recoding, staged, 0)
+    verify_table(engine, staged, [cell.column.name for cell in recoding.cells], models)
+    engine.phase = "publish"
+    if policy.release.file is None:
+        engine.run("publish/rename_table", table=staged, name=Identifier(plan.release.name))
+
+
+class _Names(Workspace):
+    """Names of work tables that are never made."""
+
+    def __init__(self, engine: _RehearsedEngine) -> None:
+        self._prefix_relation = engine.work_prefix
+
+    def on(self, session: Engine) -> Workspace:  # noqa: ARG002 - one session plays all parts
+        return self
+
+    def table(self, meaning: str, number: int | None = None) -> Relation:
+        prefix = self._prefix_relation
+        return prefix.sibling(f"{prefix.name}{meaning}" + ("" if number is None else f"_{number}"))
+
+    def drop(self, *tables: Relation) -> None:
+        """Nothing was made."""
+
+
+@dataclass
+class _RehearsedEngine(Engine):
+    """An engine that writes down what it is told, and answers what a small table would."""
+
+    inner: Engine
+    plan: Plan
+    phase: str = "plan"
+    steps: list[Step] = field(default_factory=list)
+    rounds: list[tuple[int, int, int]] = field(default_factory=lambda: list(_ROUNDS))
+
+    def __post_init__(self) -> None:
+        self.dialect = self.inner.dialect  # type: ignore[misc]
+        self.joins_keep_order = self.inner.joins_keep_order  # type: ignore[misc]
+        self.parallel_sessions = 1  # type: ignore[misc]
+
+    @property
+    def work_prefix(self) -> Relation:
+        if self.dialect == "duckdb":
+            return Relation("w_run_", "main", "temp")
+        return Relation("w_run_", self.plan.policy.catalog.schema_)
+
+    def _note(self, statement: Statement) -> None:
+        self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, 0.0))
+
+    def _execute(self, statement: Statement) -> int:
+        self._note(statement)
+        return VALUES
+
+    def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
+        if statement.name.startswith(_READ):
+            if statement.name.startswith("encoding/"):
+                self._note(statement)
+            return self.inner.fetch(statement)
+        self._note(statement)
+        family = statement.name.rsplit("/", 1)[0] + "/"
+        answer = _ANSWERS.get(statement.name) or _ANSWERS.get(family) or _zeros
+        return answer(self, statement)
+
+    def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
+        names = ", ".join(str(Identifier(column)) for column in columns)
+        self._note(Statement("load_rows", f"INSERT INTO {table} ({names}) VALUES (bound values)"))
+
+    def resolve(self, relation: Relation) -> Relation | None:
+        return relation
+
+    def columns(self, relation: Relation) -> list[Column]:  # noqa: ARG002 - the staged release is all that is asked for
+        kept = {attribute.name: attribute.column for attribute in self.plan.kept}
+        shown = [
+            Column(name, "text", Kind.TEXT)
+            for attribute in self.plan.quasi_identifiers
+            for name in released_names(attribute.name, self.plan.policy.attributes[attribute.name])
+        ]
+        return [*shown, *kept.values()]
+
+    def relation_type(self, relation: Relation) -> RelationType:
+        return self.inner.relation_type(relation)
+
+    @property
+    def version(self) -> str:
+        return self.inner.version
+
+    @property
+    def driver_connection(self) -> Any:
+        return self.inner.driver_connection
+
+    def begin(self) -> None:
+        """Nothing is written."""
+
+    def commit(self) -> None:
+        """Nothing is written."""
+
+    def rollback(self) -> None:
+        """Nothing is written."""
+
+    def relations(self) -> list[Relation]:
+        return []
+
+    def fork(self) -> Engine:
+        return self
+
+    def cancel(self) -> None:
+        """Nothing runs."""
+
+    def close(self) -> None:
+        """The inner engine is its owner's."""
+
+
+_Answer = Callable[[_RehearsedEngine, Statement], list[tuple[Any, ...]]]
+
+
+def _zeros(_engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    return [(0,)]
+
+
+def _count_nodes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    leaves, active, nodes = engine.rounds.pop(0)
+    return [(leaves, active, engine.plan.rows if active else 0, nodes)]
+
+
+def _digits(_engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
+    digits = len(re.findall(r"\bmax\(", statement.text))
+    return [(VALUES, *[9] * digits)]
+
+
+def _axes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    return [(VALUES, False) * len(engine.plan.quasi_identifiers)]
+
+
+def _measured_classes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    models = [(place + 1, None, 0, 0.0, 0.0, 0) for place in range(len(engine.plan.policy.privacy))]
+    return [(-1, None, 0, None, None, None), (0, VALUES, 1, None, None, None), *models]
+
+
+_ANSWERS: dict[str, _Answer] = {
+    "count_rows": lambda engine, _: [(engine.plan.rows,)],
+    "hierarchies/count_torn_groups": lambda *_: [],
+    "hierarchies/measure_length": lambda *_: [(5,)],
+    "hierarchies/measure_digits": _digits,
+    "models/": lambda *_: [(0, 0.0, False)],
+    "partition/count_nodes": _count_nodes,
+    "partition/measure_axes": _axes,
+    "partition/sample_tuples": lambda engine, _: [(engine.plan.rows, engine.plan.rows, engine.plan.rows, 0)],
+    "release/compare_classes": lambda *_: [(0, 0)],
+    "release/measure_range": lambda *_: [(0.0, 1.0)],
+    "verify/compare_multisets": lambda *_: [(0, 0)],
+    "verify/measure_avs": _measured_classes,
+    "verify/measure_classes": _measured_classes,
+    "verify/count_rows": lambda engine, _: [(engine.plan.rows,)],
+}

@@ -1,0 +1,50 @@
+"""check --sql and run --dry-run: every statement, and no change."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import sqlglot
+
+from tests.cli.support import call, only_object, query
+
+DIALECTS = {"duckdb": "duckdb", "postgres": "postgres"}
+PHASES = ["plan", "encode", "search", "recode", "verify", "publish"]
+
+
+def _tables(url: str) -> list[tuple[str, str]]:
+    tables = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY 1, 2"
+    return [row for row in query(url, tables) if row[0] not in ("pg_catalog", "information_schema")]
+
+
+@pytest.mark.parametrize("command", [["check", "--sql"], ["run", "--dry-run"]])
+def test_every_statement_is_printed_and_nothing_changes(
+    policy: Path, patients_url: str, engine_name: str, command: list[str]
+) -> None:
+    before = _tables(patients_url)
+    result = call(*command, policy)
+    assert result.exit_code == 0, result.output
+    assert _tables(patients_url) == before
+    phases = list(dict.fromkeys(re.findall(r"^-- (\w+): [\w/]+$", result.stdout, re.MULTILINE)))
+    assert phases == [phase for phase in PHASES if phase in phases]
+    assert {"encode", "search", "recode"} <= set(phases)
+    assert "k-anonymity (k: 5)" in result.stdout
+    statements = sqlglot.parse(result.stdout, read=DIALECTS[engine_name])
+    assert len([statement for statement in statements if statement is not None]) > 10
+
+
+def test_a_rehearsal_as_one_object(policy: Path) -> None:
+    described = only_object(call("run", "--dry-run", policy, "--json").stdout)
+    assert described["source"]["rows"] == 200
+    assert {"phase", "name", "statement"} == set(described["statements"][0])
+    assert only_object(call("check", "--sql", policy, "--json").stdout)["statements"]
+
+
+def test_a_rehearsal_finds_what_a_run_would(policy: Path) -> None:
+    assert call("run", policy, "-q").exit_code == 0
+    refused = call("run", "--dry-run", policy)
+    assert refused.exit_code == 2
+    assert "--replace" in refused.stderr
+    assert call("run", "--dry-run", "--replace", policy).exit_code == 0

@@ -1,0 +1,88 @@
+"""The documentation is true: generated pages are current, commands have help, links lead somewhere, examples run."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sqlanon
+from sqlanon import check_policy, parse_policy
+from sqlanon.cli.program import app
+from sqlanon.reference import PAGES, commands, page
+from tests.cli.support import execute
+
+ROOT = Path(__file__).parents[1]
+PAGES_WRITTEN = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMANDS = dict(commands(app, "sqlanon"))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_generated_pages_are_current(name: str) -> None:
+    written = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert written == page(name), "run: python -m sqlanon.reference"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_and_every_parameter_too(name: str) -> None:
+    function = COMMANDS[name]
+    assert inspect.getdoc(function)
+    for part in inspect.signature(function).parameters.values():
+        assert part.annotation.__metadata__[0].help, f"{name}: {part.name}"
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme[readme.index("## Commands") :]
+    for name in COMMANDS:
+        *group, last = name.removeprefix("sqlanon ").split()
+        assert f"`sqlanon {' '.join([*group, last])}" in table or (group and group[0] in table and f"`{last}`" in table)
+
+
+@pytest.mark.parametrize("path", PAGES_WRITTEN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
+
+
+def _blocks(language: str) -> list[str]:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)
+
+
+def test_the_policy_of_the_readme_fits_its_table(tmp_path: Path) -> None:
+    (block,) = _blocks("yaml")
+    url = f"duckdb:///{tmp_path / 'hospital.duckdb'}"
+    columns = "ssn TEXT, age INTEGER, zipcode TEXT, admitted DATE, income DOUBLE, job TEXT, disease TEXT, ward INTEGER"
+    rows = "SELECT i, i, i, DATE '2024-01-01', i, 'nurse', i % 4, i FROM range(20) t(i)"
+    execute(url, f"CREATE TABLE patients ({columns})", f"INSERT INTO patients {rows}")
+    (tmp_path / "job.csv").write_text("nurse;*\n")
+    plan = check_policy(parse_policy(block.replace("duckdb:///hospital.duckdb", url), tmp_path))
+    assert plan.rows == 20
+    assert plan.identifiers == ("ssn",)
+
+
+def test_the_program_of_the_readme_uses_names_that_are_there() -> None:
+    (block,) = _blocks("python")
+    compile(block, "README.md", "exec")
+    (line,) = re.findall(r"from sqlanon import (.*)", block)
+    for name in line.split(", "):
+        assert name in sqlanon.__all__
+        assert getattr(sqlanon, name)
+
+
+def test_importing_the_package_loads_no_driver() -> None:
+    program = "import sqlanon, sys; sys.exit('duckdb' in sys.modules or 'sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
+def test_everything_public_can_be_imported() -> None:
+    for name in sqlanon.__all__:
+        assert getattr(sqlanon, name) is not None
+    with pytest.raises(AttributeError, match="nonesuch"):
+        _ = sqlanon.nonesuch
