@@ -16,6 +16,7 @@ from sqlanon.policy_document import path_text
 from sqlanon.sql import MAX_IDENTIFIER_BYTES
 from sqlanon.suggest import did_you_mean, quoted
 
+MAX_QUASI_IDENTIFIERS = 62  # each has a bit of a BIGINT
 _DATES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _TIMES = (*_DATES, Kind.TIME)
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
@@ -90,8 +91,11 @@ def _column_problems(subject: Subject) -> Iterator[str]:
             f"{subject.table} has {'a column' if len(missing) == 1 else 'columns'} without a role: "
             f"{', '.join(quoted(missing))}. Every column needs one; `sqlanon init` writes a policy with all of them."
         )
-    if not any(attribute.role is Role.QUASI_IDENTIFIER for attribute in subject.policy.attributes.values()):
+    quasi = sum(attribute.role is Role.QUASI_IDENTIFIER for attribute in subject.policy.attributes.values())
+    if not quasi:
         yield "No attribute has role quasi-identifier: there is nothing to generalize."
+    if quasi > MAX_QUASI_IDENTIFIERS:
+        yield f"There are {quasi} quasi-identifiers, and at most {MAX_QUASI_IDENTIFIERS} can be searched."
 
 
 def _row_problems(subject: Subject) -> Iterator[str]:

@@ -40,7 +40,9 @@ class Database:
         if self.engine == "duckdb":
             rows: list[Row] = self._connection.execute(statement, list(values) or None).fetchall()
             return rows
-        cursor = self._connection.execute(statement.replace("?", "%s") if values else statement, values or None)
+        if values:
+            statement = statement.replace("%", "%%").replace("?", "%s")
+        cursor = self._connection.execute(statement, values or None)
         return list(cursor.fetchall()) if cursor.description else []
 
     def create(self, columns: Mapping[str, str], rows: Sequence[Row], name: str | None = None) -> str:
@@ -54,8 +56,13 @@ class Database:
         """Insert rows, a hundred a statement."""
         for start in range(0, len(rows), 100):
             part = rows[start : start + 100]
-            marks = ", ".join("(" + ", ".join("?" * len(row)) + ")" for row in part)
-            self.sql(f"INSERT INTO {table} VALUES {marks}", [value for row in part for value in row])
+            values = [value for row in part for value in row]
+            if self.engine == "duckdb":
+                marks = ", ".join("(" + ", ".join("?" * len(row)) + ")" for row in part)
+                self._connection.execute(f"INSERT INTO {table} VALUES {marks}", values)
+            else:
+                marks = ", ".join("(" + ", ".join(["%s"] * len(row)) + ")" for row in part)
+                self._connection.execute(f"INSERT INTO {table.replace('%', '%%')} VALUES {marks}", values)
 
     def columns(self, table: str) -> list[tuple[str, str]]:
         """Names and types of a table, as the engine writes them."""

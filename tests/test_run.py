@@ -219,10 +219,13 @@ def test_files_as_sources_and_releases(tmp_path: Path, ending: str) -> None:
     with pytest.raises(PolicyError, match=r"exists|replace"):
         anonymize(policy)
     assert anonymize(policy, replace=True).published
-    assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.suffixes or path.name.startswith(".")) == []
+    assert (
+        sorted(path.name for path in tmp_path.iterdir() if "part" in path.suffixes or path.name.startswith(".")) == []
+    )
 
 
 # --- where the rows go
+
 
 def _elsewhere(database: Database, release: dict[str, Any]) -> list[Row]:
     """Release the people to another place; the rows that the same database would have got."""
@@ -252,6 +255,7 @@ def test_release_from_duckdb_to_postgres(tmp_path: Path, postgres_url: str) -> N
 
 
 # --- what is recorded, and what is left
+
 
 def test_the_record_of_a_run(database: Database) -> None:
     outcome = anonymize(database.policy(database.create(PEOPLE, ROWS), ROLES))
@@ -297,7 +301,9 @@ def test_two_sensitive_attributes_with_models_of_their_own(database: Database) -
         {"model": "distinct-l-diversity", "attribute": "a", "l": 2},
         {"model": "t-closeness", "attribute": "b", "distance": "ordered", "t": 0.3},
     ]
-    outcome = anonymize(database.policy(table, {"q": "quasi-identifier", "a": "sensitive", "b": "sensitive"}, privacy=models))
+    outcome = anonymize(
+        database.policy(table, {"q": "quasi-identifier", "a": "sensitive", "b": "sensitive"}, privacy=models)
+    )
     printed = outcome.as_json()
     assert [model["satisfied"] for model in printed["models"]] == [True, True]
     assert printed["release"]["classes"] > 1

@@ -1,0 +1,292 @@
+"""Odd names, extreme values, missing privileges, and protection that can't be had: named errors, no traceback, no data."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from sqlanon.errors import AccessError, PolicyError, ProtectionError, SqlanonError
+from tests.run_support import Database, Row, anonymize, open_database, quoted
+
+TABLE_NAMES = ["group", 'say "hi". {{ n }} {% if %}', "UPPER 100% %s :x $1", "n" * 62 + "m", "名前😀"]
+NAMES = [
+    "select",
+    "group",
+    'say "hi"',
+    "a.b",
+    "two  spaces ",
+    "UPPER Case",
+    "100%",
+    "%s %(x)s",
+    ":x :1 $1 ?",
+    "{{ n }} {% if %}",
+    "it's",
+    "back\\slash",
+    "-- /*",
+    "n" * 59,  # with _min it has 63 bytes
+    "ä" * 29 + "x",
+    "名前😀",
+    "n",
+    "leaf",
+    "q0",
+    "p0",
+    "value",
+    "code",
+    "region",
+    "part",
+]
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    with open_database(database_url) as opened:
+        yield opened
+
+
+# --- names
+
+
+@pytest.mark.parametrize("name", TABLE_NAMES)
+def test_names_of_tables(database: Database, name: str) -> None:
+    table, release = quoted(name), quoted(name[:30] + "r")
+    database.create({name: "INTEGER", name[:20] + "2": "INTEGER"}, [(n, n) for n in range(6)], name=table)
+    policy = database.policy(
+        table, {name: "quasi-identifier", name[:20] + "2": "insensitive"}, release={"table": release}
+    )
+    assert anonymize(policy).published
+    assert anonymize(policy, replace=True).published
+    assert database.columns(release)[0][0] == name
+    assert database.sql(f"SELECT count(*) FROM {release}") == [(6,)]
+
+
+@pytest.mark.parametrize("turn", range(3))
+def test_names_of_columns(database: Database, turn: int) -> None:
+    """Every name is that of a quasi-identifier, of a sensitive and of an insensitive column in turn."""
+    kinds: list[Any] = [
+        ("INTEGER", ("quasi-identifier", {"show": "bounds"}), lambda n: n),
+        ("VARCHAR(5)", ("quasi-identifier", {"hierarchy": {"mask": "right"}}), lambda n: f"1{n:02}"),
+        ("VARCHAR(5)", ("sensitive", {}), lambda n: "xy"[n % 2]),
+        ("DECIMAL(5, 2)", ("insensitive", {}), lambda n: n),
+    ]
+    taken = [kinds[(place + turn) % len(kinds)] for place in range(len(NAMES))]
+    columns = {name: kind[0] for name, kind in zip(NAMES, taken, strict=True)}
+    roles = {name: {"role": kind[1][0], **kind[1][1]} for name, kind in zip(NAMES, taken, strict=True)}
+    models = [
+        {"model": "distinct-l-diversity", "attribute": name, "l": 2}
+        for name, attribute in roles.items()
+        if attribute["role"] == "sensitive"
+    ]
+    table = database.create(columns, [tuple(kind[2](n) for kind in taken) for n in range(8)])
+    assert len(database.release(table, roles, privacy=models)) == 8
+    released = [name for name, _ in database.columns(f"{table}_r")]
+    bounds = [name for name, kind in zip(NAMES, taken, strict=True) if kind is kinds[0]]
+    assert len(released) == len(NAMES) + len(bounds)
+    assert {name for name in released if name in NAMES} == set(NAMES) - set(bounds)
+
+
+def test_a_schema_with_an_odd_name(database: Database) -> None:
+    database.sql('CREATE SCHEMA "Odd.schema 100%"')
+    table = database.create({"q": "INTEGER"}, [(n,) for n in range(6)], name='"Odd.schema 100%"."T t"')
+    policy = database.policy(table, {"q": "quasi-identifier"}, release={"table": '"Odd.schema 100%"."R r"'})
+    assert anonymize(policy).as_json()["release"]["rows"] == 6
+
+
+def test_columns_that_differ_only_in_case(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        columns = {"age": "INTEGER", "Age": "INTEGER", "AGE": "INTEGER", "aGe": "VARCHAR(3)"}
+        table = database.create(columns, [(n, -n, n * 2, "x") for n in range(8)])
+        roles = {"age": "quasi-identifier", "Age": "quasi-identifier", "AGE": "sensitive", "aGe": "insensitive"}
+        assert len(database.release(table, roles)) == 8
+        assert [name for name, _ in database.columns(f"{table}_r")] == list(columns)
+
+
+def test_62_quasi_identifiers(database: Database) -> None:
+    columns = {f"q{i}": "INTEGER" for i in range(62)}
+    table = database.create(columns, [tuple((n * (i + 1)) % 13 for i in range(62)) for n in range(12)])
+    assert len(database.release(table, dict.fromkeys(columns, "quasi-identifier"))) == 12
+
+
+def test_more_quasi_identifiers_than_can_be_searched(database: Database) -> None:
+    columns = {f"q{i}": "INTEGER" for i in range(63)}
+    table = database.create(columns, [tuple(range(63))] * 3)
+    with pytest.raises(PolicyError, match="63 quasi-identifiers"):
+        anonymize(database.policy(table, dict.fromkeys(columns, "quasi-identifier")))
+
+
+# --- values
+
+EXTREME: dict[str, list[Any]] = {
+    "BIGINT": [-(2**63), -(2**63) + 1, -1, 0, 2**63 - 2, 2**63 - 1],
+    "SMALLINT": [-(2**15), -1, 0, 1, 2**15 - 2, 2**15 - 1],
+    "DOUBLE PRECISION": [-math.inf, -1.7e308, 5e-324, 1.7e308, math.inf, math.nan],
+    "REAL": [-math.inf, -3.4e38, 1e-45, 3.4e38, math.inf, math.nan],
+    "DATE": [
+        datetime.date(1, 1, 1),
+        datetime.date(1582, 10, 15),
+        datetime.date(1969, 12, 31),
+        datetime.date(9999, 12, 31),
+    ],
+    "TIMESTAMP": [
+        datetime.datetime(1901, 12, 31, 23, 59, 59, 999999),
+        datetime.datetime(1970, 1, 1),
+        "infinity",
+        "-infinity",
+    ],
+    "TIMESTAMPTZ": ["1900-01-01 00:00:00+05:30", "1969-12-31 23:59:59-08", "2024-06-01 12:00:00+02", "infinity"],
+    "TIME": ["00:00:00", "12:30:00.5", "23:59:59.999999", "00:00:01"],
+    "VARCHAR": ["", " ", "a\nb", 'it\'s "x"', "😀", "NULL", "\\", "*", "x" * 100_000],
+    "UUID": [f"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a{n:02}" for n in range(6)],
+    "BOOLEAN": [True, False],
+    "DECIMAL(38, 10)": ["-9999999999999999999999999999.9999999999", "0", "0.0000000001", "1234567890.5", "1", "2"],
+}
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_extreme_values_in_quasi_identifiers(database: Database, k: int) -> None:
+    columns = {f"q{i}": type_ for i, type_ in enumerate(EXTREME)}
+    rows = [tuple(pool[n % len(pool)] if n < 9 else None for pool in EXTREME.values()) for n in range(9 + k)]
+    rows = [(*row, n) for n, row in enumerate(rows)]
+    table = database.create({**columns, "id": "INTEGER"}, rows)
+    roles = {**dict.fromkeys(columns, "quasi-identifier"), "id": "insensitive"}
+    released = database.release(table, roles, privacy=[{"model": "k-anonymity", "k": k}])
+    assert sorted(row[-1] for row in released) == list(range(9 + k))
+    unknown = {cell for row in released if row[-1] >= 9 for cell in row[:-1]}
+    assert all(cell.startswith(("NULL", "{NULL, ")) for cell in unknown)
+    if k == 1:
+        assert unknown == {"NULL"}
+        assert all("NULL" not in row[:6] for row in released if row[-1] < 9)
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1e-400", "'NaN'", "'Infinity'", "1.0", "1.00"])
+def test_decimals_beyond_doubles(postgres_url: str, number: str) -> None:
+    with open_database(postgres_url) as database:
+        table = database.create({"q": "NUMERIC", "s": "NUMERIC"}, [])
+        number = f"CAST({number} AS NUMERIC)"
+        database.sql(f"INSERT INTO {table} VALUES ({number}, {number}), (1, 1), (2, 2), (3, 3)")
+        models = [{"model": "k-anonymity", "k": 2}, {"model": "variance-diversity", "attribute": "s", "v": 0.0}]
+        assert len(database.release(table, {"q": "quasi-identifier", "s": "sensitive"}, privacy=models)) == 4
+
+
+def test_enums_as_quasi_identifiers(database: Database) -> None:
+    database.sql("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
+    moods = ["sad", "ok", "happy", "ok", "sad", "happy"]
+    table = database.create({"q": "mood", "id": "INTEGER"}, [(mood, n) for n, mood in enumerate(moods)])
+    released = database.release(table, {"q": "quasi-identifier", "id": "insensitive"})
+    assert [row[1] for row in released if row[0] == "ok"] == [1, 3]
+
+
+# --- privileges
+
+
+@pytest.fixture
+def owned(postgres_url: str) -> Iterator[Database]:
+    """The superuser's database, with a table of people."""
+    with open_database(postgres_url) as database:
+        database.create({"q": "INTEGER", "s": "VARCHAR(9)"}, [(n, "xy"[n % 2]) for n in range(9)], name="people")
+        yield database
+
+
+ROLES = {"q": "quasi-identifier", "s": "insensitive"}
+
+
+def test_select_and_a_schema_of_ones_own_suffice(owned: Database, restricted_role: tuple[str, str]) -> None:
+    role, url = restricted_role
+    owned.sql(f"GRANT SELECT ON people TO {role}")
+    owned.sql(f"CREATE SCHEMA own AUTHORIZATION {role}")
+    with open_database(url) as database:
+        policy = database.policy("people", ROLES, release={"table": "own.released"})
+        assert anonymize(policy).published
+        assert anonymize(policy, replace=True).published
+        assert database.sql("SELECT count(*) FROM own.released") == [(9,)]
+    made = owned.sql("SELECT DISTINCT schemaname FROM pg_tables WHERE tableowner = ?", [role])
+    assert made == [("own",)]
+
+
+def test_no_privilege_is_an_access_error(owned: Database, restricted_role: tuple[str, str]) -> None:
+    role, url = restricted_role
+    owned.sql(f"CREATE SCHEMA own AUTHORIZATION {role}")
+    with open_database(url) as database:
+        with pytest.raises(AccessError, match="people"):
+            anonymize(database.policy("people", ROLES, release={"table": "own.released"}))
+        owned.sql(f"GRANT SELECT ON people TO {role}")
+        with pytest.raises(AccessError, match='nor create tables in schema "public"'):
+            anonymize(database.policy("people", ROLES, release={"table": "public.released"}))
+
+
+def test_row_level_security_is_an_error(owned: Database, restricted_role: tuple[str, str]) -> None:
+    role, url = restricted_role
+    owned.sql(f"GRANT SELECT ON people TO {role}")
+    owned.sql(f"CREATE SCHEMA own AUTHORIZATION {role}")
+    owned.sql("ALTER TABLE people ENABLE ROW LEVEL SECURITY")
+    owned.sql(f"CREATE POLICY few ON people TO {role} USING (q < 5)")
+    with open_database(url) as database, pytest.raises(AccessError, match="security"):
+        anonymize(database.policy("people", ROLES, release={"table": "own.released"}))
+
+
+# --- protection that can't be had, and what errors say
+
+SECRETS = [(n, f"secret{n % 2}", float(n % 2)) for n in range(6)]
+SECRET_COLUMNS = {"q": "INTEGER", "s": "VARCHAR(9)", "f": "DOUBLE PRECISION"}
+SECRET_ROLES = {"q": "quasi-identifier", "s": "sensitive", "f": "sensitive"}
+UNATTAINABLE = [
+    ({"model": "distinct-l-diversity", "attribute": "s", "l": 3}, "l: 2"),
+    ({"model": "entropy-l-diversity", "attribute": "s", "l": 2.5}, "l: 2"),
+    ({"model": "recursive-l-diversity", "attribute": "s", "c": 0.5, "l": 2}, "c: "),
+    ({"model": "recursive-l-diversity", "attribute": "s", "c": 3, "l": 4}, "l"),
+    ({"model": "variance-diversity", "attribute": "f", "v": 9.0}, "v: 0.25"),
+]
+
+
+def test_more_than_all_rows(database: Database) -> None:
+    table = database.create(SECRET_COLUMNS, SECRETS)
+    with pytest.raises(PolicyError, match="k is 7, but .* holds 6 rows"):
+        anonymize(database.policy(table, SECRET_ROLES, privacy=[{"model": "k-anonymity", "k": 7}]))
+
+
+@pytest.mark.parametrize(("model", "attainable"), UNATTAINABLE)
+def test_models_that_no_release_can_meet(database: Database, model: dict[str, Any], attainable: str) -> None:
+    table = database.create(SECRET_COLUMNS, SECRETS)
+    with pytest.raises(ProtectionError, match="Attainable: ") as raised:
+        anonymize(database.policy(table, SECRET_ROLES, privacy=[model, {"model": "k-anonymity", "k": 2}]))
+    assert attainable in str(raised.value).partition("Attainable: ")[2]
+    assert "k-anonymity" not in str(raised.value)
+    _says_no_secret(raised.value)
+    assert database.sql("SELECT status, error_class FROM sqlanon.runs") == [("refused", "ProtectionError")]
+    assert database.leftovers() == []
+    assert database.sql("SELECT count(*) FROM sqlanon.steps WHERE name = 'partition/split_rows'") == [(0,)]
+
+
+def _says_no_secret(error: BaseException) -> None:
+    said = str(error) + "".join(getattr(error, "__notes__", []))
+    assert "secret" not in said and error.__cause__ is None
+    assert error.__context__ is None or error.__suppress_context__
+
+
+def test_errors_of_the_data_quote_no_value(database: Database) -> None:
+    table = database.create({"q": "VARCHAR(20)", "s": "VARCHAR(20)"}, [("secret0", "1"), ("secret1", "x")] * 2)
+    database.sql(f"CREATE VIEW bad AS SELECT CAST(q AS INTEGER) AS q, s FROM {table}")
+    with pytest.raises(SqlanonError) as raised:
+        anonymize(database.policy("bad", {"q": "quasi-identifier", "s": "sensitive"}))
+    _says_no_secret(raised.value)
+    mapped = {"role": "quasi-identifier", "hierarchy": {"mapping": {"secret0": "a"}}}
+    with pytest.raises(PolicyError, match="lacks 1 of the distinct values") as raised:
+        anonymize(database.policy(table, {"q": mapped, "s": "sensitive"}))
+    _says_no_secret(raised.value)
+    assert "secret" not in str(database.sql("SELECT error_message FROM sqlanon.runs"))
+
+
+def test_a_database_that_is_gone(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        policy = database.policy("t", {"q": "quasi-identifier"})
+    gone = policy.model_copy(
+        update={"source": policy.source.model_copy(update={"url": postgres_url.replace("test_", "no_")})}
+    )
+    with pytest.raises(AccessError):
+        anonymize(gone)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(postgres_url.replace("test_", "no_"))
