@@ -10,11 +10,18 @@ from __future__ import annotations
 QUASI_IDENTIFIERS = ("salary", "commission", "age", "elevel", "car", "zipcode", "hvalue", "hyears", "loan")
 
 _DUCKDB = """
-CREATE OR REPLACE TABLE {table} AS SELECT salary, CASE WHEN salary >= 75000 THEN {no_commission} ELSE commission END
-AS commission, age, elevel, {car} AS car, zipcode, {hvalue} AS hvalue, CASE WHEN {missing} THEN NULL ELSE hyears END
-AS hyears, loan, {cls} AS cls, {identifier} FROM ( SELECT i, 20000 + {u1} % 130001 AS salary, 10000 + {u2} % 65001 AS
-commission, 20 + {u3} % 61 AS age, {u4} % 5 AS elevel, 1 + {u5} % 20 AS car, 1 + {u6} % 9 AS zipcode, {u7} % 1000001
-AS level, 1 + {u8} % 30 AS hyears, {u9} % 500001 AS loan FROM {numbers} ) AS t
+CREATE OR REPLACE TABLE {table} AS
+SELECT salary, CASE WHEN salary >= 75000 THEN {no_commission} ELSE commission END AS commission,
+    age, elevel, {car} AS car, zipcode, {hvalue} AS hvalue,
+    CASE WHEN {missing} THEN NULL ELSE hyears END AS hyears, loan,
+    {cls} AS cls, {identifier}
+FROM (
+    SELECT i,
+        20000 + {u1} % 130001 AS salary, 10000 + {u2} % 65001 AS commission, 20 + {u3} % 61 AS age, {u4} % 5 AS elevel,
+        1 + {u5} % 20 AS car, 1 + {u6} % 9 AS zipcode, {u7} % 1000001 AS level, 1 + {u8} % 30 AS hyears,
+        {u9} % 500001 AS loan
+    FROM {numbers}
+) AS t
 """
 
 

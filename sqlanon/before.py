@@ -13,5 +13,7 @@ def source_statistics(engine: Engine, coded: CodedTable) -> ClassStatistics:
     masks = [sum(f.mask for f in coded.quasi_identifiers if f.word == w) for w in range(coded.words)]
     columns = zip(coded.word_columns, masks, strict=True)
     keys = [expression("{word} & {mask}", word=word, mask=mask) for word, mask in columns if mask]
+    if not keys:  # every quasi-identifier has a single value
+        return ClassStatistics(coded.source_rows, 0, ((coded.source_rows, 1),))
     sizes = engine.query("encoding/measure_classes", rows=coded.rows, keys=keys)
     return ClassStatistics(coded.source_rows, 0, tuple((int(size), int(classes)) for size, classes in sizes))

@@ -17,6 +17,7 @@ from sqlanon.catalog import Step
 from sqlanon.checking import check_release
 from sqlanon.encoding import encode
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.partition.mondrian import search
@@ -65,7 +66,9 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy) -> None:
     stage(engine, workspace, plan, recoding, staged)
     engine.phase = "verify"
     check_release(engine, workspace, plan, recoding, staged, 0)
-    verify_table(engine, staged, [cell.column.name for cell in recoding.cells], models)
+    columns = [cell.column.name for cell in recoding.cells]
+    with hierarchies_of_models(engine, policy, models, staged) as hierarchies:
+        verify_table(engine, staged, columns, models, hierarchies=hierarchies)
     engine.phase = "publish"
     if policy.release.file is None:
         engine.run("publish/rename_table", table=staged, name=Identifier(plan.release.name))

@@ -16,7 +16,7 @@ from sqlanon.cli.catalog import opened
 from sqlanon.cli.layout import table
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.hierarchies import HierarchySummary, export_csv, show
-from sqlanon.hierarchies.library import read_hierarchy, recorded_lines
+from sqlanon.hierarchies.library import kind_of, read_hierarchy, recorded_lines
 from sqlanon.hierarchies.scratch import scratch_hierarchies
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import load_policy
@@ -88,7 +88,7 @@ def export_command(
     """
     if "://" in expanded(policy):
         with opened(call, policy, None) as (_, catalog):
-            lines = recorded_lines(_recorded(catalog, attribute).specification)
+            lines = recorded_lines(_recorded(catalog, attribute))
         _write(lines, output)
         return
     loaded = load_policy(Path(policy))
@@ -98,9 +98,12 @@ def export_command(
 
 
 def _recorded(catalog: Catalog, name: str) -> HierarchyRecord:
-    known = {record.name: record for record in catalog.hierarchies()} if catalog.current() is not None else {}
+    """The recorded hierarchy of that name whose values were recorded with it."""
+    records = catalog.hierarchies() if catalog.current() is not None else []
+    known = {record.name: record for record in records if kind_of(record) == "mapping"}
     if name not in known:
-        raise PolicyError(f"The catalog has no hierarchy '{name}'; {did_you_mean(name, known)}".rstrip("; "))
+        hint = did_you_mean(name, known) or "none was imported."
+        raise PolicyError(f"The catalog holds no values of a hierarchy '{name}'; {hint}")
     return known[name]
 
 
@@ -126,7 +129,7 @@ def import_command(
     record = read_hierarchy(name, file)
     with opened(call, url, None, upgrade=True) as (_, catalog):
         for other in catalog.hierarchies():
-            if other.name == name and other.digest != record.digest:
+            if other.name == name and other.digest != record.digest and kind_of(other) == "mapping":
                 raise PolicyError(f"The catalog has another hierarchy '{name}'; choose another name.")
         catalog.record_hierarchy(record)
     if call.json:
@@ -136,7 +139,7 @@ def import_command(
 
 
 def list_command(call: Call, url: Annotated[str, typer.Argument(help="The database whose catalog is meant.")]) -> None:
-    """List the hierarchies that the catalog holds."""
+    """List the hierarchies that the catalog holds: those of runs, and imported ones."""
     with opened(call, url, None) as (_, catalog):
         records = catalog.hierarchies() if catalog.current() is not None else []
     if call.json:
@@ -152,4 +155,10 @@ def list_command(call: Call, url: Annotated[str, typer.Argument(help="The databa
 
 
 def _object(record: HierarchyRecord) -> dict[str, Any]:
-    return {"name": record.name, "digest": record.digest, "values": record.leaves, "height": record.height}
+    return {
+        "name": record.name,
+        "kind": kind_of(record),
+        "digest": record.digest,
+        "values": record.leaves,
+        "height": record.height,
+    }

@@ -17,6 +17,7 @@ from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import load_policy
+from sqlanon.rehearsal import rehearse
 from sqlanon.runner import run
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.", show_default=False)]
@@ -119,8 +120,6 @@ def run_command(
 
 def _print_rehearsal(call: Call, policy: Policy, replace: bool) -> None:
     """The plan and the statements: as a script with comments, or as one object."""
-    from sqlanon.rehearsal import rehearse
-
     rehearsal = rehearse(policy, call.options, replace)
     if call.json:
         steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in rehearsal.steps]

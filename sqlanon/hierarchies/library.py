@@ -15,7 +15,7 @@ from sqlanon.hierarchies.build import build_hierarchy
 from sqlanon.hierarchies.describe import csv_line
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.hierarchies.taxonomy import Line, read_lines
-from sqlanon.policy import Hierarchy
+from sqlanon.policy import HIERARCHY_KINDS, Hierarchy
 from sqlanon.sql import Relation
 
 
@@ -46,7 +46,12 @@ def _build(name: str, path: Path, lines: list[Line]) -> HierarchyTable:
         return build_hierarchy(engine, spec, column, values, Relation("imported", "main", "temp"))
 
 
-def recorded_lines(specification: str) -> Iterator[str]:
-    """The lines of a recorded hierarchy, as its file held them."""
-    for value, labels in json.loads(specification)["mapping"].items():
-        yield csv_line([value, *labels])
+def kind_of(record: HierarchyRecord) -> str:
+    """What kind of hierarchy was recorded: `mapping` for an imported one, or what a policy named."""
+    return next((kind for kind in HIERARCHY_KINDS if kind in json.loads(record.specification)), "?")
+
+
+def recorded_lines(record: HierarchyRecord) -> Iterator[str]:
+    """The lines of a hierarchy of kind `mapping`, as its file held them."""
+    for value, labels in json.loads(record.specification)["mapping"].items():
+        yield csv_line([value, *([labels] if isinstance(labels, str) else labels)])

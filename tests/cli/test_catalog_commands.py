@@ -107,6 +107,15 @@ def test_importing_a_hierarchy(patients_url: str, tmp_path: Path) -> None:
     assert call("hierarchy", "export", patients_url, "jobs").exit_code == 2
 
 
+def test_hierarchies_of_runs_are_listed(policy: Path, patients_url: str) -> None:
+    assert call("run", policy, "-q").exit_code == 0
+    (found,) = only_object(call("hierarchy", "list", patients_url, "--json").stdout)["hierarchies"]
+    assert (found["name"], found["kind"], found["values"]) == ("zipcode", "mask", 90)
+    refused = call("hierarchy", "export", patients_url, "zipcode")
+    assert refused.exit_code == 2
+    assert "zipcode" in refused.stderr
+
+
 def test_hierarchies_with_faults_are_refused(duckdb_url: str, tmp_path: Path) -> None:
     faults = {
         "ragged": "a;b;*\nc;*\n",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sqlglot
 
-from tests.cli.support import call, only_object, query
+from tests.cli.support import call, only_object, query, write_policy
 
 DIALECTS = {"duckdb": "duckdb", "postgres": "postgres"}
 PHASES = ["plan", "encode", "search", "recode", "verify", "publish"]
@@ -27,7 +27,7 @@ def test_every_statement_is_printed_and_nothing_changes(
     result = call(*command, policy)
     assert result.exit_code == 0, result.output
     assert _tables(patients_url) == before
-    phases = list(dict.fromkeys(re.findall(r"^-- (\w+): [\w/]+$", result.stdout, re.MULTILINE)))
+    phases = list(dict.fromkeys(re.findall(r"^-- ([a-z]+): [\w/]+$", result.stdout, re.MULTILINE)))
     assert phases == [phase for phase in PHASES if phase in phases]
     assert {"encode", "search", "recode"} <= set(phases)
     assert "k-anonymity (k: 5)" in result.stdout
@@ -48,3 +48,14 @@ def test_a_rehearsal_finds_what_a_run_would(policy: Path) -> None:
     assert refused.exit_code == 2
     assert "--replace" in refused.stderr
     assert call("run", "--dry-run", "--replace", policy).exit_code == 0
+
+
+def test_a_rehearsal_of_every_kind_of_hierarchy(patients_url: str, tmp_path: Path) -> None:
+    closeness = "{model: t-closeness, attribute: disease, distance: hierarchical, t: 0.9}"
+    age = "age:     {role: quasi-identifier, hierarchy: {intervals: [5, 20]}, show: bounds}"
+    policy = write_policy(tmp_path, patients_url, diversity=closeness, age=age)
+    text = policy.read_text().replace("disease: {role: sensitive}", "disease: {role: sensitive, hierarchy: suppress}")
+    policy.write_text(text)
+    result = call("check", "--sql", policy)
+    assert result.exit_code == 0, result.output
+    assert "verify: hierarchies/code_leaves" in result.stdout
