@@ -1,4 +1,4 @@
-"""Odd names, extreme values, missing privileges, and protection that can't be had: named errors, no traceback, no data."""
+"""Odd names, extreme values, missing privileges, protection that can't be had: named errors, no traceback, no data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from sqlanon.errors import AccessError, PolicyError, ProtectionError, SqlanonError
-from tests.run_support import Database, Row, anonymize, open_database, quoted
+from tests.run_support import Database, anonymize, open_database, quoted
 
 TABLE_NAMES = ["group", 'say "hi". {{ n }} {% if %}', "UPPER 100% %s :x $1", "n" * 62 + "m", "名前😀"]
 NAMES = [
@@ -180,6 +180,19 @@ def test_enums_as_quasi_identifiers(database: Database) -> None:
     assert [row[1] for row in released if row[0] == "ok"] == [1, 3]
 
 
+@pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
+@pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
+def test_shows_of_dates(database: Database, type_: str, show: str) -> None:
+    days = [datetime.date(1969, 12, 30 + n % 2) for n in range(4)]
+    table = database.create({"q": type_, "id": "INTEGER"}, [(day, n) for n, day in enumerate(days)])
+    policy = database.policy(table, {"q": {"role": "quasi-identifier", "show": show}, "id": "insensitive"})
+    if show == "bounds":
+        assert anonymize(policy).published
+    else:
+        with pytest.raises(PolicyError, match=f"show: {show} needs numbers"):
+            anonymize(policy)
+
+
 # --- privileges
 
 
@@ -244,7 +257,7 @@ UNATTAINABLE = [
 
 def test_more_than_all_rows(database: Database) -> None:
     table = database.create(SECRET_COLUMNS, SECRETS)
-    with pytest.raises(PolicyError, match="k is 7, but .* holds 6 rows"):
+    with pytest.raises(PolicyError, match=r"k is 7, but .* holds 6 rows"):
         anonymize(database.policy(table, SECRET_ROLES, privacy=[{"model": "k-anonymity", "k": 7}]))
 
 
@@ -263,7 +276,8 @@ def test_models_that_no_release_can_meet(database: Database, model: dict[str, An
 
 def _says_no_secret(error: BaseException) -> None:
     said = str(error) + "".join(getattr(error, "__notes__", []))
-    assert "secret" not in said and error.__cause__ is None
+    assert "secret" not in said
+    assert error.__cause__ is None
     assert error.__context__ is None or error.__suppress_context__
 
 

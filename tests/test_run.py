@@ -264,8 +264,8 @@ def test_the_record_of_a_run(database: Database) -> None:
     assert (status, rows) == ("published", 6)
     printed = outcome.as_json()
     assert json.loads(result) == json.loads(json.dumps(printed))
-    assert printed["verified"] and printed["published"]
-    assert printed["release"]["rows"] == 6 and printed["release"]["suppressed"] == 0
+    assert (printed["verified"], printed["published"]) == (True, True)
+    assert (printed["release"]["rows"], printed["release"]["suppressed"]) == (6, 0)
     assert set(printed["seconds"]) == {"plan", "encode", "search", "recode", "verify", "publish", "total"}
     ((relation, kind, released, classes),) = database.sql(
         "SELECT relation, kind, row_count, classes FROM sqlanon.releases"

@@ -1,0 +1,322 @@
+"""Runs that are killed, interrupted, cut off or crossed: the old release stays, and `gc` clears the rest."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import ConflictError, EngineError
+from sqlanon.outcome import PHASES
+from sqlanon.partition import forest
+from sqlanon.partition.growth import Progress
+from sqlanon.policy import Policy
+from sqlanon.session import open_session
+from sqlanon.workspace import gc
+from tests.run_support import OPTIONS, Database, anonymize, open_database
+
+ROLES = {"q": "quasi-identifier", "id": "insensitive"}
+PATIENCE = 20.0  # seconds
+CHILD = """
+import json, sys, time
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import SqlanonError
+from sqlanon.policy_reader import build_policy
+from sqlanon.runner import run
+
+class Pausing:
+    def phase(self, name):
+        print(name, flush=True)
+        if name == sys.argv[2]:
+            time.sleep(60)
+    def progress(self, progress):
+        pass
+
+try:
+    run(build_policy(json.loads(sys.argv[1])), replace=True, options=EngineOptions(threads=1), observer=Pausing())
+except SqlanonError as error:
+    print(f"{type(error).__name__}: {error}", flush=True)
+    sys.exit(error.exit_code)
+"""
+SLOW = {
+    "duckdb": "CREATE VIEW slow AS SELECT id, len([x FOR x IN range(200000) IF hash(x + id) % 7 = 0]) AS q FROM people",
+    "postgres": "CREATE VIEW slow AS SELECT id,"
+    " (SELECT sum(hashint4(g + id)) FROM generate_series(1, 100000) AS g) AS q FROM people",
+}
+
+
+class Child:
+    """A run in a process of its own, which tells the phases it comes to, and stops for a minute at one of them."""
+
+    def __init__(self, url: str, source: str = "people", pause: str = "") -> None:
+        policy = {
+            "source": {"url": url, "table": source},
+            "release": {"table": "people_r"},
+            "attributes": {name: {"role": role} for name, role in ROLES.items()},
+            "privacy": [{"model": "k-anonymity", "k": 2}],
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CHILD, json.dumps(policy), pause],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parent.parent,
+        )
+
+    def until(self, phase: str) -> None:
+        """Wait until the run comes to a phase."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.strip() == phase:
+                return
+        pytest.fail(f"the run ended before {phase}: {self.process.communicate()[1]}")
+
+    def signal(self, number: int) -> str:
+        """Send a signal and wait for the end; what the process still said."""
+        self.process.send_signal(number)
+        said, _errors = self.process.communicate(timeout=PATIENCE)
+        return said
+
+
+@pytest.fixture
+def url(database_url: str) -> str:
+    """A database with people and their release."""
+    with open_database(database_url) as database:
+        database.create({"q": "INTEGER", "id": "INTEGER"}, [(n % 17, n) for n in range(60)], name="people")
+        anonymize(_policy(database))
+        database.sql(SLOW[database.engine])
+    return database_url
+
+
+@pytest.fixture
+def database(url: str) -> Iterator[Database]:
+    with open_database(url) as opened:
+        yield opened
+
+
+def _policy(database: Database) -> Policy:
+    return database.policy("people", ROLES)
+
+
+def _clear(database: Database) -> list[str]:
+    with open_session(_policy(database), OPTIONS) as session:
+        return gc(session.engine, session.catalog)
+
+
+def _state(url: str) -> tuple[list[Any], list[str]]:
+    """The release, and what runs left lying about."""
+    with open_database(url) as database:
+        return database.sql("SELECT * FROM people_r"), database.leftovers()
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_killed_in_a_phase(url: str, phase: str) -> None:
+    before, _ = _state(url)
+    child = Child(url, pause=phase)
+    child.until(phase)
+    child.signal(signal.SIGKILL)
+    after, left = _state(url)
+    assert after == before
+    assert bool(left) == (phase in ("verify", "publish") or (phase in ("search", "recode") and "postgres" in url))
+    with open_database(url) as database:
+        lines = _clear(database)
+        assert database.leftovers() == []
+        assert sum("dropped table" in line for line in lines) == len(left)
+        statuses = database.sql("SELECT status FROM sqlanon.runs ORDER BY started")
+        assert statuses == [("published",)] + [("failed",)] * (phase != "plan")
+        assert anonymize(_policy(database), replace=True).published
+        assert database.sql("SELECT * FROM people_r") == before
+
+
+def test_killed_at_any_moment(url: str) -> None:
+    """Whatever was going on, the release is the old one or the new one."""
+    rng = random.Random(7)
+    expected, _ = _state(url)
+    for turn in range(4):
+        with open_database(url) as database:
+            database.sql(f"INSERT INTO people VALUES ({turn}, {1000 + turn})")
+        child = Child(url)
+        child.until(rng.choice(PHASES[1:]))
+        time.sleep(rng.random() * 0.15)
+        child.signal(signal.SIGKILL)
+        after, _ = _state(url)
+        with open_database(url) as database:
+            _clear(database)
+            assert database.leftovers() == []
+            if after != expected:
+                anonymize(_policy(database), replace=True)
+                assert database.sql("SELECT * FROM people_r") == after
+        expected = after
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_during_a_statement(url: str, number: int) -> None:
+    with open_database(url) as database:
+        database.insert("people", [(0, n) for n in range(3000)])
+    before, _ = _state(url)
+    child = Child(url, source="slow")
+    child.until("encode")
+    time.sleep(0.5)
+    said = child.signal(number)
+    if number == signal.SIGINT:
+        assert child.process.returncode == 130
+        assert said.strip() == "Cancelled: Interrupted."
+    with open_database(url) as database:
+        _wait_for_silence(database)
+        if number == signal.SIGINT:
+            assert database.leftovers() == []
+            assert database.sql("SELECT status FROM sqlanon.runs ORDER BY started")[-1] == ("cancelled",)
+        _clear(database)
+        assert database.leftovers() == []
+    assert _state(url)[0] == before
+
+
+def _wait_for_silence(database: Database) -> None:
+    """Wait until the server has given up what a lost client asked for."""
+    if database.engine == "duckdb":
+        return
+    deadline = time.monotonic() + 10
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sqlanon'"
+    while database.sql(query) != [(0,)]:
+        assert time.monotonic() < deadline, "a backend of the dead run still runs"
+        time.sleep(0.1)
+
+
+def test_connection_terminated(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        database.create({"q": "INTEGER", "id": "INTEGER"}, [(n % 17, n) for n in range(3000)], name="people")
+        database.sql(SLOW["postgres"])
+        child = Child(postgres_url, source="slow")
+        child.until("encode")
+        time.sleep(0.3)
+        database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sqlanon'")
+        said, errors = child.process.communicate(timeout=PATIENCE)
+        assert child.process.returncode == 1
+        assert "EngineError" in said
+        assert "connection to the PostgreSQL server was lost" in said
+        assert "Traceback" not in errors
+        _clear(database)
+        assert database.leftovers() == []
+        assert database.sql("SELECT status FROM sqlanon.runs") == [("failed",)]
+
+
+# --- runs that meet others
+
+
+class Holding:
+    """An observer that does something at the beginning of a phase."""
+
+    def __init__(self, phase: str, action: Any) -> None:
+        self._phase = phase
+        self._action = action
+
+    def phase(self, name: str) -> None:
+        if name == self._phase:
+            self._action()
+
+    def progress(self, progress: Progress) -> None: ...
+
+
+def test_two_runs_to_the_same_release(database: Database) -> None:
+    policy = _policy(database)
+    conflicts: list[str] = []
+
+    def other_run() -> None:
+        with pytest.raises(ConflictError) as raised:
+            anonymize(policy, replace=True)
+        conflicts.append(str(raised.value))
+
+    assert anonymize(policy, replace=True, observer=Holding("search", other_run)).published
+    assert len(conflicts) == 1
+    assert "people_r" in conflicts[0]
+    assert database.leftovers() == []
+
+
+def test_two_processes(url: str) -> None:
+    child = Child(url, pause="search")
+    child.until("search")
+    with pytest.raises(ConflictError):
+        _run_once(url)
+    child.signal(signal.SIGKILL)
+    _run_once(url)
+
+
+def _run_once(url: str) -> None:
+    policy = Database(url, None, "").policy("people", ROLES)
+    anonymize(policy, replace=True)
+
+
+def test_a_source_that_is_written_meanwhile(database: Database) -> None:
+    """A writer adds a row and its opposite in every transaction: a release that holds one holds the other."""
+    stop, written = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with open_database(database.url) as other:
+            number = 1000
+            while not stop.is_set():
+                number += 1
+                other.sql(f"INSERT INTO people VALUES ({number % 9}, {number}), ({number % 7}, {-number})")
+                written.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert written.wait(PATIENCE)
+        outcome = anonymize(_policy(database), replace=True)
+    finally:
+        stop.set()
+        writer.join()
+    ids = [number for (number,) in database.sql("SELECT id FROM people_r")]
+    assert len(ids) == outcome.source_rows
+    assert sum(number for number in ids if abs(number) >= 1000) == 0
+    assert database.sql("SELECT count(*) FROM people") > [(len(ids),)]
+
+
+class Failing:
+    """An observer that fails in the middle of the search, in whichever session reports its progress first."""
+
+    def phase(self, name: str) -> None: ...
+
+    def progress(self, progress: Progress) -> None:
+        if progress.round == 3:
+            raise RuntimeError("no more")
+
+
+def test_a_search_that_fails_in_one_of_several_sessions(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
+    with pytest.raises(RuntimeError, match="no more"):
+        anonymize(_policy(database), replace=True, observer=Failing())
+    assert database.leftovers() == []
+    assert database.sql("SELECT status FROM sqlanon.runs ORDER BY started")[-1] == ("failed",)
+
+
+def test_a_source_that_is_emptied_meanwhile(database: Database) -> None:
+    before = database.sql("SELECT * FROM people_r")
+    with pytest.raises(ConflictError, match="emptied"):
+        anonymize(
+            _policy(database), replace=True, observer=Holding("encode", lambda: database.sql("DELETE FROM people"))
+        )
+    assert database.sql("SELECT * FROM people_r") == before
+    assert database.leftovers() == []
+
+
+def test_a_memory_limit_that_is_too_small(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'small.duckdb'}"
+    with open_database(url) as database:
+        database.sql("CREATE TABLE people AS SELECT hash(n) % 100000 AS q, n AS id FROM range(300000) AS r(n)")
+        policy = _policy(database)
+    with pytest.raises(EngineError, match="--memory-limit"):
+        anonymize(policy, options=EngineOptions(memory_limit="3MB", threads=1))
+    with open_database(url) as database:
+        assert database.leftovers() == []
+        assert database.sql("SELECT table_name FROM information_schema.tables WHERE table_name = 'people_r'") == []
