@@ -102,7 +102,7 @@ def _grow_side_by_side(
             growths.append(growth)
             jobs.append((growth, nodes, (number + 1) * GROUP_LEAVES))
         _run_all(engines, [functools.partial(_grow_branch, *job, frontier, board) for job in jobs])
-        workspace.drop(frontier.splits, *([frontier.rows] if isinstance(frontier.rows, Relation) else []))
+        workspace.drop(*frontier.spent)
         return growths
     finally:
         for session in engines:

@@ -76,10 +76,14 @@ class Task:
 
 @dataclass(frozen=True)
 class Frontier:
-    """The state between rounds: rows `(part, p0, …)`, and the splits that made these parts."""
+    """The state between rounds: rows `(part, p0, …)`, and the splits that made these parts.
+
+    spent: the tables that nobody needs once the rows have been sent on.
+    """
 
     rows: Relation | Markup
     splits: Relation
+    spent: tuple[Relation, ...]
     nodes: int = 1
     round: int = 0
     leaves: int = 0
@@ -106,7 +110,7 @@ class Growth:
         self.engine.run("partition/create_leaves", leaves=self.leaves, axes=self.task.axes)
 
     def root(self, table: Relation) -> Frontier:
-        """The frontier before the first round: all rows of a coded table are one part."""
+        """The frontier before the first round: all rows of a coded table are one part. The table is used up."""
         splits = self._table("splits", 0)
         self.engine.run("partition/seed_splits", splits=splits)
         rows = expression(
@@ -114,14 +118,14 @@ class Growth:
             t=table,
             columns=carried("c", self.task.word_columns),
         )
-        return Frontier(rows, splits)
+        return Frontier(rows, splits, (table, splits))
 
     def branch(self, trunk: Frontier, nodes: Sequence[int], first_leaf: int) -> Frontier:
         """The frontier of some of another growth's nodes, in tables of this one."""
         rows, splits = self._table("rows", trunk.round), self._table("splits", trunk.round)
         self.engine.run("partition/branch_splits", branch=splits, splits=trunk.splits, nodes=nodes)
         self.engine.run("partition/branch_rows", branch=rows, rows=trunk.rows, bits=self.task.bits, nodes=nodes)
-        return Frontier(rows, splits, len(nodes), trunk.round, 0, first_leaf)
+        return Frontier(rows, splits, (rows, splits), len(nodes), trunk.round, 0, first_leaf)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
@@ -156,15 +160,16 @@ class Growth:
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
         following = None
-        used = [frontier.splits, *([frontier.rows] if isinstance(frontier.rows, Relation) else [])]
         repeated = [parts, members, nodes, *avs]
         if active:
             splits = self._table("splits", frontier.round + 1)
             repeated += self._cut(frontier, members, nodes, splits, active)
             rows = self._table("rows", frontier.round + 1)
             self._send(frontier, members, splits, rows)
-            following = Frontier(rows, splits, active, frontier.round + 1, leaves, frontier.next_leaf + numbered)
-        self.workspace.drop(*used, *([] if self.engine.replaces_work_tables else repeated))
+            following = Frontier(
+                rows, splits, (rows, splits), active, frontier.round + 1, leaves, frontier.next_leaf + numbered
+            )
+        self.workspace.drop(*frontier.spent, *([] if self.engine.replaces_work_tables else repeated))
         return following
 
     def _summarize(self, frontier: Frontier, parts: Relation) -> None:
