@@ -13,8 +13,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from sqlanon.errors import PolicyError
+from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy_reader import build_policy
+from sqlanon.runner import Silent, run
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
 PEOPLE = {"ssn": "VARCHAR(11)", "age": "INTEGER", "job": "VARCHAR(20)", "disease": "VARCHAR(20)", "id": "INTEGER"}
@@ -381,3 +382,30 @@ def test_every_hierarchy_copes_with_columns_of_null(database: Database) -> None:
     roles = {f"q{i}": {"role": "quasi-identifier", "hierarchy": h} for i, (_, h) in enumerate(hierarchies)}
     table = database.create(columns, [(None,) * len(columns)] * 3)
     assert database.release(table, roles) == [("NULL",) * len(columns)] * 3
+
+
+class _TouchWhileCoding(Silent):
+    """Rewrites the source file once the run has begun to read it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def phase(self, name: str) -> None:
+        if name == "encode":
+            self.path.write_text(self.path.read_text() + "99,flu\n")
+
+
+def test_a_source_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "patients.csv"
+    source.write_text("age,disease\n" + "".join(f"{20 + i % 40},flu\n" for i in range(200)))
+    policy = build_policy(
+        {
+            "source": {"file": str(source)},
+            "release": {"file": str(tmp_path / "released.csv")},
+            "attributes": {"age": {"role": "quasi-identifier"}, "disease": {"role": "sensitive"}},
+            "privacy": [{"model": "k-anonymity", "k": 5}],
+        }
+    )
+    with pytest.raises(ConflictError, match=r"patients\.csv changed"):
+        run(policy, observer=_TouchWhileCoding(source))
+    assert not (tmp_path / "released.csv").exists()
