@@ -189,14 +189,21 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_sources_of_other_shapes(database: Database, shape: str) -> None:
-    if database.engine == "duckdb" and shape != "view":
-        pytest.skip("DuckDB has tables and views alone")
+def _check_shape(database: Database, shape: str) -> None:
     table = database.create(PEOPLE, ROWS)
     for statement in SHAPES[shape]:
         database.sql(statement.format(name="shaped", table=table))
     assert database.release("shaped", ROLES) == database.release(table, ROLES)
+
+
+def test_a_view_as_source(database: Database) -> None:
+    _check_shape(database, "view")
+
+
+@pytest.mark.parametrize("shape", ["materialized view", "partitioned table"])
+def test_sources_that_postgres_has(postgres_url: str, shape: str) -> None:
+    with open_database(postgres_url) as database:
+        _check_shape(database, shape)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

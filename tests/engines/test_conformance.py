@@ -101,7 +101,7 @@ def test_the_engines_agree(tmp_path: Path, postgres_url: str, models: list[dict[
 
 
 def test_shortcuts_change_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = table_of(600)
+    rows = table_of(240)
     plain = _released(database, rows, MODELS[:2])
     for name, take in SHORTCUTS.items():
         with monkeypatch.context() as patch:
