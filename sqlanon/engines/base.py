@@ -78,7 +78,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     dialect: ClassVar[str]
-    parallel_sessions: ClassVar[int]  # into how many sessions a partition tree is worth dividing
+    parallel_sessions: int  # into how many sessions a partition tree is worth dividing
 
     joins_keep_order: ClassVar[bool] = (
         False  # whether joins_as_written() makes joins keep the order of their first table
