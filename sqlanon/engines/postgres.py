@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -106,8 +107,8 @@ class PostgresEngine(Engine):
         return f"PostgreSQL {number // 10_000}.{number % 10_000}"
 
     def fork(self) -> PostgresEngine:
-        """A second connection of the same role, with the same settings."""
-        return PostgresEngine(self._url, self._options, self._read_only)
+        """A second connection of the same role. Several work side by side, so none takes parallel workers as well."""
+        return PostgresEngine(self._url, dataclasses.replace(self._options, threads=1), self._read_only)
 
     def close(self) -> None:
         self._connection.close()
