@@ -180,6 +180,20 @@ def test_enums_as_quasi_identifiers(database: Database) -> None:
     assert [row[1] for row in released if row[0] == "ok"] == [1, 3]
 
 
+def test_collations_that_take_different_texts_for_equal(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        database.sql("CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+        rows = [(n // 2, "aAbB"[n], n) for n in range(4)]
+        table = database.create({"q": "INTEGER", "s": 'TEXT COLLATE "ci"', "id": "INTEGER"}, rows)
+        released = database.release(table, {"q": "quasi-identifier", "s": "sensitive", "id": "insensitive"})
+        assert sorted(row[1:] for row in released) == sorted(row[1:] for row in rows)
+        assert database.sql(f"SELECT count(*) FROM {table}_r WHERE s = 'A'") == [(2,)]
+        with pytest.raises(PolicyError, match="cannot be generalized"):
+            anonymize(
+                database.policy(table, {"q": "insensitive", "s": "quasi-identifier", "id": "insensitive"}), replace=True
+            )
+
+
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
 @pytest.mark.parametrize("type_", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
 def test_shows_of_dates(database: Database, type_: str, show: str) -> None:

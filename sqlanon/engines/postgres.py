@@ -25,6 +25,7 @@ _CONNECT_TIMEOUT = "15"  # seconds
 _CANCEL_TIMEOUT = 5.0  # seconds
 
 # citext is OTHER: its values are equal though their texts differ, so no text of a class is the right one.
+# So is text under a collation that takes different texts for equal.
 # timetz and money are OTHER: their order or text depends on settings of the server.
 _KINDS = {
     **dict.fromkeys(("int2", "int4", "int8"), Kind.INTEGER),
