@@ -66,9 +66,9 @@ def _wrong_usage(error: Any, as_json: bool) -> int:
         print(
             json.dumps({"error": {"type": "UsageError", "message": message, "problems": [message], "exit_code": code}})
         )
-    elif error.ctx is not None and message.startswith(error.ctx.get_help()[:40]):
-        print(message, file=sys.stderr)
+    elif type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
     else:
-        usage = [] if error.ctx is None else [error.ctx.get_usage()]
+        usage = [] if error.ctx is None else [error.ctx.get_usage().strip()]
         print("\n".join([*usage, f"Error: {message}"]), file=sys.stderr)
     return code

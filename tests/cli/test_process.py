@@ -34,6 +34,11 @@ def test_usage_errors_end_with_2(tmp_path: Path) -> None:
     code, out, err = run_program("run", "--nonesuch", "--json")
     assert code == 2
     assert only_object(out)["error"]["type"] == "UsageError"
+    code, out, err = run_program("runs", "superfluous")
+    assert (code, out) == (2, "")
+    assert err.rstrip().splitlines()[-1].startswith("Error: ")
+    assert "superfluous" in err
+    assert len(err.splitlines()) < 6
     code, out, err = run_program("run", tmp_path / "none.yml")
     assert (code, out) == (2, "")
     assert "none.yml" in err
