@@ -25,7 +25,7 @@ from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy
 from sqlanon.recode import create_regions, stage
-from sqlanon.session import open_engines
+from sqlanon.session import open_to_look
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.verify import verify_table
 from sqlanon.workspace import Workspace
@@ -45,8 +45,8 @@ class Rehearsal:
 
 def rehearse(policy: Policy, options: EngineOptions | None = None, replace: bool = False) -> Rehearsal:
     """Resolve the policy and render every statement of its run; raises what `run` would raise before it begins."""
-    with open_engines(policy, options or EngineOptions()) as (engine, target):
-        plan = resolve(policy, engine, replace=replace, release_engine=None if target is engine else target)
+    with open_to_look(policy, options) as (engine, target):
+        plan = resolve(policy, engine, replace=replace, release_engine=target)
         rehearsed = _RehearsedEngine(engine, plan)
         _play(rehearsed, plan, policy)
         return Rehearsal(plan, rehearsed.steps)

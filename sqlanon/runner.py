@@ -127,9 +127,9 @@ class _Run:
         outcome = Outcome(
             run=run,
             engine=self.engine.name,
-            source=str(plan.source),
+            source=plan.source_name,
             source_rows=plan.rows,
-            release=str(plan.release),
+            release=plan.release_name,
             algorithm=self.policy.algorithm.name,
             models=self.models,
         )
@@ -157,8 +157,8 @@ class _Run:
 
     def _start(self, plan: Plan) -> RunStart:
         return RunStart(
-            source=str(plan.source),
-            release=str(plan.release),
+            source=plan.source_name,
+            release=plan.release_name,
             policy=policy_text(self.policy),
             algorithm=self.policy.algorithm.name,
             engine_version=self.engine.version,
