@@ -97,7 +97,7 @@ def run(
 
     Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models),
     VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
-    Nothing is published then.
+    Nothing is published then, unless a note of the error says otherwise.
     """
     with open_session(policy, options or EngineOptions()) as session:
         return _Run(session, policy, replace, observer or Silent()).carry_out()
@@ -136,7 +136,9 @@ class _Run:
         try:
             self._work(plan, outcome)
         except BaseException as error:
-            self._end(run, _status(error), error=error)
+            if outcome.published:
+                error.add_note("The release was published before this happened.")
+            self._end(run, Status.PUBLISHED if outcome.published else _status(error), error=error)
             raise
         self._summarize(plan, outcome)
         self._end(run, Status.PUBLISHED, outcome=outcome)
@@ -203,7 +205,7 @@ class _Run:
                 raise ConflictError(f"The file {self.policy.source.file} changed while it was read; run again.")
             outcome.source_rows = coded.source_rows
             outcome.before = source_statistics(self.engine, coded)
-            for field_ in coded.fields:
+            for field_ in (*coded.fields, *coded.judged):
                 if field_.coding.hierarchy is not None:
                     self.catalog.record_hierarchy(_hierarchy_record(field_))
         return coded
