@@ -136,6 +136,9 @@ class _RehearsedEngine(Engine):
     def resolve(self, relation: Relation) -> Relation | None:
         return relation
 
+    def reads(self, relation: Relation, table: Relation) -> bool:
+        return self.inner.reads(relation, table)
+
     def columns(self, relation: Relation) -> list[Column]:  # noqa: ARG002 - the staged release is all that is asked for
         kept = {attribute.name: attribute.column for attribute in self.plan.kept}
         shown = [

@@ -194,6 +194,10 @@ class Engine(ABC):
         """The columns of a relation, in order."""
 
     @abstractmethod
+    def reads(self, relation: Relation, table: Relation) -> bool:
+        """Whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
+
+    @abstractmethod
     def fork(self) -> Engine:
         """Another session with the same database and options."""
 

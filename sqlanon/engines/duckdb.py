@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
@@ -264,6 +265,13 @@ class DuckDBEngine(Engine):
         rows = self.query("engine/list_columns", **self._place(relation))
         return [Column(name, type_name, kind_of(type_name), nullable) for name, type_name, nullable in rows]
 
+    def reads(self, relation: Relation, table: Relation) -> bool:
+        """DuckDB keeps no dependencies of views, but the plan of reading one names the tables that it scans."""
+        if relation == table:
+            return True
+        plans = [plan for _, plan in self.query("engine/explain_relation", relation=relation)]
+        return any(_is_same(Relation.parse(name), table) for plan in plans for name in _scanned(json.loads(plan)))
+
     def _place(self, relation: Relation) -> dict[str, Text]:
         known = self.resolve(relation)
         if known is None:
@@ -343,6 +351,19 @@ def _remove_directory(path: str | None) -> None:
 
 def _same(one: str | None, other: str | None) -> bool:
     return one is not None and other is not None and one.lower() == other.lower()
+
+
+def _is_same(one: Relation, other: Relation) -> bool:
+    return all(map(_same, (one.catalog, one.schema, one.name), (other.catalog, other.schema, other.name)))
+
+
+def _scanned(plan: Any) -> Iterator[str]:
+    """The names of the tables that a plan, or a part of one, scans."""
+    nodes = plan if isinstance(plan, list) else [plan]
+    for node in nodes:
+        if "Table" in node.get("extra_info", {}):
+            yield node["extra_info"]["Table"]
+        yield from _scanned(node.get("children", []))
 
 
 def _places(relation: Relation, current: str) -> list[tuple[str, str]]:

@@ -228,6 +228,11 @@ class PostgresEngine(Engine):
             for name, shown, base, letter, nullable in rows
         ]
 
+    def reads(self, relation: Relation, table: Relation) -> bool:
+        names = {"relation": Text(str(relation)), "table": Text(str(table))}
+        (found,) = self.query_one("engine/reads_table", **names)
+        return bool(found)
+
     def _known(self, relation: Relation) -> Relation:
         known = self.resolve(relation)
         if known is None:
