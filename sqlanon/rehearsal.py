@@ -63,7 +63,7 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy) -> None:
     recoding = create_regions(engine, workspace, coded, partition)
     global_certainty_penalty(engine, partition)
     staged = plan.release.sibling("sqlanon_staging")
-    stage(engine, workspace, plan, recoding, staged)
+    stage(engine, plan, recoding, staged)
     engine.phase = "verify"
     check_release(engine, workspace, plan, recoding, staged, 0)
     columns = [cell.column.name for cell in recoding.cells]
@@ -103,7 +103,7 @@ class _RehearsedEngine(Engine):
 
     def __post_init__(self) -> None:
         self.dialect = self.inner.dialect  # type: ignore[misc]
-        self.joins_keep_order = self.inner.joins_keep_order  # type: ignore[misc]
+        self.replaces_work_tables = self.inner.replaces_work_tables  # type: ignore[misc]
         self.parallel_sessions = 1  # type: ignore[misc]
 
     @property
