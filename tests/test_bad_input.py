@@ -180,6 +180,25 @@ def test_enums_as_quasi_identifiers(database: Database) -> None:
     assert [row[1] for row in released if row[0] == "ok"] == [1, 3]
 
 
+def test_regions_of_enums(database: Database) -> None:
+    """Intervals in the order of the type; values with quotes, hyphens and commas."""
+    database.sql("""CREATE TYPE size AS ENUM ('x-small', 'a "b"', 'm, l', 'NULL')""")
+    sizes = ["x-small", 'a "b"', "m, l", "NULL"]
+    rows = [(sizes[n % 4], n) for n in range(8)]
+    table = database.create({"q": "size", "id": "INTEGER"}, rows)
+    roles = {"q": "quasi-identifier", "id": "insensitive"}
+    shown = [
+        (2, ["x-small", '"a ""b"""', '"m, l"', '"NULL"']),
+        (4, ['["x-small"-"a ""b"""]', '["m, l"-"NULL"]']),
+    ]
+    for k, labels in shown:
+        released = database.release(table, roles, privacy=[{"model": "k-anonymity", "k": k}])
+        assert list(dict.fromkeys(row[0] for row in released)) == labels
+    database.insert(table, [(None, 8)])
+    (label,) = {row[0] for row in database.release(table, roles, privacy=[{"model": "k-anonymity", "k": 9}])}
+    assert label == '{NULL, "x-small"-"NULL"}'
+
+
 def test_collations_that_take_different_texts_for_equal(postgres_url: str) -> None:
     with open_database(postgres_url) as database:
         database.sql("CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")

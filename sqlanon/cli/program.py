@@ -49,7 +49,7 @@ demo.register(app)
 def main(arguments: list[str] | None = None) -> None:
     """Run the program with the arguments of the process, and end the process with the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill ends like Ctrl-C: nothing is left behind
+    _end_politely()
     try:
         code = app(given, prog_name="sqlanon", standalone_mode=False)
     except _UsageError as error:
@@ -57,6 +57,16 @@ def main(arguments: list[str] | None = None) -> None:
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     sys.exit(code or 0)
+
+
+def _end_politely() -> None:
+    """Let a polite kill, and a terminal that is closed, end the run like Ctrl-C: nothing is left behind.
+
+    A hang-up that is ignored (nohup) stays so.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 def _wrong_usage(error: Any, as_json: bool) -> int:

@@ -147,7 +147,7 @@ def test_an_unexpected_error_is_one_line(duckdb_policy: Path, monkeypatch: pytes
     assert only_object(call("check", duckdb_policy, "--json").stdout)["error"]["exit_code"] == 1
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_leaves_the_old_release(database_url: str, tmp_path: Path, signal_number: int) -> None:
     make_patients(database_url, 60_000)
     execute(database_url, "CREATE TABLE patients_released AS SELECT 'old' AS age")
