@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb import DuckDBEngine
-from sqlanon.errors import AccessError, PolicyError
+from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lookup import find_table, require_columns
 from sqlanon.models import PrivacyModel, from_spec
@@ -20,7 +20,7 @@ from sqlanon.policy import Policy, Role
 from sqlanon.policy_draft import propose_policy
 from sqlanon.profile import profile
 from sqlanon.profile_facts import Profile
-from sqlanon.session import MEMORY_URL
+from sqlanon.session import MEMORY_URL, open_to_look
 from sqlanon.sql import Relation
 from sqlanon.verify import Verification, verify_table
 
@@ -56,24 +56,8 @@ def check_policy(policy: Policy, *, replace: bool = False, options: EngineOption
 
     replace: an existing release is no problem. Raises PolicyError with every problem found, or AccessError.
     """
-    with contextlib.ExitStack() as stack:
-        engine = stack.enter_context(connect(policy.source.url or MEMORY_URL, options))
-        url = policy.release.url
-        target = None if url in (None, policy.source.url) else stack.enter_context(_if_there(url or "", options))
+    with open_to_look(policy, options) as (engine, target):
         return resolve(policy, engine, replace=replace, release_engine=target)
-
-
-@contextlib.contextmanager
-def _if_there(url: str, options: EngineOptions | None) -> Iterator[Engine | None]:
-    """The database of the release; None where it is a DuckDB file that the run will make."""
-    with contextlib.ExitStack() as stack:
-        engine: Engine | None = None
-        try:
-            engine = stack.enter_context(connect(url, options))
-        except AccessError:
-            if not url.startswith("duckdb:"):
-                raise
-        yield engine
 
 
 def check_table(

@@ -92,7 +92,8 @@ class Shown:
         if self.needs_set:
             label = self._set_label
             return (Cell(column, label, (self.render.macro("collate", label),)),)
-        return (Cell(column, self._interval_label, self._interval_order),)
+        label = self._enum_label if self.kind is Kind.ENUM else self._interval_label
+        return (Cell(column, label, self._interval_order),)
 
     def _number_cell(self, value: Markup) -> Cell:
         return Cell(Identifier(self.name), value, (value,))
@@ -130,6 +131,21 @@ class Shown:
         holds_null, is_null = self._at("t.{lo} = 0"), self._at("t.{hi} = 0")
         single = self._at("t.{known} = t.{hi}")
         return interval_label(self._text(self._low), self._text(self._high), single, holds_null, is_null)
+
+    @property
+    def _enum_label(self) -> Markup:
+        """A value, or an interval of two quoted ones: a plain hyphen may be part of an enumeration's value."""
+        low, high = self._text(self._low), self._text(self._high)
+        single = self._at("t.{known} = t.{hi}")
+        members = expression(
+            "CASE WHEN {single} THEN {only} ELSE {low} || '-' || {high} END",
+            single=single,
+            only=quote_member(self.render, low),
+            low=quote_member(self.render, low, always=True),
+            high=quote_member(self.render, high, always=True),
+        )
+        holds_null, is_null = self._at("t.{lo} = 0"), self._at("t.{hi} = 0")
+        return set_label(members, single, Markup("TRUE"), holds_null, is_null)
 
     @property
     def _interval_order(self) -> tuple[Markup, ...]:

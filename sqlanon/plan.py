@@ -87,8 +87,8 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     """
     source = _source(policy, engine)
     target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
-    shared = target is not None and is_same_database(engine, target)  # however their URLs are written
-    release, found = _release(policy, source if shared else None, target, replace)
+    beside = target is not None and is_same_database(engine, target)
+    release, found = _release(policy, source if beside else None, target, replace)
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
     subject = _look(policy, engine, source)
@@ -177,7 +177,7 @@ def _release(
     if target is None:
         return wanted, []
     existing = target.resolve(wanted)
-    if existing is not None and existing == source:
+    if existing is not None and source is not None and target.reads(source, existing):
         return existing, [PolicyError("release.table: the release would overwrite its source; choose another name.")]
     release, problem = (existing, None) if existing else _qualified(wanted, target)
     if problem is not None:

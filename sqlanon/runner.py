@@ -97,7 +97,7 @@ def run(
 
     Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models),
     VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
-    Nothing is published then.
+    Nothing is published then, unless a note of the error says otherwise.
     """
     with open_session(policy, options or EngineOptions()) as session:
         return _Run(session, policy, replace, observer or Silent()).carry_out()
@@ -127,16 +127,18 @@ class _Run:
         outcome = Outcome(
             run=run,
             engine=self.engine.name,
-            source=str(plan.source),
+            source=plan.source_name,
             source_rows=plan.rows,
-            release=str(plan.release),
+            release=plan.release_name,
             algorithm=self.policy.algorithm.name,
             models=self.models,
         )
         try:
             self._work(plan, outcome)
         except BaseException as error:
-            self._end(run, _status(error), error=error)
+            if outcome.published:
+                error.add_note("The release was published before this happened.")
+            self._end(run, Status.PUBLISHED if outcome.published else _status(error), error=error)
             raise
         self._summarize(plan, outcome)
         self._end(run, Status.PUBLISHED, outcome=outcome)
@@ -157,8 +159,8 @@ class _Run:
 
     def _start(self, plan: Plan) -> RunStart:
         return RunStart(
-            source=str(plan.source),
-            release=str(plan.release),
+            source=plan.source_name,
+            release=plan.release_name,
             policy=policy_text(self.policy),
             algorithm=self.policy.algorithm.name,
             engine_version=self.engine.version,
@@ -205,7 +207,7 @@ class _Run:
                 raise ConflictError(f"The file {self.policy.source.file} changed while it was read; run again.")
             outcome.source_rows = coded.source_rows
             outcome.before = source_statistics(self.engine, coded)
-            for field_ in coded.fields:
+            for field_ in (*coded.fields, *coded.judged):
                 if field_.coding.hierarchy is not None:
                     self.catalog.record_hierarchy(_hierarchy_record(field_))
         return coded

@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.errors import AccessError
 from sqlanon.policy import Policy
 from sqlanon.sql import Relation
 
@@ -42,12 +43,30 @@ def open_engines(policy: Policy, options: EngineOptions) -> Iterator[tuple[Engin
     """
     with contextlib.ExitStack() as stack:
         source, release = _url_of(policy), policy.release.url
-        engine = stack.enter_context(connect(source or MEMORY_URL, options, create=source == release))
+        engine = stack.enter_context(connect(source or MEMORY_URL, options, create=policy.source.url is None))
         target = engine
         if release is not None and release != source:
             target = stack.enter_context(connect(release, options, create=True))
         elif policy.release.file is not None and engine.dialect != "duckdb":
             target = stack.enter_context(connect(MEMORY_URL, options))
+        yield engine, target
+
+
+@contextlib.contextmanager
+def open_to_look(policy: Policy, options: EngineOptions | None) -> Iterator[tuple[Engine, Engine | None]]:
+    """The engine of the source, and that of a release in another database, for planning: nothing is made.
+
+    The second is None where there is no other database, or it is a DuckDB file that the run will make.
+    """
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(connect(policy.source.url or MEMORY_URL, options))
+        url, target = policy.release.url, None
+        if url is not None and url != policy.source.url:
+            try:
+                target = stack.enter_context(connect(url, options))
+            except AccessError:
+                if not url.startswith("duckdb:"):
+                    raise
         yield engine, target
 
 

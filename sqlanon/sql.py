@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from sqlanon.errors import PolicyError
@@ -140,6 +140,7 @@ class Renderer:
 
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
+        self._templates: dict[str, Template] = {}
         self._environment = Environment(
             loader=FileSystemLoader(template_directory()),
             undefined=StrictUndefined,
@@ -147,7 +148,7 @@ class Renderer:
             finalize=_finalize,
             trim_blocks=True,
             lstrip_blocks=True,
-            keep_trailing_newline=False,
+            auto_reload=False,
         )
         macros = self._environment.get_template(f"dialects/{dialect}.sql.j2").module
         self._environment.globals["d"] = macros
@@ -155,9 +156,14 @@ class Renderer:
 
     def __call__(self, template: str, **values: Any) -> Statement:
         """Render the template `template` (its name without the ending)."""
-        names = [f"{template}.{self.dialect}.sql.j2", f"{template}.sql.j2"]
-        text = self._environment.select_template(names).render(**values)
+        text = self._template(template).render(**values)
         return Statement(template, "\n".join(line.rstrip() for line in text.splitlines() if line.strip()))
+
+    def _template(self, name: str) -> Template:
+        if name not in self._templates:
+            found = self._environment.select_template([f"{name}.{self.dialect}.sql.j2", f"{name}.sql.j2"])
+            self._templates[name] = found
+        return self._templates[name]
 
     def macro(self, name: str, *arguments: Any) -> Markup:
         """The SQL expression that the macro `name`, of the dialect or common to all, gives for `arguments`."""

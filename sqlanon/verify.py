@@ -151,7 +151,7 @@ class _Check:
         self, attribute: str | None, models: Sequence[PrivacyModel], hierarchy: HierarchyTable | None
     ) -> tuple[ClassStatistics, list[ModelResult]]:
         """One statement: the class sizes, and each model's worst measure and violations."""
-        (rows,) = self.engine.query_one("verify/count_rows", table=self.table)
+        (rows,) = self.engine.query_one("count_rows", table=self.table)
         groups = self._groups(attribute, int(rows), hierarchy)
         measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
         values = self._values(attribute, hierarchy)

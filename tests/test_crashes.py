@@ -22,7 +22,7 @@ from sqlanon.partition import forest
 from sqlanon.partition.growth import Progress
 from sqlanon.policy import Policy
 from sqlanon.session import open_session
-from sqlanon.workspace import gc
+from sqlanon.workspace import Workspace, gc
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
 ROLES = {"q": "quasi-identifier", "id": "insensitive"}
@@ -280,6 +280,22 @@ def test_a_source_that_is_written_meanwhile(database: Database) -> None:
     assert len(ids) == outcome.source_rows
     assert sum(number for number in ids if abs(number) >= 1000) == 0
     assert database.sql("SELECT count(*) FROM people") > [(len(ids),)]
+
+
+def test_clearing_that_fails_after_publication(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_workspace: Workspace) -> None:
+        raise EngineError("no more")
+
+    database.sql("INSERT INTO people VALUES (1, 999)")
+    with monkeypatch.context() as patch:
+        patch.setattr(Workspace, "close", fail)
+        with pytest.raises(EngineError, match="no more") as raised:
+            anonymize(_policy(database), replace=True)
+    assert raised.value.__notes__ == ["The release was published before this happened."]
+    assert (999,) in database.sql("SELECT id FROM people_r")
+    assert database.sql("SELECT status FROM sqlanon.runs ORDER BY started")[-1] == ("published",)
+    _clear(database)
+    assert database.leftovers() == []
 
 
 class Failing:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan import Plan, resolve
@@ -287,6 +289,26 @@ def test_columns_that_differ_only_in_case(engine: Engine) -> None:
 def test_a_release_is_not_its_source(engine: Engine) -> None:
     make_table(engine)
     assert "overwrite its source" in one_problem(engine, release={"table": "patients"}, replace=True)
+
+
+def test_a_release_is_not_what_its_source_reads(engine: Engine) -> None:
+    make_table(engine)
+    sql(engine, "CREATE SCHEMA s")
+    sql(engine, 'CREATE VIEW s."Seen.%" AS SELECT * FROM patients WHERE age > 0')
+    sql(engine, 'CREATE VIEW twice AS SELECT * FROM s."Seen.%"')
+    sql(engine, "CREATE TABLE other AS SELECT * FROM patients")
+    source = {"url": "u", "table": "twice"}
+    assert "overwrite its source" in one_problem(engine, source=source, release={"table": "patients"}, replace=True)
+    release = resolve(policy_with(source=source, release={"table": "other"}), engine, replace=True).release
+    assert release.name == "other"
+
+
+def test_a_release_is_not_its_source_by_another_url(database_url: str) -> None:
+    with contextlib.closing(connect(database_url)) as engine, contextlib.closing(connect(database_url)) as target:
+        make_table(engine)
+        policy = policy_with(release={"url": "another-spelling", "table": "patients"})
+        with pytest.raises(PolicyError, match="overwrite its source"):
+            resolve(policy, engine, replace=True, release_engine=target)
 
 
 def test_an_existing_release_needs_leave(engine: Engine) -> None:

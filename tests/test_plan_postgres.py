@@ -105,3 +105,9 @@ def test_hidden_rows_are_an_error(owner: Engine, reader: Engine) -> None:
     sql(owner, "CREATE POLICY young ON patients USING (age < 30)")
     with pytest.raises(AccessError, match=r"row-level security|row_security"):
         resolve(_into("own.r"), reader)
+
+
+def test_a_release_is_no_part_of_its_source(owner: Engine) -> None:
+    sql(owner, "CREATE TABLE part () INHERITS (patients)")
+    with pytest.raises(PolicyError, match="overwrite its source"):
+        resolve(_into("part"), owner, replace=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 from collections.abc import Iterator
@@ -10,30 +9,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy_reader import build_policy
 from sqlanon.runner import Silent, run
-from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
-
-PEOPLE = {"ssn": "VARCHAR(11)", "age": "INTEGER", "job": "VARCHAR(20)", "disease": "VARCHAR(20)", "id": "INTEGER"}
-ROLES: dict[str, Any] = {
-    "ssn": "identifier",
-    "age": "quasi-identifier",
-    "job": "quasi-identifier",
-    "disease": "sensitive",
-    "id": "insensitive",
-}
-ROWS: list[Row] = [
-    ("123-45-6789", 20, "clerk", "flu", 1),
-    ("123-45-6790", 25, "clerk", "burn", 2),
-    ("123-45-6791", None, "sales", "flu", 3),
-    ("123-45-6792", 30, "sales", None, 4),
-    ("123-45-6793", 60, "nurse", "flu", 5),
-    ("123-45-6794", 61, "nurse", "burn", 6),
-]
+from tests.people import PEOPLE, ROLES, ROWS
+from tests.run_support import Database, anonymize, open_database
 
 
 @pytest.fixture
@@ -183,114 +165,7 @@ def test_identifiers_are_gone_and_nothing_else(database: Database) -> None:
     assert {row[-1]: row[-2] for row in released} == {row[-1]: row[-2] for row in ROWS}
 
 
-# --- where the rows come from
-
-SHAPES = {
-    "view": ["CREATE VIEW {name} AS SELECT * FROM {table}"],
-    "materialized view": ["CREATE MATERIALIZED VIEW {name} AS SELECT * FROM {table}"],
-    "partitioned table": [
-        "CREATE TABLE {name} (LIKE {table}) PARTITION BY RANGE (id)",
-        "CREATE TABLE {name}_low PARTITION OF {name} FOR VALUES FROM (0) TO (4)",
-        "CREATE TABLE {name}_rest PARTITION OF {name} DEFAULT",
-        "INSERT INTO {name} SELECT * FROM {table}",
-    ],
-}
-
-
-def _check_shape(database: Database, shape: str) -> None:
-    table = database.create(PEOPLE, ROWS)
-    for statement in SHAPES[shape]:
-        database.sql(statement.format(name="shaped", table=table))
-    assert database.release("shaped", ROLES) == database.release(table, ROLES)
-
-
-def test_a_view_as_source(database: Database) -> None:
-    _check_shape(database, "view")
-
-
-@pytest.mark.parametrize("shape", ["materialized view", "partitioned table"])
-def test_sources_that_postgres_has(postgres_url: str, shape: str) -> None:
-    with open_database(postgres_url) as database:
-        _check_shape(database, shape)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_files_as_sources_and_releases(tmp_path: Path, ending: str) -> None:
-    source, release = tmp_path / f"people.{ending}", tmp_path / f"released.{ending}"
-    with open_database(duckdb_url(tmp_path / "a.duckdb")) as database:
-        table = database.create(PEOPLE, ROWS)
-        expected = database.release(table, ROLES)
-        database.sql(f"COPY {table} TO '{source}'")
-    policy = build_policy(
-        {
-            "source": {"file": str(source)},
-            "release": {"file": str(release)},
-            "attributes": {name: {"role": role} for name, role in ROLES.items()},
-            "privacy": [{"model": "k-anonymity", "k": 2}],
-        }
-    )
-    outcome = anonymize(policy)
-    assert outcome.published
-    assert duckdb.sql(f"SELECT * FROM '{release}'").fetchall() == expected
-    with pytest.raises(PolicyError, match=r"exists|replace"):
-        anonymize(policy)
-    assert anonymize(policy, replace=True).published
-    assert (
-        sorted(path.name for path in tmp_path.iterdir() if "part" in path.suffixes or path.name.startswith(".")) == []
-    )
-
-
-# --- where the rows go
-
-
-def _elsewhere(database: Database, release: dict[str, Any]) -> list[Row]:
-    """Release the people to another place; the rows that the same database would have got."""
-    table = database.create(PEOPLE, ROWS)
-    anonymize(database.policy(table, ROLES, release=release))
-    return database.release(table, ROLES)
-
-
-def test_release_to_another_duckdb_file(database: Database, tmp_path: Path) -> None:
-    other = tmp_path / "other.duckdb"
-    expected = _elsewhere(database, {"url": duckdb_url(other), "table": "r"})
-    with contextlib.closing(duckdb.connect(str(other))) as connection:
-        assert connection.execute("SELECT * FROM r").fetchall() == expected
-
-
-def test_release_to_a_parquet_file(database: Database, tmp_path: Path) -> None:
-    file = tmp_path / "released.parquet"
-    expected = _elsewhere(database, {"file": str(file)})
-    assert duckdb.sql(f"SELECT * FROM '{file}'").fetchall() == expected
-
-
-def test_release_from_duckdb_to_postgres(tmp_path: Path, postgres_url: str) -> None:
-    with open_database(duckdb_url(tmp_path / "a.duckdb")) as source, open_database(postgres_url) as target:
-        expected = _elsewhere(source, {"url": postgres_url, "table": "public.r"})
-        assert target.sql("SELECT * FROM r") == expected
-        assert source.leftovers() + target.leftovers() == []
-
-
-def test_a_source_by_another_url_is_not_overwritten(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = database.create(PEOPLE, ROWS)
-    url = f"{database.url}&application_name=other" if "?" in database.url else f"{database.url}?application_name=other"
-    if database.engine == "duckdb":
-        monkeypatch.chdir(tmp_path)
-        url = "duckdb:///" + Path(database.url).name
-    with pytest.raises(PolicyError, match="would overwrite its source"):
-        anonymize(database.policy(table, ROLES, release={"url": url, "table": table}), replace=True)
-    assert len(database.sql(f"SELECT ssn FROM {table}")) == 6
-
-
 # --- what is recorded, and what is left
-
-
-def test_the_steps_in_the_database_of_the_release_are_recorded(database: Database, tmp_path: Path) -> None:
-    release = {"url": duckdb_url(tmp_path / "other.duckdb"), "table": "r"}
-    anonymize(database.policy(database.create(PEOPLE, ROWS), ROLES, release=release))
-    done = set(database.sql("SELECT phase, name FROM sqlanon.steps"))
-    assert {("verify", "verify/measure_classes"), ("publish", "publish/rename_table")} <= done
 
 
 @pytest.mark.parametrize("type_", ["VARCHAR(3)", "DATE"])

@@ -49,7 +49,7 @@ demo.register(app)
 def main(arguments: list[str] | None = None) -> None:
     """Run the program with the arguments of the process, and end the process with the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill ends like Ctrl-C: nothing is left behind
+    _end_politely()
     try:
         code = app(given, prog_name="sqlanon", standalone_mode=False)
     except _UsageError as error:
@@ -59,6 +59,16 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code or 0)
 
 
+def _end_politely() -> None:
+    """Let a polite kill, and a terminal that is closed, end the run like Ctrl-C: nothing is left behind.
+
+    A hang-up that is ignored (nohup) stays so.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
+
+
 def _wrong_usage(error: Any, as_json: bool) -> int:
     """The command line is wrong; what was typed may hold a password."""
     code, message = int(error.exit_code), scrubbed(str(error.format_message()))
@@ -66,9 +76,9 @@ def _wrong_usage(error: Any, as_json: bool) -> int:
         print(
             json.dumps({"error": {"type": "UsageError", "message": message, "problems": [message], "exit_code": code}})
         )
-    elif error.ctx is not None and message.startswith(error.ctx.get_help()[:40]):
-        print(message, file=sys.stderr)
+    elif type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
     else:
-        usage = [] if error.ctx is None else [error.ctx.get_usage()]
+        usage = [] if error.ctx is None else [error.ctx.get_usage().strip()]
         print("\n".join([*usage, f"Error: {message}"]), file=sys.stderr)
     return code

@@ -80,10 +80,6 @@ class Engine(ABC):
     dialect: ClassVar[str]
     parallel_sessions: int  # into how many sessions a partition tree is worth dividing
 
-    joins_keep_order: ClassVar[bool] = (
-        False  # whether joins_as_written() makes joins keep the order of their first table
-    )
-
     replaces_work_tables: ClassVar[bool] = False  # whether creating a work table replaces one of the same name
 
     listener: StatementListener | None = None
@@ -172,11 +168,6 @@ class Engine(ABC):
     def analyze(self, *tables: Relation) -> None:  # noqa: B027 - engines that keep statistics by themselves do nothing
         """Let the planner know what is in tables just filled."""
 
-    @contextlib.contextmanager
-    def joins_as_written(self) -> Iterator[None]:
-        """Statements inside join in the written order; with `joins_keep_order` the first table's row order stays."""
-        yield
-
     @abstractmethod
     def resolve(self, relation: Relation) -> Relation | None:
         """The relation with the exact, fully qualified name the database knows it by; None if there is none."""
@@ -192,6 +183,10 @@ class Engine(ABC):
     @abstractmethod
     def columns(self, relation: Relation) -> list[Column]:
         """The columns of a relation, in order."""
+
+    @abstractmethod
+    def reads(self, relation: Relation, table: Relation) -> bool:
+        """Whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
 
     @abstractmethod
     def fork(self) -> Engine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import tempfile
@@ -74,7 +75,6 @@ class DuckDBEngine(Engine):
     name: ClassVar[str] = "duckdb"
     dialect: ClassVar[str] = "duckdb"
     parallel_sessions = 1  # one statement uses all threads already
-    joins_keep_order: ClassVar[bool] = True  # the first table streams through the hash tables of the others
     replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 
@@ -216,21 +216,6 @@ class DuckDBEngine(Engine):
         with contextlib.suppress(duckdb.ConnectionException):  # closed: nothing runs
             self._connection.interrupt()
 
-    @contextlib.contextmanager
-    def joins_as_written(self) -> Iterator[None]:
-        """Without these optimizers the first table of a FROM streams through hash tables of the others."""
-        self._disable_optimizers("join_order,build_side_probe_side")
-        try:
-            yield
-        finally:
-            self._disable_optimizers("")
-
-    def _disable_optimizers(self, names: str) -> None:
-        """A setting of the whole instance; made beside this connection, whose transaction may have failed."""
-        statement = self.render("engine/set_setting", name=Identifier("disabled_optimizers"), value=Text(names))
-        with self._connection.cursor() as beside:
-            beside.execute(statement.text)
-
     def begin(self) -> None:
         self._guarded("begin", lambda: self._connection.begin())
 
@@ -263,6 +248,13 @@ class DuckDBEngine(Engine):
     def columns(self, relation: Relation) -> list[Column]:
         rows = self.query("engine/list_columns", **self._place(relation))
         return [Column(name, type_name, kind_of(type_name), nullable) for name, type_name, nullable in rows]
+
+    def reads(self, relation: Relation, table: Relation) -> bool:
+        """DuckDB keeps no dependencies of views, but the plan of reading one names the tables that it scans."""
+        if relation == table:
+            return True
+        plans = [plan for _, plan in self.query("engine/explain_relation", relation=relation)]
+        return any(_is_same(Relation.parse(name), table) for plan in plans for name in _scanned(json.loads(plan)))
 
     def _place(self, relation: Relation) -> dict[str, Text]:
         known = self.resolve(relation)
@@ -343,6 +335,19 @@ def _remove_directory(path: str | None) -> None:
 
 def _same(one: str | None, other: str | None) -> bool:
     return one is not None and other is not None and one.lower() == other.lower()
+
+
+def _is_same(one: Relation, other: Relation) -> bool:
+    return all(map(_same, (one.catalog, one.schema, one.name), (other.catalog, other.schema, other.name)))
+
+
+def _scanned(plan: Any) -> Iterator[str]:
+    """The names of the tables that a plan, or a part of one, scans."""
+    nodes = plan if isinstance(plan, list) else [plan]
+    for node in nodes:
+        if "Table" in node.get("extra_info", {}):
+            yield node["extra_info"]["Table"]
+        yield from _scanned(node.get("children", []))
 
 
 def _places(relation: Relation, current: str) -> list[tuple[str, str]]:

@@ -178,8 +178,8 @@ class PostgresPublisher(Publisher):
     def _check_filled(self, staging: Relation, release: Relation, thorough: bool) -> None:
         """Triggers and rules may have dropped or altered rows on their way."""
         self.engine.run("publish/fire_deferred")
-        (staged,) = self.engine.query_one("publish/count_rows", table=staging)
-        (published,) = self.engine.query_one("publish/count_rows", table=release)
+        (staged,) = self.engine.query_one("count_rows", table=staging)
+        (published,) = self.engine.query_one("count_rows", table=release)
         differences = abs(staged - published)
         if thorough and not differences:
             (differences,) = self.engine.query_one("publish/count_differences", table=release, staging=staging)

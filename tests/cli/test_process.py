@@ -34,6 +34,11 @@ def test_usage_errors_end_with_2(tmp_path: Path) -> None:
     code, out, err = run_program("run", "--nonesuch", "--json")
     assert code == 2
     assert only_object(out)["error"]["type"] == "UsageError"
+    code, out, err = run_program("runs", "superfluous")
+    assert (code, out) == (2, "")
+    assert err.rstrip().splitlines()[-1].startswith("Error: ")
+    assert "superfluous" in err
+    assert len(err.splitlines()) < 6
     code, out, err = run_program("run", tmp_path / "none.yml")
     assert (code, out) == (2, "")
     assert "none.yml" in err
@@ -142,7 +147,7 @@ def test_an_unexpected_error_is_one_line(duckdb_policy: Path, monkeypatch: pytes
     assert only_object(call("check", duckdb_policy, "--json").stdout)["error"]["exit_code"] == 1
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_leaves_the_old_release(database_url: str, tmp_path: Path, signal_number: int) -> None:
     make_patients(database_url, 60_000)
     execute(database_url, "CREATE TABLE patients_released AS SELECT 'old' AS age")

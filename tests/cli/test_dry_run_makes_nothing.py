@@ -1,0 +1,26 @@
+"""A dry run makes nothing, not even the database file that a release would go to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+from sqlanon.policy_reader import build_policy
+from sqlanon.rehearsal import rehearse
+
+
+def test_a_missing_release_database_is_not_made(tmp_path: Path) -> None:
+    source, target = tmp_path / "source.duckdb", tmp_path / "target.duckdb"
+    with duckdb.connect(str(source)) as connection:
+        connection.execute("CREATE TABLE people AS SELECT i % 50 AS age, 'flu' AS disease FROM range(100) AS r(i)")
+    policy = build_policy(
+        {
+            "source": {"url": f"duckdb:///{source}", "table": "people"},
+            "release": {"url": f"duckdb:///{target}", "table": "released"},
+            "attributes": {"age": {"role": "quasi-identifier"}, "disease": {"role": "sensitive"}},
+            "privacy": [{"model": "k-anonymity", "k": 2}],
+        }
+    )
+    assert {step.phase for step in rehearse(policy).steps} >= {"encode", "search", "recode", "verify", "publish"}
+    assert not target.exists()

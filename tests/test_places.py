@@ -1,0 +1,175 @@
+"""Where the rows of a release come from, where they go, and where it is recorded."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from sqlanon.errors import AccessError, PolicyError
+from sqlanon.policy_reader import build_policy
+from tests.people import PEOPLE, ROLES, ROWS
+from tests.postgres_server import PostgresServer
+from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
+
+K2 = [{"model": "k-anonymity", "k": 2}]
+ATTRIBUTES = {name: {"role": role} for name, role in ROLES.items()}
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    with open_database(database_url) as opened:
+        yield opened
+
+
+# --- where the rows come from
+
+SHAPES = {
+    "view": ["CREATE VIEW {name} AS SELECT * FROM {table}"],
+    "materialized view": ["CREATE MATERIALIZED VIEW {name} AS SELECT * FROM {table}"],
+    "partitioned table": [
+        "CREATE TABLE {name} (LIKE {table}) PARTITION BY RANGE (id)",
+        "CREATE TABLE {name}_low PARTITION OF {name} FOR VALUES FROM (0) TO (4)",
+        "CREATE TABLE {name}_rest PARTITION OF {name} DEFAULT",
+        "INSERT INTO {name} SELECT * FROM {table}",
+    ],
+}
+
+
+def _check_shape(database: Database, shape: str) -> None:
+    table = database.create(PEOPLE, ROWS)
+    for statement in SHAPES[shape]:
+        database.sql(statement.format(name="shaped", table=table))
+    assert database.release("shaped", ROLES) == database.release(table, ROLES)
+
+
+def test_a_view_as_source(database: Database) -> None:
+    _check_shape(database, "view")
+
+
+@pytest.mark.parametrize("shape", ["materialized view", "partitioned table"])
+def test_sources_that_postgres_has(postgres_url: str, shape: str) -> None:
+    with open_database(postgres_url) as database:
+        _check_shape(database, shape)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_as_sources_and_releases(tmp_path: Path, ending: str) -> None:
+    source, release = tmp_path / f"people.{ending}", tmp_path / f"released.{ending}"
+    with open_database(duckdb_url(tmp_path / "a.duckdb")) as database:
+        table = database.create(PEOPLE, ROWS)
+        expected = database.release(table, ROLES)
+        database.sql(f"COPY {table} TO '{source}'")
+    policy = build_policy(
+        {
+            "source": {"file": str(source)},
+            "release": {"file": str(release)},
+            "attributes": {name: {"role": role} for name, role in ROLES.items()},
+            "privacy": [{"model": "k-anonymity", "k": 2}],
+        }
+    )
+    outcome = anonymize(policy)
+    assert outcome.published
+    assert duckdb.sql(f"SELECT * FROM '{release}'").fetchall() == expected
+    with pytest.raises(PolicyError, match=r"exists|replace"):
+        anonymize(policy)
+    assert anonymize(policy, replace=True).published
+    assert (
+        sorted(path.name for path in tmp_path.iterdir() if "part" in path.suffixes or path.name.startswith(".")) == []
+    )
+
+
+# --- where the rows go
+
+
+def _elsewhere(database: Database, release: dict[str, Any]) -> list[Row]:
+    """Release the people to another place; the rows that the same database would have got."""
+    table = database.create(PEOPLE, ROWS)
+    anonymize(database.policy(table, ROLES, release=release))
+    return database.release(table, ROLES)
+
+
+def test_release_to_another_duckdb_file(database: Database, tmp_path: Path) -> None:
+    other = tmp_path / "other.duckdb"
+    expected = _elsewhere(database, {"url": duckdb_url(other), "table": "r"})
+    with contextlib.closing(duckdb.connect(str(other))) as connection:
+        assert connection.execute("SELECT * FROM r").fetchall() == expected
+
+
+def test_release_to_a_parquet_file(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "released.parquet"
+    expected = _elsewhere(database, {"file": str(file)})
+    assert duckdb.sql(f"SELECT * FROM '{file}'").fetchall() == expected
+
+
+def test_release_from_duckdb_to_postgres(tmp_path: Path, postgres_url: str) -> None:
+    with open_database(duckdb_url(tmp_path / "a.duckdb")) as source, open_database(postgres_url) as target:
+        expected = _elsewhere(source, {"url": postgres_url, "table": "public.r"})
+        assert target.sql("SELECT * FROM r") == expected
+        assert source.leftovers() + target.leftovers() == []
+
+
+def test_a_file_into_postgres(tmp_path: Path, postgres_url: str) -> None:
+    file = tmp_path / "people.csv"
+    with open_database(duckdb_url(tmp_path / "a.duckdb")) as database, open_database(postgres_url) as target:
+        table = database.create(PEOPLE, ROWS)
+        expected = database.release(table, ROLES)
+        database.sql(f"COPY {table} TO '{file}'")
+        release = {"url": postgres_url, "table": "public.r"}
+        data = {"source": {"file": str(file)}, "release": release, "attributes": ATTRIBUTES, "privacy": K2}
+        anonymize(build_policy(data))
+        assert target.sql("SELECT * FROM r") == expected
+        assert target.sql("SELECT status FROM sqlanon.runs") == [("published",)]
+
+
+def test_from_postgres_to_another_database(postgres_url: str, postgres_server: PostgresServer) -> None:
+    postgres_server.run("CREATE DATABASE elsewhere")
+    try:
+        with open_database(postgres_url) as source, open_database(postgres_server.url("elsewhere")) as target:
+            expected = _elsewhere(source, {"url": target.url, "table": "public.r"})
+            assert target.sql("SELECT * FROM r") == expected
+            assert source.leftovers() + target.leftovers() == []
+    finally:
+        postgres_server.run("DROP DATABASE elsewhere WITH (FORCE)")
+
+
+def test_a_catalog_of_another_name(database: Database) -> None:
+    policy = database.policy(database.create(PEOPLE, ROWS), ROLES, catalog={"schema": "Audit log"})
+    anonymize(policy)
+    assert database.sql('SELECT status FROM "Audit log".runs') == [("published",)]
+    assert database.leftovers() == []
+
+
+def test_a_catalog_in_another_database(database: Database, tmp_path: Path) -> None:
+    other = duckdb_url(tmp_path / "catalog.duckdb")
+    anonymize(database.policy(database.create(PEOPLE, ROWS), ROLES, catalog={"url": other}))
+    with open_database(other) as catalog:
+        assert catalog.sql("SELECT status FROM sqlanon.runs") == [("published",)]
+        assert catalog.sql("SELECT row_count FROM sqlanon.releases") == [(6,)]
+    assert database.leftovers() == []
+
+
+def test_a_database_that_is_only_read(tmp_path: Path) -> None:
+    url, file = duckdb_url(tmp_path / "a.duckdb"), tmp_path / "r.parquet"
+    with open_database(url) as database:
+        table = database.create(PEOPLE, ROWS)
+    before = (tmp_path / "a.duckdb").read_bytes()
+    place = {"url": url + "?access_mode=read_only", "table": table}
+    data = {"source": place, "release": {"file": str(file)}, "attributes": ATTRIBUTES, "privacy": K2}
+    with pytest.raises(AccessError, match="name another"):
+        anonymize(build_policy(data))
+    catalog = {"url": duckdb_url(tmp_path / "catalog.duckdb")}
+    assert anonymize(build_policy({**data, "catalog": catalog})).published
+    assert len(duckdb.sql(f"SELECT * FROM '{file}'").fetchall()) == 6
+    assert (tmp_path / "a.duckdb").read_bytes() == before
+
+
+def test_the_steps_in_the_database_of_the_release_are_recorded(database: Database, tmp_path: Path) -> None:
+    release = {"url": duckdb_url(tmp_path / "other.duckdb"), "table": "r"}
+    anonymize(database.policy(database.create(PEOPLE, ROWS), ROLES, release=release))
+    done = set(database.sql("SELECT phase, name FROM sqlanon.steps"))
+    assert {("verify", "verify/measure_classes"), ("publish", "publish/rename_table")} <= done
