@@ -166,10 +166,3 @@ def test_a_database_that_is_only_read(tmp_path: Path) -> None:
     assert anonymize(build_policy({**data, "catalog": catalog})).published
     assert len(duckdb.sql(f"SELECT * FROM '{file}'").fetchall()) == 6
     assert (tmp_path / "a.duckdb").read_bytes() == before
-
-
-def test_the_steps_in_the_database_of_the_release_are_recorded(database: Database, tmp_path: Path) -> None:
-    release = {"url": duckdb_url(tmp_path / "other.duckdb"), "table": "r"}
-    anonymize(database.policy(database.create(PEOPLE, ROWS), ROLES, release=release))
-    done = set(database.sql("SELECT phase, name FROM sqlanon.steps"))
-    assert {("verify", "verify/measure_classes"), ("publish", "publish/rename_table")} <= done

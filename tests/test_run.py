@@ -15,7 +15,7 @@ from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy_reader import build_policy
 from sqlanon.runner import Silent, run
 from tests.people import PEOPLE, ROLES, ROWS
-from tests.run_support import Database, anonymize, open_database
+from tests.run_support import Database, anonymize, duckdb_url, open_database
 
 
 @pytest.fixture
@@ -165,7 +165,27 @@ def test_identifiers_are_gone_and_nothing_else(database: Database) -> None:
     assert {row[-1]: row[-2] for row in released} == {row[-1]: row[-2] for row in ROWS}
 
 
+def test_a_source_by_another_url_is_not_overwritten(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = database.create(PEOPLE, ROWS)
+    url = f"{database.url}&application_name=other" if "?" in database.url else f"{database.url}?application_name=other"
+    if database.engine == "duckdb":
+        monkeypatch.chdir(tmp_path)
+        url = "duckdb:///" + Path(database.url).name
+    with pytest.raises(PolicyError, match="would overwrite its source"):
+        anonymize(database.policy(table, ROLES, release={"url": url, "table": table}), replace=True)
+    assert len(database.sql(f"SELECT ssn FROM {table}")) == 6
+
+
 # --- what is recorded, and what is left
+
+
+def test_the_steps_in_the_database_of_the_release_are_recorded(database: Database, tmp_path: Path) -> None:
+    release = {"url": duckdb_url(tmp_path / "other.duckdb"), "table": "r"}
+    anonymize(database.policy(database.create(PEOPLE, ROWS), ROLES, release=release))
+    done = set(database.sql("SELECT phase, name FROM sqlanon.steps"))
+    assert {("verify", "verify/measure_classes"), ("publish", "publish/rename_table")} <= done
 
 
 @pytest.mark.parametrize("type_", ["VARCHAR(3)", "DATE"])
