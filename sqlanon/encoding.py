@@ -102,9 +102,13 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | 
 def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, tuple[Any, Any]]]:
     integers = [a for a in plan.attributes if a.column.kind is Kind.INTEGER and a.hierarchy is None]
     columns = [Identifier(a.name) for a in integers]
-    count, *bounds = engine.query_one("encoding/measure_source", source=plan.source, integers=columns)
+    refusing = [Identifier(a.name) for a in plan.attributes if plan.policy.attributes[a.name].nulls == "refuse"]
+    count, *found = engine.query_one("encoding/measure_source", source=plan.source, integers=columns, refusing=refusing)
     if not count:
         raise ConflictError(f"{plan.source} was emptied after the run began.")
+    bounds, nulls = found[: 2 * len(columns)], found[2 * len(columns) :]
+    if any(nulls):
+        raise ConflictError(f"{plan.source} got NULLs that the policy refuses after the run began.")
     return count, {a.name: (bounds[2 * i], bounds[2 * i + 1]) for i, a in enumerate(integers)}
 
 

@@ -31,7 +31,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.session import Session, open_session
-from sqlanon.sql import Statement
+from sqlanon.sql import Relation, Statement
 from sqlanon.staging import Staged, stage_release
 from sqlanon.verify import verify_table
 from sqlanon.workspace import Workspace, release_lock
@@ -184,7 +184,7 @@ class _Run:
     def _work(self, plan: Plan, outcome: Outcome) -> None:
         home = None if self.session.own_catalog else self.policy.catalog.schema_
         with (
-            release_lock(self.session.target, plan.release),
+            self._lock(plan),
             Workspace(self.engine, self.catalog, outcome.run, home) as workspace,
         ):
             coded = self._encode(plan, workspace, outcome)
@@ -198,6 +198,13 @@ class _Run:
                     staged = stack.enter_context(staging)
                 self._verify(plan, staged, recoding, outcome, workspace)
                 self._publish(plan, staged, outcome)
+
+    def _lock(self, plan: Plan) -> contextlib.AbstractContextManager[None]:
+        """Of a table in its own database; of a file in the source's, which other runs to it are likely to share."""
+        file = self.policy.release.file
+        if file is None:
+            return release_lock(self.session.target, plan.release)
+        return release_lock(self.engine, Relation("file"), Path(file).resolve())
 
     def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> CodedTable:
         with self.journal.during("encode"):

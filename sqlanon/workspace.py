@@ -112,15 +112,15 @@ class Workspace:
 
 
 @contextlib.contextmanager
-def release_lock(engine: Engine, release: Relation) -> Iterator[None]:
-    """Keep other runs from publishing to the same release.
+def release_lock(engine: Engine, release: Relation, file: Path | None = None) -> Iterator[None]:
+    """Keep other runs from publishing to the same release: a table of the engine's database, or `file`.
 
     Raises:
         ConflictError: another run is at it.
     """
-    database = identity_of(engine) or f"the memory of session {id(engine)}"
-    conflict = f"Another run is writing {release}: wait for it, or cancel it."
-    with locks.held(engine, f"release {release} of {database}", conflict):
+    place = file or identity_of(engine) or f"the memory of session {id(engine)}"
+    conflict = f"Another run is writing {file or release}: wait for it, or cancel it."
+    with locks.held(engine, f"release {release} of {place}", conflict):
         yield
 
 

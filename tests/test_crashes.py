@@ -20,7 +20,7 @@ from sqlanon.errors import ConflictError, EngineError
 from sqlanon.outcome import PHASES
 from sqlanon.partition import forest
 from sqlanon.partition.growth import Progress
-from sqlanon.policy import Policy
+from sqlanon.policy import Policy, Release
 from sqlanon.session import open_session
 from sqlanon.workspace import Workspace, gc
 from tests.run_support import OPTIONS, Database, anonymize, open_database
@@ -314,6 +314,31 @@ def test_a_search_that_fails_in_one_of_several_sessions(database: Database, monk
         anonymize(_policy(database), replace=True, observer=Failing(), options=EngineOptions(threads=4))
     assert database.leftovers() == []
     assert database.sql("SELECT status FROM sqlanon.runs ORDER BY started")[-1] == ("failed",)
+
+
+def test_two_runs_to_the_same_file(database: Database, tmp_path: Path) -> None:
+    policy = _policy(database)
+    policy = policy.model_copy(update={"release": Release(file=str(tmp_path / "released.csv"))})
+    conflicts: list[str] = []
+
+    def other_run() -> None:
+        with pytest.raises(ConflictError) as raised:
+            anonymize(policy, replace=True)
+        conflicts.append(str(raised.value))
+
+    anonymize(policy, replace=True, observer=Holding("search", other_run))
+    assert len(conflicts) == 1
+    assert "released.csv" in conflicts[0]
+    assert anonymize(policy, replace=True).published
+
+
+def test_nulls_that_are_refused_and_come_meanwhile(database: Database) -> None:
+    policy = _policy(database)
+    attributes = {**policy.attributes, "q": policy.attributes["q"].model_copy(update={"nulls": "refuse"})}
+    policy = policy.model_copy(update={"attributes": attributes})
+    observer = Holding("encode", lambda: database.sql("INSERT INTO people VALUES (NULL, 77)"))
+    with pytest.raises(ConflictError, match="NULLs"):
+        anonymize(policy, replace=True, observer=observer)
 
 
 def test_a_source_that_is_emptied_meanwhile(database: Database) -> None:
