@@ -300,9 +300,10 @@ def test_clearing_that_fails_after_publication(database: Database, monkeypatch: 
         raise EngineError("no more")
 
     database.sql("INSERT INTO people VALUES (1, 999)")
-    with monkeypatch.context() as patch, pytest.raises(EngineError, match="no more") as raised:
+    with monkeypatch.context() as patch:
         patch.setattr(Workspace, "close", fail)
-        anonymize(_policy(database), replace=True)
+        with pytest.raises(EngineError, match="no more") as raised:
+            anonymize(_policy(database), replace=True)
     assert raised.value.__notes__ == ["The release was published before this happened."]
     assert (999,) in database.sql("SELECT id FROM people_r")
     assert database.sql("SELECT status FROM sqlanon.runs ORDER BY started")[-1] == ("published",)
