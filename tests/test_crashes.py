@@ -324,7 +324,7 @@ class Failing:
 def test_a_search_that_fails_in_one_of_several_sessions(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
     with pytest.raises(RuntimeError, match="no more"):
-        anonymize(_policy(database), replace=True, observer=Failing())
+        anonymize(_policy(database), replace=True, observer=Failing(), options=EngineOptions(threads=4))
     assert database.leftovers() == []
     assert database.sql("SELECT status FROM sqlanon.runs ORDER BY started")[-1] == ("failed",)
 

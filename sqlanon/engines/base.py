@@ -78,7 +78,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     dialect: ClassVar[str]
-    parallel_sessions: ClassVar[int]  # into how many sessions a partition tree is worth dividing
+    parallel_sessions: int  # into how many sessions a partition tree is worth dividing
 
     replaces_work_tables: ClassVar[bool] = False  # whether creating a work table replaces one of the same name
 

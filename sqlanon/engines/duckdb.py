@@ -74,7 +74,7 @@ class DuckDBEngine(Engine):
 
     name: ClassVar[str] = "duckdb"
     dialect: ClassVar[str] = "duckdb"
-    parallel_sessions: ClassVar[int] = 1  # one statement uses all threads already
+    parallel_sessions = 1  # one statement uses all threads already
     replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 

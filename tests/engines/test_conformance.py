@@ -15,6 +15,7 @@ import pytest
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.partition import collapse, forest, growth
+from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
 MOST_STATEMENTS_A_ROUND = 20
@@ -26,7 +27,10 @@ SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
         patch.setattr(growth, "CLUSTERING_ROUND", 2),
         patch.setattr(growth, "CLUSTERING_ROWS", 1),
     ),
-    "sub-trees": lambda patch: patch.setattr(forest, "PARALLEL_ROWS", 1),
+    "sub-trees": lambda patch: (
+        patch.setattr(forest, "PARALLEL_ROWS", 1),
+        patch.setattr(run_support, "OPTIONS", EngineOptions(threads=4)),
+    ),
 }
 COLUMNS = {
     "age": "INTEGER",
