@@ -11,11 +11,12 @@ from sqlanon.fields import Coding
 from sqlanon.hierarchies import build_hierarchy
 from sqlanon.plan import Attribute, Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
 LOOK_DIFFERENT = (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)  # -0.0 and 0.0, 1.0 and 1.00: equal, but not byte for byte
 NARROW = 2**31 - 2  # an integer range that needs no dictionary
+PLAIN = 2**126  # numbers up to this can be reckoned with in every engine's integers
 
 
 def code_attribute(
@@ -28,7 +29,7 @@ def code_attribute(
     """
     if bounds is not None and bounds[0] is None:
         return Coding(attribute, bits=0, leaves=0, origin=0)
-    if bounds is not None and bounds[1] - bounds[0] <= NARROW:
+    if bounds is not None and bounds[1] - bounds[0] <= NARROW and bounds[0] > -PLAIN and bounds[1] < PLAIN:
         low, high = (int(b) for b in bounds)
         return Coding(attribute, bits=(high - low + 1).bit_length(), leaves=high - low + 1, origin=low)
     keyed = attribute.role is not Role.QUASI_IDENTIFIER and attribute.column.kind in LOOK_DIFFERENT
@@ -75,9 +76,11 @@ def _create_values(engine: Engine, source: Relation, attribute: Attribute, value
 
 
 def plain_value(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
-    """What equal values are coded by: of PostgreSQL's decimals of several scales one, written in one way."""
+    """What equal values are coded by, written in one way: of PostgreSQL's decimals without a scale, of both zeros."""
     if attribute.column.type == "numeric":
         return engine.render.macro("trim_scale", value)
+    if attribute.column.kind is Kind.FLOAT:
+        return expression("({value} + CAST(0 AS {type}))", value=value, type=Markup(attribute.column.type))
     return value
 
 

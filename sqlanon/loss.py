@@ -49,9 +49,9 @@ def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
 
 
 def _share(axis: Axis) -> Markup:
-    """Codes covered over all codes: of ranks, or of integers, whose codes are their values."""
-    kind = axis.field.attribute.column.kind
-    extra, total = (0, max(1, axis.field.coding.leaves - 1)) if kind.is_numeric else (1, axis.field.coding.leaves)
+    """Codes covered over all codes: of ranks, NULL's among them, or of integers, whose codes are their values."""
+    kind, leaves = axis.field.attribute.column.kind, axis.field.coding.leaves
+    extra, total = (0, max(1, leaves - 1)) if kind.is_numeric else (1, leaves + axis.has_null)
     return expression(
         "CAST(l.{hi} - l.{lo} + {extra} AS FLOAT8) / {total}", hi=axis.hi, lo=axis.lo, extra=extra, total=total
     )

@@ -87,8 +87,8 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     """
     source = _source(policy, engine)
     target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
-    beside = target is not None and is_same_database(engine, target)
-    release, found = _release(policy, source if beside else None, target, replace)
+    shared = target is not None and is_same_database(engine, target)  # however their URLs are written
+    release, found = _release(policy, source if shared else None, target, replace)
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
     subject = _look(policy, engine, source)

@@ -68,7 +68,10 @@ def problems(subject: Subject) -> Iterator[str]:
     for column, attribute in subject.attributes:
         place = _place(column.name)
         if attribute.role is Role.QUASI_IDENTIFIER and column.kind is Kind.OTHER:
-            yield f"{place}: values of type {column.type} cannot be generalized; cast the column in a view."
+            yield (
+                f"{place}: values of type {column.type} cannot be generalized (texts: with this collation); "
+                "cast the column in a view."
+            )
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
         yield from _show_problems(place, column, attribute, subject.is_released_by_duckdb)

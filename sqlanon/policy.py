@@ -265,7 +265,7 @@ class Algorithm(_Part):
 
 
 class Catalog(_Place):
-    """Where runs and releases are recorded; by default the database of the release."""
+    """Where runs and releases are recorded: by default the source's database; of a source file, the release's."""
 
     url: str | None = None
     """Its database."""

@@ -131,24 +131,20 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
     return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
 
 
-def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
-    """Create the staged release from the regions; run it inside `engine.transaction()`."""
-    values = {
-        "staging": staging,
-        "assigned": recoding.partition.assigned,
-        "regions": recoding.regions,
-        "columns": _columns(plan, recoding),
-        "codes": _codes(recoding.coded),
-        "dictionaries": _dictionaries(recoding.coded),
-    }
-    if engine.joins_keep_order:
-        ordered = workspace.table("ordered")
-        engine.run("release/order_rows", ordered=ordered, **values)
-        with engine.joins_as_written():
-            engine.run("release/stage_ordered_rows", ordered=ordered, **values)
-        workspace.drop(ordered)
-    else:
-        engine.run("release/stage_rows", **values)
+def stage(engine: Engine, plan: Plan, recoding: Recoding, staging: Relation) -> None:
+    """Create the staged release from the regions; run it inside `engine.transaction()`.
+
+    The rows are sorted last: no engine promises that what comes out of a join is in the order of what went in.
+    """
+    engine.run(
+        "release/stage_rows",
+        staging=staging,
+        assigned=recoding.partition.assigned,
+        regions=recoding.regions,
+        columns=_columns(plan, recoding),
+        codes=_codes(recoding.coded),
+        dictionaries=_dictionaries(recoding.coded),
+    )
 
 
 def _codes(coded: CodedTable) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlanon.before import source_statistics
 from sqlanon.catalog import Step
 from sqlanon.checking import check_release
 from sqlanon.encoding import encode
@@ -57,13 +58,14 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy) -> None:
     workspace = _Names(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
+    source_statistics(engine, coded)
     engine.phase = "search"
     partition = search(engine, workspace, coded, models, lambda _progress: None)
     engine.phase = "recode"
     recoding = create_regions(engine, workspace, coded, partition)
     global_certainty_penalty(engine, partition)
     staged = plan.release.sibling("sqlanon_staging")
-    stage(engine, workspace, plan, recoding, staged)
+    stage(engine, plan, recoding, staged)
     engine.phase = "verify"
     check_release(engine, workspace, plan, recoding, staged, 0)
     columns = [cell.column.name for cell in recoding.cells]
@@ -103,8 +105,8 @@ class _RehearsedEngine(Engine):
 
     def __post_init__(self) -> None:
         self.dialect = self.inner.dialect  # type: ignore[misc]
-        self.joins_keep_order = self.inner.joins_keep_order  # type: ignore[misc]
-        self.parallel_sessions = 1  # type: ignore[misc]
+        self.replaces_work_tables = self.inner.replaces_work_tables  # type: ignore[misc]
+        self.parallel_sessions = 1
 
     @property
     def work_prefix(self) -> Relation:
@@ -130,8 +132,8 @@ class _RehearsedEngine(Engine):
         return answer(self, statement)
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
-        names = ", ".join(str(Identifier(column)) for column in columns)
-        self._note(Statement("load_rows", f"INSERT INTO {table} ({names}) VALUES (bound values)"))
+        names = tuple(Identifier(column) for column in columns)
+        self._note(self.render("engine/insert_rows", table=table, columns=names, rows=1))
 
     def resolve(self, relation: Relation) -> Relation | None:
         return relation
@@ -208,6 +210,7 @@ def _measured_classes(engine: _RehearsedEngine, _statement: Statement) -> list[t
 
 
 _ANSWERS: dict[str, _Answer] = {
+    "encoding/measure_classes": lambda engine, _: [(engine.plan.rows, 1)],
     "count_rows": lambda engine, _: [(engine.plan.rows,)],
     "hierarchies/count_torn_groups": lambda *_: [],
     "hierarchies/measure_length": lambda *_: [(5,)],

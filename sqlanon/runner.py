@@ -119,7 +119,7 @@ class _Run:
 
     def carry_out(self) -> Outcome:
         """All phases, with the run's beginning and end in the catalog."""
-        self.engine.listener = self.journal.note
+        self.session.target.listener = self.engine.listener = self.journal.note
         with self.journal.during("plan"):
             self.source_version = self._source_version()
             plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
@@ -173,7 +173,9 @@ class _Run:
         """Record the end; what fails here must not hide what failed before."""
         try:
             self.catalog.add_steps(run, self.journal.steps)
-            self.catalog.finish_run(run, status, result=None if outcome is None else outcome.as_json(), error=error)
+            rows = None if outcome is None else outcome.source_rows
+            result = None if outcome is None else outcome.as_json()
+            self.catalog.finish_run(run, status, result=result, error=error, source_rows=rows)
         except SqlanonError as failure:
             if error is None:
                 raise

@@ -83,7 +83,7 @@ def _stage_table(session: Session, plan: Plan, workspace: Workspace, recoding: R
     final = workspace.staging(plan.release, target)
     if session.is_one_database:
         with engine.transaction():
-            stage(engine, workspace, plan, recoding, final)
+            stage(engine, plan, recoding, final)
             grants = guard_staging(engine, final)
         return StagedTable(final, engine, final, plan.release, grants, replace)
     staged = _stage_aside(engine, workspace, plan, recoding)
@@ -110,5 +110,5 @@ def _stage_aside(engine: Engine, workspace: Workspace, plan: Plan, recoding: Rec
     """Stage into a work table, to be carried elsewhere."""
     staged = workspace.table("staged")
     with engine.transaction():
-        stage(engine, workspace, plan, recoding, staged)
+        stage(engine, plan, recoding, staged)
     return staged

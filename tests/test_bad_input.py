@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from sqlanon.errors import AccessError, PolicyError, ProtectionError, SqlanonError
-from tests.run_support import Database, anonymize, open_database, quoted
+from tests.run_support import Database, anonymize, duckdb_url, open_database, quoted
 
 TABLE_NAMES = ["group", 'say "hi". {{ n }} {% if %}', "UPPER 100% %s :x $1", "n" * 62 + "m", "名前😀"]
 NAMES = [
@@ -244,6 +245,30 @@ def test_shows_of_dates(database: Database, type_: str, show: str) -> None:
     else:
         with pytest.raises(PolicyError, match=f"show: {show} needs numbers"):
             anonymize(policy)
+
+
+def test_integers_beyond_signed_ones(tmp_path: Path) -> None:
+    with open_database(duckdb_url(tmp_path / "test.duckdb")) as database:
+        table = database.create({"q": "UHUGEINT", "p": "HUGEINT", "s": "UHUGEINT"}, [])
+        for n in range(6):
+            database.sql(f"INSERT INTO {table} VALUES ('{2**128 - 1 - n}', '{n - 2**127}', '{2**128 - 1 - n}')")
+        released = database.release(table, {"q": "quasi-identifier", "p": "quasi-identifier", "s": "sensitive"})
+    assert {row[0] for row in released} == {f"[{2**128 - 1 - n - 2}-{2**128 - 1 - n}]" for n in (0, 3)}
+    assert sorted(row[2] for row in released) == [2**128 - 1 - n for n in reversed(range(6))]
+
+
+def test_texts_that_a_collation_takes_for_equal(postgres_url: str) -> None:
+    """They stay as they are; as quasi-identifiers, no text of a class would be the right one."""
+    with open_database(postgres_url) as database:
+        database.sql("CREATE COLLATION lax (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+        lax = "VARCHAR(3) COLLATE lax"
+        rows = [(1, "x", "k"), (1, "X", "K"), (2, "Y", "l"), (2, "y", "L")]
+        table = database.create({"q": "INTEGER", "s": lax, "z": lax}, rows)
+        roles = {"q": "quasi-identifier", "s": "sensitive", "z": "insensitive"}
+        released = database.release(table, roles, privacy=[{"model": "k-anonymity", "k": 1}])
+        assert sorted(row[1:] for row in released) == sorted(row[1:] for row in rows)
+        with pytest.raises(PolicyError, match="collation"):
+            anonymize(database.policy(table, {**roles, "s": "quasi-identifier"}))
 
 
 # --- privileges

@@ -15,7 +15,7 @@ from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy_reader import build_policy
 from sqlanon.runner import Silent, run
 from tests.people import PEOPLE, ROLES, ROWS
-from tests.run_support import Database, anonymize, open_database
+from tests.run_support import Database, anonymize, duckdb_url, open_database
 
 
 @pytest.fixture
@@ -81,6 +81,14 @@ def test_bounds_of_groups_of_a_hierarchy(database: Database) -> None:
     attribute = {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 10]}, "show": "bounds"}
     released = database.release(table, {"q": attribute, "id": "insensitive"})
     assert released == [(0, 5, 0), (0, 5, 1), (6, 6, 2), (6, 6, 3), (None, None, 4), (None, None, 5)]
+
+
+@pytest.mark.parametrize("zeros", [(0.0, -0.0), (-0.0, 0.0)])
+@pytest.mark.parametrize("type_", ["DOUBLE PRECISION", "REAL"])
+def test_bounds_show_one_zero_whatever_comes_first(database: Database, type_: str, zeros: tuple[float, ...]) -> None:
+    table = database.create({"q": type_}, [(n,) for n in (*zeros, 3.0, 4.0)])
+    released = database.release(table, {"q": {"role": "quasi-identifier", "show": "bounds"}})
+    assert [str(low) for low, _ in released] == ["0.0", "0.0", "3.0", "3.0"]
 
 
 # --- what goes, and what stays as it is
@@ -157,7 +165,35 @@ def test_identifiers_are_gone_and_nothing_else(database: Database) -> None:
     assert {row[-1]: row[-2] for row in released} == {row[-1]: row[-2] for row in ROWS}
 
 
+def test_a_source_by_another_url_is_not_overwritten(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = database.create(PEOPLE, ROWS)
+    url = f"{database.url}&application_name=other" if "?" in database.url else f"{database.url}?application_name=other"
+    if database.engine == "duckdb":
+        monkeypatch.chdir(tmp_path)
+        url = "duckdb:///" + Path(database.url).name
+    with pytest.raises(PolicyError, match="would overwrite its source"):
+        anonymize(database.policy(table, ROLES, release={"url": url, "table": table}), replace=True)
+    assert len(database.sql(f"SELECT ssn FROM {table}")) == 6
+
+
 # --- what is recorded, and what is left
+
+
+def test_the_steps_in_the_database_of_the_release_are_recorded(database: Database, tmp_path: Path) -> None:
+    release = {"url": duckdb_url(tmp_path / "other.duckdb"), "table": "r"}
+    anonymize(database.policy(database.create(PEOPLE, ROWS), ROLES, release=release))
+    done = set(database.sql("SELECT phase, name FROM sqlanon.steps"))
+    assert {("verify", "verify/measure_classes"), ("publish", "publish/rename_table")} <= done
+
+
+@pytest.mark.parametrize("type_", ["VARCHAR(3)", "DATE"])
+def test_the_loss_of_a_class_that_holds_everything_is_all(database: Database, type_: str) -> None:
+    values = ["2024-01-01", "2024-01-02", None] if type_ == "DATE" else ["a", "b", None]
+    table = database.create({"q": type_}, [(value,) for value in values])
+    outcome = anonymize(database.policy(table, {"q": "quasi-identifier"}, privacy=[{"model": "k-anonymity", "k": 3}]))
+    assert outcome.gcp == 1.0
 
 
 def test_the_record_of_a_run(database: Database) -> None:

@@ -78,11 +78,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     dialect: ClassVar[str]
-    parallel_sessions: ClassVar[int]  # into how many sessions a partition tree is worth dividing
-
-    joins_keep_order: ClassVar[bool] = (
-        False  # whether joins_as_written() makes joins keep the order of their first table
-    )
+    parallel_sessions: int  # into how many sessions a partition tree is worth dividing
 
     replaces_work_tables: ClassVar[bool] = False  # whether creating a work table replaces one of the same name
 
@@ -171,11 +167,6 @@ class Engine(ABC):
 
     def analyze(self, *tables: Relation) -> None:  # noqa: B027 - engines that keep statistics by themselves do nothing
         """Let the planner know what is in tables just filled."""
-
-    @contextlib.contextmanager
-    def joins_as_written(self) -> Iterator[None]:
-        """Statements inside join in the written order; with `joins_keep_order` the first table's row order stays."""
-        yield
 
     @abstractmethod
     def resolve(self, relation: Relation) -> Relation | None:

@@ -74,8 +74,7 @@ class DuckDBEngine(Engine):
 
     name: ClassVar[str] = "duckdb"
     dialect: ClassVar[str] = "duckdb"
-    parallel_sessions: ClassVar[int] = 1  # one statement uses all threads already
-    joins_keep_order: ClassVar[bool] = True  # the first table streams through the hash tables of the others
+    parallel_sessions = 1  # one statement uses all threads already
     replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 
@@ -216,21 +215,6 @@ class DuckDBEngine(Engine):
     def cancel(self) -> None:
         with contextlib.suppress(duckdb.ConnectionException):  # closed: nothing runs
             self._connection.interrupt()
-
-    @contextlib.contextmanager
-    def joins_as_written(self) -> Iterator[None]:
-        """Without these optimizers the first table of a FROM streams through hash tables of the others."""
-        self._disable_optimizers("join_order,build_side_probe_side")
-        try:
-            yield
-        finally:
-            self._disable_optimizers("")
-
-    def _disable_optimizers(self, names: str) -> None:
-        """A setting of the whole instance; made beside this connection, whose transaction may have failed."""
-        statement = self.render("engine/set_setting", name=Identifier("disabled_optimizers"), value=Text(names))
-        with self._connection.cursor() as beside:
-            beside.execute(statement.text)
 
     def begin(self) -> None:
         self._guarded("begin", lambda: self._connection.begin())

@@ -20,12 +20,13 @@ from sqlanon.errors import Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
 
 OLDEST_SERVER = 14
+MOST_SESSIONS = 4  # of one search
 _CONNECTION_DEFAULTS = {"keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "3"}
 _CONNECT_TIMEOUT = "15"  # seconds
 _CANCEL_TIMEOUT = 5.0  # seconds
 
-# citext is OTHER: its values are equal though their texts differ, so no text of a class is the right one.
-# So is text under a collation that takes different texts for equal.
+# citext is OTHER: its values are equal though their texts differ, so no text of a class is the right one; so is any
+# text with a collation that is not deterministic.
 # timetz and money are OTHER: their order or text depends on settings of the server.
 _KINDS = {
     **dict.fromkeys(("int2", "int4", "int8"), Kind.INTEGER),
@@ -53,13 +54,13 @@ class PostgresEngine(Engine):
 
     name: ClassVar[str] = "postgres"
     dialect: ClassVar[str] = "postgres"
-    parallel_sessions: ClassVar[int] = 4
     schemes: ClassVar[tuple[str, ...]] = ("postgresql", "postgres", "postgresql+psycopg")
 
     def __init__(self, url: str, options: EngineOptions, read_only: bool = False) -> None:
         self._url = url
         self._options = options
         self._read_only = read_only
+        self.parallel_sessions = MOST_SESSIONS if options.threads is None else min(MOST_SESSIONS, options.threads)
         settings = session_settings(options, read_only)
         self._connection = _open(url)
         try:
@@ -224,8 +225,8 @@ class PostgresEngine(Engine):
         known = self._known(relation)
         rows = self.query("engine/list_columns", schema=Text(known.schema or ""), name=Text(known.name))
         return [
-            Column(name, shown, Kind.ENUM if letter == "e" else _KINDS.get(base, Kind.OTHER), nullable)
-            for name, shown, base, letter, nullable in rows
+            Column(name, shown, Kind.OTHER if is_lax else _kind_of(base, letter), nullable)
+            for name, shown, base, letter, nullable, is_lax in rows
         ]
 
     def reads(self, relation: Relation, table: Relation) -> bool:
@@ -238,6 +239,11 @@ class PostgresEngine(Engine):
         if known is None:
             raise PolicyError(f"There is no table {relation}.")
         return known
+
+
+def _kind_of(base: str, letter: str) -> Kind:
+    """The kind of a type, by its name and pg_type's letter for what it is."""
+    return Kind.ENUM if letter == "e" else _KINDS.get(base, Kind.OTHER)
 
 
 def _open(url: str) -> psycopg.Connection[tuple[Any, ...]]:

@@ -67,6 +67,4 @@ def _create_values(engine: Engine, values: Relation, table: Relation, column: Co
         source=table,
         column=Identifier(column.name),
         value=value,
-        key_column=Markup(""),
-        group=value,
     )

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from sqlanon.engines.base import EngineOptions
 from sqlanon.partition import collapse, forest, growth
+from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
 MOST_STATEMENTS_A_ROUND = 20
@@ -25,7 +27,10 @@ SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
         patch.setattr(growth, "CLUSTERING_ROUND", 2),
         patch.setattr(growth, "CLUSTERING_ROWS", 1),
     ),
-    "sub-trees": lambda patch: patch.setattr(forest, "PARALLEL_ROWS", 1),
+    "sub-trees": lambda patch: (
+        patch.setattr(forest, "PARALLEL_ROWS", 1),
+        patch.setattr(run_support, "OPTIONS", EngineOptions(threads=4)),
+    ),
 }
 COLUMNS = {
     "age": "INTEGER",
@@ -133,3 +138,17 @@ def _rounds(names: list[str]) -> list[int]:
         begun += name == "partition/summarize_parts"
         places.append(begun)
     return [len(list(group)) for number, group in groupby(places) if number]
+
+
+def test_order_of_many_rows(tmp_path: Path) -> None:
+    """Several threads write the rows of several blocks, of 122,880 rows each."""
+    with open_database(duckdb_url(tmp_path / "test.duckdb")) as database:
+        database.sql(
+            "CREATE TABLE t AS SELECT hash(i) % 1000 AS q, (i * 104729) % 400000 AS id FROM range(400000) AS r(i)"
+        )
+        k = [{"model": "k-anonymity", "k": 60_000}]
+        policy = database.policy("t", {"q": "quasi-identifier", "id": "insensitive"}, privacy=k)
+        anonymize(policy, options=EngineOptions(threads=4))
+        rows = database.sql("SELECT q, id FROM t_r")
+    assert len({q for q, _ in rows}) > 2
+    assert rows == sorted(rows, key=lambda row: (int(row[0][1:].partition("-")[0]), row[1]))

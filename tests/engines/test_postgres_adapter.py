@@ -174,6 +174,7 @@ def test_limits_of_the_session(postgres_url: str) -> None:
     with PostgresEngine.connect(postgres_url, options) as session:
         assert ask(session, "SHOW work_mem") == [("128MB",)]
         assert ask(session, "SHOW max_parallel_workers_per_gather") == [("2",)]
+        assert session.parallel_sessions == 3
         assert ask(session, "SHOW statement_timeout") == [("90s",)]
 
 

@@ -1,0 +1,147 @@
+"""What a rehearsal renders: every statement is one that the dialect's grammar knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from sqlanon.policy_reader import build_policy
+from sqlanon.rehearsal import Rehearsal, rehearse
+from tests.run_support import OPTIONS, Database, anonymize, open_database
+
+COLUMNS = {
+    "age": "INTEGER",
+    "big": "BIGINT",
+    "income": "DECIMAL(10,2)",
+    "weight": "DOUBLE PRECISION",
+    "small": "REAL",
+    "born": "DATE",
+    "seen": "TIMESTAMP",
+    "zoned": "TIMESTAMPTZ",
+    "woken": "TIME",
+    "zip": "VARCHAR(5)",
+    'odd "name" {{ % :x': "VARCHAR(9)",
+    "member": "BOOLEAN",
+    "key": "UUID",
+    "disease": "VARCHAR(20)",
+    "cost": "INTEGER",
+    "note": "JSON",
+    "ssn": "VARCHAR(11)",
+}
+PLAIN: dict[str, Any] = {
+    **dict.fromkeys(COLUMNS, "quasi-identifier"),
+    "disease": "sensitive",
+    "cost": "sensitive",
+    "note": "insensitive",
+    "ssn": "identifier",
+}
+MAPPING = {"a": ["x", "1"], "b": ["y", "1"]}
+HIERARCHIES: dict[str, Any] = {
+    "age": {"intervals": [5, 10]},
+    "income": {"intervals": [0.5, 100]},
+    "weight": {"intervals": [2.5]},
+    "born": {"date": ["day", "week"]},
+    "seen": {"date": ["month", "quarter", "year", "decade"]},
+    "zoned": {"date": ["year"]},
+    "zip": {"mask": "left"},
+    'odd "name" {{ % :x': {"mapping": MAPPING, "unknown": "*"},
+    "member": "suppress",
+}
+SHOWS = {"age": "bounds", "big": "midpoint", "income": "mean", "weight": "midpoint", "born": "bounds", "small": "mean"}
+PERIPHERAL = ("catalog/", "engine/", "publish/")
+K = {"model": "k-anonymity", "k": 2}
+DIVERSITY = [
+    {"model": "distinct-l-diversity", "attribute": "disease", "l": 2},
+    {"model": "entropy-l-diversity", "attribute": "disease", "l": 1.5},
+    {"model": "recursive-l-diversity", "attribute": "disease", "c": 2, "l": 2},
+    {"model": "variance-diversity", "attribute": "cost", "v": 1.0},
+]
+CLOSENESS = [
+    {"model": "t-closeness", "attribute": "disease", "distance": "equal", "t": 0.5},
+    {"model": "t-closeness", "attribute": "disease", "distance": "kl", "t": 0.5},
+    {"model": "t-closeness", "attribute": "disease", "distance": "hierarchical", "t": 0.5},
+    {"model": "t-closeness", "attribute": "cost", "distance": "ordered", "t": 0.5},
+]
+
+
+def _quasi(**more: dict[str, Any]) -> dict[str, Any]:
+    """The attributes, with these keys of quasi-identifiers beside their role."""
+    changed = {name: {"role": "quasi-identifier"} for values in more.values() for name in values}
+    for key, values in more.items():
+        for name, value in values.items():
+            changed[name][key] = value
+    return {**PLAIN, **changed}
+
+
+POLICIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+    "plain": (PLAIN, [K]),
+    "hierarchies": (_quasi(hierarchy=HIERARCHIES), [K, *DIVERSITY]),
+    "shows": (_quasi(show=SHOWS), [K]),
+    "closeness": ({**PLAIN, "disease": {"role": "sensitive", "hierarchy": "suppress"}}, [K, *CLOSENESS]),
+}
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    with open_database(database_url) as opened:
+        opened.create(COLUMNS, [], name="people")
+        nulls = ", ".join(["NULL"] * len(COLUMNS))
+        opened.sql(f"INSERT INTO people VALUES ({nulls}), ({nulls}), ({nulls})")
+        opened.sql("UPDATE people SET age = 7, big = 9000000000")
+        yield opened
+
+
+def _check(rehearsal: Rehearsal, dialect: str) -> None:
+    assert {"encode", "search", "recode", "verify"} <= {step.phase for step in rehearsal.steps}
+    for step in rehearsal.steps:
+        parsed = sqlglot.parse(step.statement, read=dialect)
+        assert len(parsed) == 1, step.name
+        assert isinstance(parsed[0], exp.Expression), step.name
+        assert not isinstance(parsed[0], exp.Command), f"{step.name} is not understood:\n{step.statement}"
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_statement_parses(database: Database, name: str) -> None:
+    attributes, models = POLICIES[name]
+    policy = database.policy("people", attributes, privacy=models)
+    _check(rehearse(policy, OPTIONS), database.engine)
+    assert database.leftovers() == []
+
+
+def test_ranges_of_postgres_parse(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        database.create({"q": "INTEGER", "d": "DATE"}, [(1, "2024-01-01"), (2, None)], name="people")
+        attribute = {"role": "quasi-identifier", "show": "range"}
+        _check(rehearse(database.policy("people", dict.fromkeys("qd", attribute)), OPTIONS), "postgres")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_parse(tmp_path: Path, ending: str) -> None:
+    (tmp_path / "people.csv").write_text("age,zip\n1,a\n2,b\n")
+    policy = build_policy(
+        {
+            "source": {"file": str(tmp_path / "people.csv")},
+            "release": {"file": str(tmp_path / f"released.{ending}")},
+            "attributes": {"age": {"role": "quasi-identifier"}, "zip": {"role": "insensitive"}},
+            "privacy": [K],
+        }
+    )
+    _check(rehearse(policy, OPTIONS), "duckdb")
+
+
+def test_a_rehearsal_has_the_statements_of_a_run(database: Database) -> None:
+    table = database.create(
+        {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)"}, [(n, str(n), "ab"[n % 2]) for n in range(9)]
+    )
+    roles = {"q": "quasi-identifier", "p": {"role": "quasi-identifier", "hierarchy": "suppress"}, "s": "sensitive"}
+    policy = database.policy(table, roles, privacy=[K, {**DIVERSITY[0], "attribute": "s"}])
+    rehearsed = {(step.phase, step.name) for step in rehearse(policy, OPTIONS).steps}
+    outcome = anonymize(policy)
+    steps = "SELECT DISTINCT phase, name FROM sqlanon.steps WHERE run = ? AND phase NOT IN ('plan', 'publish')"
+    done = {(phase, name) for phase, name in database.sql(steps, [outcome.run]) if not name.startswith(PERIPHERAL)}
+    assert done <= rehearsed
