@@ -257,20 +257,6 @@ def test_integers_beyond_signed_ones(tmp_path: Path) -> None:
     assert sorted(row[2] for row in released) == [2**128 - 1 - n for n in reversed(range(6))]
 
 
-def test_texts_that_a_collation_takes_for_equal(postgres_url: str) -> None:
-    """They stay as they are; as quasi-identifiers, no text of a class would be the right one."""
-    with open_database(postgres_url) as database:
-        database.sql("CREATE COLLATION lax (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
-        lax = "VARCHAR(3) COLLATE lax"
-        rows = [(1, "x", "k"), (1, "X", "K"), (2, "Y", "l"), (2, "y", "L")]
-        table = database.create({"q": "INTEGER", "s": lax, "z": lax}, rows)
-        roles = {"q": "quasi-identifier", "s": "sensitive", "z": "insensitive"}
-        released = database.release(table, roles, privacy=[{"model": "k-anonymity", "k": 1}])
-        assert sorted(row[1:] for row in released) == sorted(row[1:] for row in rows)
-        with pytest.raises(PolicyError, match="collation"):
-            anonymize(database.policy(table, {**roles, "s": "quasi-identifier"}))
-
-
 # --- privileges
 
 

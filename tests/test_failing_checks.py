@@ -1,0 +1,63 @@
+"""A staged release that was tampered with is never published: each check finds what it is there for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sqlanon.errors import VerificationError
+from sqlanon.partition.growth import Progress
+from tests.run_support import Database, anonymize, open_database
+
+COLUMNS = {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}
+ROLES = {"q": "quasi-identifier", "p": "quasi-identifier", "s": "sensitive", "id": "insensitive"}
+ROWS = [(n, "ab"[n % 2], "xyz"[n % 3], n) for n in range(12)]
+MODELS = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "attribute": "s", "l": 2}]
+OTHER_CLASS = "(SELECT min(q) FROM {staged} WHERE q <> (SELECT q FROM {staged} WHERE id = 0))"
+TAMPERING = {
+    "a row is lost": ("DELETE FROM {staged} WHERE id = 0", "rows_add_up"),
+    "a row is there twice": ("INSERT INTO {staged} SELECT * FROM {staged} WHERE id = 0", "rows_add_up"),
+    "a kept value is altered": ("UPDATE {staged} SET id = 99 WHERE id = 0", "values_equal"),
+    "a sensitive value is hidden": ("UPDATE {staged} SET s = NULL WHERE id = 0", "values_equal"),
+    "a type is altered": ("ALTER TABLE {staged} ALTER COLUMN id TYPE BIGINT", "types_equal"),
+    "a row is in another class": (f"UPDATE {{staged}} SET q = {OTHER_CLASS} WHERE id = 0", "class_sizes"),
+    "a class is split": ("UPDATE {staged} SET q = '[0-1]' WHERE id = 0", "k-anonymity"),
+    "a class is of one value": ("UPDATE {staged} SET s = 'x'", "distinct-l-diversity"),
+}
+
+
+class Tampering:
+    """An observer that alters the staged release when its verification begins."""
+
+    def __init__(self, database: Database, statement: str) -> None:
+        self.database = database
+        self.statement = statement
+
+    def phase(self, name: str) -> None:
+        if name == "verify":
+            (staged,) = (table for table in self.database.leftovers() if table.startswith("sqlanon_staging"))
+            self.database.sql(self.statement.format(staged=staged))
+
+    def progress(self, progress: Progress) -> None: ...
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    with open_database(database_url) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", TAMPERING)
+def test_nothing_is_published(database: Database, name: str) -> None:
+    statement, check = TAMPERING[name]
+    table = database.create(COLUMNS, ROWS)
+    before = database.release(table, ROLES, privacy=MODELS)
+    policy = database.policy(table, ROLES, privacy=MODELS)
+    with pytest.raises(VerificationError, match=check) as raised:
+        anonymize(policy, replace=True, observer=Tampering(database, statement))
+    assert raised.value.exit_code == 3
+    assert database.sql(f"SELECT * FROM {table}_r") == before
+    assert database.leftovers() == []
+    ends = database.sql("SELECT status, error_class FROM sqlanon.runs ORDER BY started")
+    assert ends == [("published", None), ("refused", "VerificationError")]
