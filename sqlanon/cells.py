@@ -178,12 +178,21 @@ class Shown:
     @property
     def _bounds(self) -> tuple[Markup, Markup]:
         """The least and the greatest value; of a group of a hierarchy its lower and its (exclusive) upper bound."""
-        if self.hierarchy is None:
-            return self._low, self._high
+        low, high = (self._low, self._high) if self.hierarchy is None else self._group_bounds(self.hierarchy)
+        return self._signless(low), self._signless(high)
+
+    def _signless(self, value: Markup) -> Markup:
+        """0 for minus zero: they are equal, so which of them stands for both would depend on the order of the rows."""
+        if self.kind is not Kind.FLOAT:
+            return value
+        kind = Markup(self.axis.field.attribute.column.type)
+        return expression("CASE WHEN {value} = 0 THEN CAST(0 AS {kind}) ELSE {value} END", value=value, kind=kind)
+
+    def _group_bounds(self, hierarchy: HierarchyTable) -> tuple[Markup, Markup]:
         low, high = (
             self._at(
                 "CASE WHEN t.{lo} = t.{hi} THEN low_{i}.value WHEN t.{lo} > 0 THEN {groups} END",
-                groups=self._by_groups(self.hierarchy, side),
+                groups=self._by_groups(hierarchy, side),
             )
             for side in ("lower", "upper")
         )

@@ -99,8 +99,13 @@ def run(
     VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
     Nothing is published then, unless a note of the error says otherwise.
     """
-    with open_session(policy, options or EngineOptions()) as session:
-        return _Run(session, policy, replace, observer or Silent()).carry_out()
+    try:
+        with open_session(policy, options or EngineOptions()) as session:
+            return _Run(session, policy, replace, observer or Silent()).carry_out()
+    except KeyboardInterrupt as interrupt:  # between two statements; during one the engine says so
+        cancelled = Cancelled("Interrupted.")
+        cancelled.__notes__ = getattr(interrupt, "__notes__", [])
+        raise cancelled from None
 
 
 class _Run:

@@ -21,8 +21,8 @@ from markupsafe import Markup
 from sqlanon.catalog import Catalog, LedgerEntry, locks, process
 from sqlanon.catalog.home import database_of, identity_of
 from sqlanon.engines.base import Engine
-from sqlanon.errors import SqlanonError
-from sqlanon.sql import Relation, Text, checked_name, short_hash
+from sqlanon.errors import AccessError, SqlanonError
+from sqlanon.sql import Identifier, Relation, Text, checked_name, short_hash
 
 _SPILL = re.compile(r"sqlanon-spill-(\d+)-\w+")
 
@@ -34,7 +34,11 @@ class Workspace:
     """
 
     def __init__(self, engine: Engine, catalog: Catalog, run: str, home: str | None = None) -> None:
-        """`home` is the schema of the work tables on PostgreSQL, made if it is not there: by default the catalog's."""
+        """`home` is the schema of the work tables on PostgreSQL, made if it is not there: by default the catalog's.
+
+        Raises:
+            AccessError: by default privileges others could read the work tables.
+        """
         self._engine = engine
         self._catalog = catalog
         self._run = run
@@ -45,6 +49,7 @@ class Workspace:
         self._prefix = LedgerEntry(run, prefix, database_of(engine), is_prefix=True)
         if engine.dialect != "duckdb":
             _ensure_schema(engine, prefix)
+            _refuse_readers(engine, prefix)
             catalog.ledger_add(self._prefix)
 
     def on(self, session: Engine) -> Workspace:
@@ -209,6 +214,19 @@ def _ensure_schema(session: Engine, table: Relation) -> None:
     known = session.query("catalog/show_schema_access", schema=Text(table.schema), table=Text(table.name))
     if not known:
         session.run("catalog/create_schema", schema=Relation(table.schema))
+
+
+def _refuse_readers(session: Engine, table: Relation) -> None:
+    """Work tables hold raw values, so that nobody else may get to read them by default privileges."""
+    assert table.schema is not None
+    readers = [reader for (reader,) in session.query("catalog/list_default_readers", schema=Text(table.schema))]
+    if readers:
+        schema = Identifier(table.schema)
+        raise AccessError(
+            f"Default privileges would let {', '.join(readers)} read the work tables in schema {schema}, which hold raw"
+            " values. REVOKE USAGE on that schema, or name one that others can't use in the policy"
+            " (catalog: {schema: ...})."
+        )
 
 
 def _text(value: str | None) -> Text | Markup:

@@ -181,6 +181,26 @@ def test_enums_as_quasi_identifiers(database: Database) -> None:
     assert [row[1] for row in released if row[0] == "ok"] == [1, 3]
 
 
+@pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
+@pytest.mark.parametrize("zeros", [["0", "-0.0"], ["-0.0", "0"], ["-0.0", "-0.0"]])
+@pytest.mark.parametrize("type_", ["DOUBLE PRECISION", "REAL"])
+def test_minus_zero_is_shown_as_zero(database: Database, type_: str, zeros: list[str], show: str) -> None:
+    """Whichever of the two equal zeros comes first."""
+    table = database.create({"q": type_}, [])
+    for zero in zeros:
+        database.sql(f"INSERT INTO {table} VALUES (CAST('{zero}' AS {type_}))")
+    released = database.release(table, {"q": {"role": "quasi-identifier", "show": show}})
+    assert {str(value) for row in released for value in row} == {"0.0"}
+
+
+@pytest.mark.parametrize("show", ["bounds", "midpoint"])
+def test_single_values_keep_their_decimals_beside_intervals(database: Database, show: str) -> None:
+    table = database.create({"q": "DECIMAL(10, 2)"}, [("0.99",), ("0.99",)])
+    attribute = {"role": "quasi-identifier", "hierarchy": {"intervals": [0.5, 1]}, "show": show}
+    released = database.release(table, {"q": attribute})
+    assert {str(value) for row in released for value in row} == {"0.99"}
+
+
 def test_regions_of_enums(database: Database) -> None:
     """Intervals in the order of the type; values with quotes, hyphens and commas."""
     database.sql("""CREATE TYPE size AS ENUM ('x-small', 'a "b"', 'm, l', 'NULL')""")

@@ -181,6 +181,19 @@ def test_stopped_during_a_statement(url: str, number: int) -> None:
     assert _state(url)[0] == before
 
 
+@pytest.mark.parametrize("phase", ["plan", "search", "publish"])
+def test_interrupted_between_statements(url: str, phase: str) -> None:
+    before, _ = _state(url)
+    child = Child(url, pause=phase)
+    child.until(phase)
+    assert child.signal(signal.SIGINT).strip() == "Cancelled: Interrupted."
+    assert child.process.returncode == 130
+    assert _state(url) == (before, [])
+    with open_database(url) as database:
+        statuses = database.sql("SELECT status FROM sqlanon.runs ORDER BY started")
+        assert statuses == [("published",)] + [("cancelled",)] * (phase != "plan")
+
+
 def _wait_for_silence(database: Database) -> None:
     """Wait until the server has given up what a lost client asked for."""
     if database.engine == "duckdb":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +138,38 @@ def _check(case: Case, released: list[Row]) -> None:
         if len(case.models) == 1:
             assert splittable(case.attributes, leaf, case.models[0]["k"]) == []
     assert are_disjoint(case.attributes, list(leaves.values()))
+
+
+_NUMBERS: dict[str, list[Any]] = {
+    "INTEGER": [-7, 0, 1, 2, 3, 1000],
+    "BIGINT": [-(2**63), -1, 0, 3, 2**53 + 1, 2**63 - 1],
+    "DECIMAL(9, 2)": [Decimal("-1.50"), Decimal("0.10"), Decimal("0.30"), Decimal("2.25")],
+    "DECIMAL(38, 10)": [Decimal("0.1000000001"), Decimal("1234567890123456789012345678"), Decimal(-3), Decimal(7) / 8],
+    "DOUBLE PRECISION": [-0.5, 0.1, 0.2, 0.3, 1e-7, 2.5e20, 1.7e308, -1.7e308],
+}
+
+
+@settings(FEW, max_examples=15)
+@given(data=st.data())
+def test_shows_of_numbers(databases: tuple[Database, Database], data: st.DataObject) -> None:
+    type_ = data.draw(st.sampled_from(sorted(_NUMBERS)))
+    numbers = data.draw(st.lists(st.sampled_from([*_NUMBERS[type_], None]), min_size=3, max_size=30))
+    shows = ("bounds", "mean", "midpoint")
+    columns = {**dict.fromkeys(shows, type_), "id": "INTEGER"}
+    roles = {**{show: {"role": "quasi-identifier", "show": show} for show in shows}, "id": "insensitive"}
+    k = [{"model": "k-anonymity", "k": data.draw(st.integers(1, 3))}]
+    rows = [(number, number, number, place) for place, number in enumerate(numbers)]
+    first, second = (database.release(database.create(columns, rows), roles, privacy=k) for database in databases)
+    assert first == second
+    classes: dict[Row, list[Any]] = {}
+    for *region, place in first:
+        classes.setdefault(tuple(region), []).append(numbers[place])
+    for (low, high, mean, middle), members in classes.items():
+        known = [number for number in members if number is not None]
+        assert (low, high) == ((min(known), max(known)) if known else (None, None))
+        if known:
+            rounding = 1e-13 * float(max(map(abs, known)))
+            assert mean == pytest.approx(float(sum(map(Fraction, known)) / len(known)), rel=1e-12, abs=rounding)
+            assert middle == pytest.approx(float((Fraction(low) + Fraction(high)) / 2), rel=1e-12, abs=rounding)
+        else:
+            assert (mean, middle) == (None, None)

@@ -14,7 +14,7 @@ import pytest
 from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status, process
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.errors import ConflictError, EngineError, PolicyError
+from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from sqlanon.workspace import Workspace, gc, release_lock
 
@@ -58,6 +58,20 @@ def engine(database_url: str) -> Iterator[Engine]:
 def catalog(engine: Engine) -> Iterator[Catalog]:
     with Catalog.open(engine) as opened:
         yield opened
+
+
+def test_nobody_else_may_read_work_tables_by_default(postgres_url: str, restricted_role: tuple[str, str]) -> None:
+    role, _ = restricted_role
+    with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
+        for grantee, schema in ((role, ""), ("PUBLIC", ""), ("PUBLIC", 'IN SCHEMA "sqlanon" ')):
+            defaults = f"ALTER DEFAULT PRIVILEGES {schema}"
+            sql(engine, f"{defaults}GRANT SELECT ON TABLES TO {grantee}")
+            Workspace(engine, catalog, catalog.start_run(START)).close()  # nobody may use the schema
+            sql(engine, f"GRANT USAGE ON SCHEMA sqlanon TO {role}")
+            with pytest.raises(AccessError, match=f'let {grantee} read the work tables in schema "sqlanon"'):
+                Workspace(engine, catalog, catalog.start_run(START))
+            sql(engine, f"REVOKE USAGE ON SCHEMA sqlanon FROM {role}")
+            sql(engine, f"{defaults}REVOKE SELECT ON TABLES FROM {grantee}")
 
 
 def test_everything_a_run_made_is_dropped_at_its_end(engine: Engine, catalog: Catalog) -> None:

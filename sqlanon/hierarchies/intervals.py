@@ -188,7 +188,8 @@ def _number(task: Task, grid: Grid, units: Markup) -> Markup:
         return expression(form, units=units, factor=factor)
     unit = Text(_plain(Decimal(1).scaleb(-grid.scale)))
     return expression(
-        "CAST({units} AS DECIMAL(38, 0)) * CAST({unit} AS DECIMAL({digits}, {scale}))",
+        "CAST(CAST({units} AS DECIMAL(38, 0)) * CAST({unit} AS DECIMAL({digits}, {scale})) AS {type})",
+        type=_bound_type(grid, task.column),
         units=units,
         unit=unit,
         digits=grid.scale + 1,
@@ -218,6 +219,7 @@ def _float(number: int) -> Markup:
 
 
 def _bound_type(grid: Grid, column: Column) -> Markup:
+    """The type of bounds; a value stands beside them in a CASE, and must keep its own decimals there."""
     if column.kind is Kind.FLOAT:
         return expression("FLOAT8")
-    return expression("DECIMAL(38, {scale})", scale=grid.scale)
+    return expression("DECIMAL(38, {scale})", scale=max(grid.scale, _decimals(column)))

@@ -95,6 +95,9 @@ class PostgresPublisher(Publisher):
         referrers = [name for (name,) in self.engine.query("publish/list_referrers", oid=table.oid)]
         if referrers:
             found.append(PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it."))
+        heirs = [name for (name,) in self.engine.query("publish/list_heirs", oid=table.oid)]
+        if heirs:
+            found.append(PolicyError(f"{release} can't be replaced: {listed(heirs)} inherit from it."))
         return found
 
     def exists(self, release: Relation) -> bool:

@@ -72,6 +72,14 @@ def test_privileges_survive_a_swap(postgres: Engine, release: Relation, reader_r
     assert privileges(postgres, release) == before
 
 
+def test_a_table_that_others_inherit_from_is_not_replaced(postgres: Engine, release: Relation) -> None:
+    heir = release.sibling("heir")
+    run(postgres, f"CREATE TABLE {heir} () INHERITS ({release})", f"INSERT INTO {heir} VALUES (1, 'kept')")
+    with pytest.raises(PolicyError, match="inherit from it"):
+        put(postgres, release, NEW)
+    assert rows(postgres, f"SELECT b FROM {heir}") == [("kept",)]
+
+
 def test_a_grant_on_a_column_that_goes_is_not_widened(postgres: Engine, release: Relation, reader_role: str) -> None:
     run(postgres, f"GRANT SELECT (a, b) ON {release} TO {reader_role}")
     assert put(postgres, release, OTHER).how is How.SWAP
