@@ -15,11 +15,8 @@ from sqlanon.cells import Cell, Shown
 from sqlanon.doubles import double_of
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.fields import Field
 from sqlanon.labels import SET_LIMIT, quote_member
 from sqlanon.partition.mondrian import Partition
-from sqlanon.plan import Plan
-from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
 from sqlanon.workspace import Workspace
@@ -129,57 +126,6 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
         scale=2.0**64,
     )
     return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
-
-
-def stage(engine: Engine, plan: Plan, recoding: Recoding, staging: Relation) -> None:
-    """Create the staged release from the regions; run it inside `engine.transaction()`.
-
-    The rows are sorted last: no engine promises that what comes out of a join is in the order of what went in.
-    """
-    engine.run(
-        "release/stage_rows",
-        staging=staging,
-        assigned=recoding.partition.assigned,
-        regions=recoding.regions,
-        columns=_columns(plan, recoding),
-        codes=_codes(recoding.coded),
-        dictionaries=_dictionaries(recoding.coded),
-    )
-
-
-def _codes(coded: CodedTable) -> list[dict[str, Any]]:
-    return [{"name": Identifier(f"k{f.number}"), "code": f.code(Identifier("a"))} for f in coded.kept]
-
-
-def _columns(plan: Plan, recoding: Recoding) -> list[dict[str, Any]]:
-    """The release's columns in the source's order: cells of regions, and kept values."""
-    names = {cell.column: cell_name(i) for i, cell in enumerate(recoding.cells)}
-    columns: list[dict[str, Any]] = []
-    for attribute in plan.attributes:
-        if attribute.role is Role.QUASI_IDENTIFIER:
-            shown = recoding.columns_of(attribute.name)
-            columns += [{"name": c, "value": expression("g.{cell}", cell=names[c])} for c in shown]
-        else:
-            columns.append({"name": Identifier(attribute.name), "value": _kept(recoding.coded.field(attribute.name))})
-    return columns
-
-
-def _kept(field: Field) -> Markup:
-    """A kept value, in the type it has in the source."""
-    kind = Markup(field.attribute.column.type)
-    if field.coding.dictionary is not None:
-        return expression("CAST(v{n}.value AS {type})", n=field.number, type=kind)
-    return expression(
-        "CAST(nullif(o.k{n}, 0) - 1 + ({origin}) AS {type})", n=field.number, origin=field.coding.origin or 0, type=kind
-    )
-
-
-def _dictionaries(coded: CodedTable) -> list[dict[str, Any]]:
-    return [
-        {"table": f.coding.dictionary, "alias": Identifier(f"v{f.number}"), "code": Identifier(f"k{f.number}")}
-        for f in coded.kept
-        if f.coding.dictionary is not None
-    ]
 
 
 def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:

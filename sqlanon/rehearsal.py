@@ -25,7 +25,8 @@ from sqlanon.partition.mondrian import search
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy
-from sqlanon.recode import create_regions, stage
+from sqlanon.recode import create_regions
+from sqlanon.rows import stage
 from sqlanon.session import open_to_look
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.verify import verify_table
@@ -65,7 +66,7 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy) -> None:
     recoding = create_regions(engine, workspace, coded, partition)
     global_certainty_penalty(engine, partition)
     staged = plan.release.sibling("sqlanon_staging")
-    stage(engine, plan, recoding, staged)
+    stage(engine, workspace, plan, recoding, staged)
     engine.phase = "verify"
     check_release(engine, workspace, plan, recoding, staged, 0)
     columns = [cell.column.name for cell in recoding.cells]
@@ -105,6 +106,7 @@ class _RehearsedEngine(Engine):
 
     def __post_init__(self) -> None:
         self.dialect = self.inner.dialect  # type: ignore[misc]
+        self.sorts_narrow_rows = self.inner.sorts_narrow_rows  # type: ignore[misc]
         self.replaces_work_tables = self.inner.replaces_work_tables  # type: ignore[misc]
         self.parallel_sessions = 1
 

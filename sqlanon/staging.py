@@ -10,7 +10,8 @@ from pathlib import Path
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.publish import FileRelease, Grants, guard_staging, open_file, publish, transfer
-from sqlanon.recode import Recoding, stage
+from sqlanon.recode import Recoding
+from sqlanon.rows import stage
 from sqlanon.session import Session
 from sqlanon.sql import Relation
 from sqlanon.workspace import Workspace
@@ -83,7 +84,7 @@ def _stage_table(session: Session, plan: Plan, workspace: Workspace, recoding: R
     final = workspace.staging(plan.release, target)
     if session.is_one_database:
         with engine.transaction():
-            stage(engine, plan, recoding, final)
+            stage(engine, workspace, plan, recoding, final)
             grants = guard_staging(engine, final)
         return StagedTable(final, engine, final, plan.release, grants, replace)
     staged = _stage_aside(engine, workspace, plan, recoding)
@@ -110,5 +111,5 @@ def _stage_aside(engine: Engine, workspace: Workspace, plan: Plan, recoding: Rec
     """Stage into a work table, to be carried elsewhere."""
     staged = workspace.table("staged")
     with engine.transaction():
-        stage(engine, plan, recoding, staged)
+        stage(engine, workspace, plan, recoding, staged)
     return staged

@@ -80,6 +80,8 @@ class Engine(ABC):
     dialect: ClassVar[str]
     parallel_sessions: int  # into how many sessions a partition tree is worth dividing
 
+    sorts_narrow_rows: ClassVar[bool] = False  # whether sorting rows of enumerations, then copying them, pays
+
     replaces_work_tables: ClassVar[bool] = False  # whether creating a work table replaces one of the same name
 
     listener: StatementListener | None = None

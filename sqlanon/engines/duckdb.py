@@ -75,6 +75,7 @@ class DuckDBEngine(Engine):
     name: ClassVar[str] = "duckdb"
     dialect: ClassVar[str] = "duckdb"
     parallel_sessions = 1  # one statement uses all threads already
+    sorts_narrow_rows: ClassVar[bool] = True  # it writes sorted rows with one thread, and a plain copy with all
     replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 

@@ -1,0 +1,163 @@
+"""The rows of the staged release, in an order that is a function of the released multiset alone.
+
+They are sorted last, by region, then by the kept columns: no engine promises that what comes out of a join is in the
+order of what went in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.fields import Field
+from sqlanon.plan import Plan
+from sqlanon.policy import Role, Show
+from sqlanon.recode import Recoding, cell_name
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.workspace import Workspace
+
+TEXT = Markup("TEXT")
+MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
+
+
+def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
+    """Create the staged release from the regions; run it inside `engine.transaction()`."""
+    columns = _columns(plan, recoding)
+    if engine.sorts_narrow_rows:
+        _stage_sorted(engine, workspace, recoding, staging, columns)
+    else:
+        engine.run("release/stage_rows", staging=staging, **_sources(recoding, columns, None))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the release.
+
+    value: its value in the select over regions `g`, rows `o` and dictionaries `v<n>`.
+    source: the relation and column with all its texts, where it is worth to sort it as an enumeration.
+    type: the type that an enumeration is cast back to.
+    """
+
+    name: Identifier
+    value: Markup
+    source: tuple[Relation, Identifier] | None = None
+    type: Markup = TEXT
+
+
+def _columns(plan: Plan, recoding: Recoding) -> list[_Column]:
+    """The release's columns in the source's order: cells of regions, and kept values."""
+    names = {cell.column: cell_name(i) for i, cell in enumerate(recoding.cells)}
+    columns: list[_Column] = []
+    for attribute in plan.attributes:
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            for column in recoding.columns_of(attribute.name):
+                cell = names[column]
+                texts = (recoding.regions, cell) if attribute.show is Show.LABEL else None
+                columns.append(_Column(column, expression("g.{cell}", cell=cell), texts))
+        else:
+            columns.append(_kept(recoding.coded.field(attribute.name)))
+    return columns
+
+
+def _kept(field: Field) -> _Column:
+    """A kept value, in the type it has in the source."""
+    name, kind = Identifier(field.attribute.name), Markup(field.attribute.column.type)
+    dictionary = field.coding.dictionary
+    if dictionary is None:
+        value = expression(
+            "CAST(nullif(o.k{n}, 0) - 1 + ({origin}) AS {type})",
+            n=field.number,
+            origin=field.coding.origin or 0,
+            type=kind,
+        )
+        return _Column(name, value)
+    if field.attribute.column.kind is Kind.TEXT and field.coding.leaves <= MOST_TEXTS and field.coding.leaves:
+        return _Column(name, expression("v{n}.value", n=field.number), (dictionary, Identifier("value")), kind)
+    return _Column(name, expression("CAST(v{n}.value AS {type})", n=field.number, type=kind))
+
+
+def _stage_sorted(
+    engine: Engine, workspace: Workspace, recoding: Recoding, staging: Relation, columns: list[_Column]
+) -> None:
+    """Sort rows whose texts are enumerations, into a work table, then write them out as texts."""
+    types = {
+        column.source: Identifier(workspace.table("texts", number).name)
+        for number, column in enumerate(columns)
+        if column.source is not None
+    }
+    for (table, column_name), type_name in types.items():
+        engine.run("release/create_texts", type=type_name, table=table, column=column_name)
+    rows = workspace.table("sorted")
+    engine.run("release/sort_rows", sorted=rows, **_sources(recoding, columns, types))
+    copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
+    engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied)
+    workspace.drop(rows)
+    for type_name in types.values():
+        engine.run("release/drop_texts", type=type_name)
+
+
+def _text(number: int, column: _Column) -> Markup:
+    stored = expression("s.{name}", name=_sorted_name(number))
+    return stored if column.source is None else expression("CAST({x} AS {type})", x=stored, type=column.type)
+
+
+def _sorted_name(number: int) -> Identifier:
+    return Identifier(f"s{number}")
+
+
+_Texts = dict[tuple[Relation, Identifier], Identifier]
+
+
+def _sources(recoding: Recoding, columns: list[_Column], types: _Texts | None) -> dict[str, Any]:
+    """What the select of the rows reads; with `types`, texts are enumerations of these, under names of their own."""
+    coded = recoding.coded
+    named = [
+        {
+            "name": column.name if types is None else _sorted_name(number),
+            "value": _cast_kept(column) if types is None and column.source is not None else column.value,
+        }
+        for number, column in enumerate(columns)
+    ]
+    cells = [cell_name(number) for number in range(len(recoding.cells))]
+    types = types or {}
+    return {
+        "assigned": recoding.partition.assigned,
+        "regions": _typed(recoding.regions, ("leaf", "region"), cells, types),
+        "columns": named,
+        "codes": [{"name": Identifier(f"k{f.number}"), "code": f.code(Identifier("a"))} for f in coded.kept],
+        "dictionaries": _dictionaries(coded, types),
+    }
+
+
+def _cast_kept(column: _Column) -> Markup:
+    return expression("CAST({value} AS {type})", value=column.value, type=column.type)
+
+
+def _dictionaries(coded: CodedTable, types: _Texts) -> list[dict[str, Any]]:
+    return [
+        {
+            "table": _typed(f.coding.dictionary, ("code",), [Identifier("value")], types),
+            "alias": Identifier(f"v{f.number}"),
+            "code": Identifier(f"k{f.number}"),
+        }
+        for f in coded.kept
+        if f.coding.dictionary is not None
+    ]
+
+
+def _typed(table: Relation, keys: tuple[str, ...], columns: list[Identifier], types: _Texts) -> Relation | Markup:
+    """The table itself, or a subquery in which its texts are enumerations: cast once a region, not once a row."""
+    if not any((table, column) in types for column in columns):
+        return table
+    kept = [Markup(key) for key in keys]
+    cast = [
+        expression("CAST({column} AS {type}) AS {column}", column=column, type=types[table, column])
+        if (table, column) in types
+        else expression("{column}", column=column)
+        for column in columns
+    ]
+    return expression("(SELECT {columns} FROM {table})", columns=Markup(", ").join([*kept, *cast]), table=table)
