@@ -2,7 +2,7 @@
 
 They read the staged rows and what was captured of the source, in raw values. Which region a source row went to is
 taken from the search as a claim, and the check is whether that region, as published, covers the row, and whether the
-classes have just as many rows as the source rows that went to them.
+classes hold just the kept values of the source rows that went to them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.recode import Recoding, cell_name, create_witness
-from sqlanon.release_checks import Region, multisets_equal, region_violations, rows_add_up, types_equal
-from sqlanon.sql import Identifier, Relation
+from sqlanon.release_checks import Region, exact, multisets_equal, region_violations, rows_add_up, types_equal
+from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
 
@@ -46,7 +46,7 @@ def check_release(
     outside = sum(region_violations(engine, witness, _regions(recoding)))
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
     if not coded.witness_is_sample:
-        checks["class_sizes"] = Check(_misplaced(engine, witness, staged, recoding, suppressed), seen)
+        checks["classes_equal"] = Check(_misplaced(engine, witness, staged, recoding, suppressed), seen)
     workspace.drop(witness)
     return checks
 
@@ -63,7 +63,15 @@ def _regions(recoding: Recoding) -> list[Region]:
 
 
 def _misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Recoding, suppressed: int) -> int:
-    """Rows by which the published classes are larger or smaller than the source rows that went to them."""
-    pairs = [{"cell": cell_name(i), "column": Identifier(c.column.name)} for i, c in enumerate(recoding.cells)]
-    surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=staged, pairs=pairs)
+    """Rows of the published classes, with their kept values, that differ from the source rows that went to them."""
+    keys = [
+        (expression("s.{name}", name=cell.column), expression("w.{name}", name=cell_name(number)))
+        for number, cell in enumerate(recoding.cells)
+    ]
+    for number, field in enumerate(recoding.coded.kept):
+        column = field.attribute.column
+        published = exact(engine, column, expression("s.{name}", name=Identifier(column.name)))
+        seen = exact(engine, column, expression("w.{name}", name=Identifier(f"v{number}")))
+        keys += zip(published, seen, strict=True)
+    surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=staged, keys=keys)
     return int(surplus) + abs(int(missing) - suppressed)

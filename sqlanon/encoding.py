@@ -33,7 +33,8 @@ class CodedTable:
 
     rows: work table `(p0, p1, …)`, one row a source row.
     multiset: the kept columns of the source, and how often their values occur; None if nothing is kept.
-    witness: raw quasi-identifier values `(r0, r1, …)` beside the same words, of all rows or of a random sample.
+    witness: raw quasi-identifier values `(r0, r1, …)` and kept values `(v0, v1, …)` beside the same words, of all rows
+        or of a random sample.
     fields: one for each attribute, in the source's order.
     judged: further fields, of sensitive attributes that models see otherwise than they are kept.
     """
@@ -120,8 +121,7 @@ def _encode_statement(
         {"name": word_column(w), "codes": _packed(codes[f.number] for f in fields if f.word == w and f.coding.bits)}
         for w in range(words)
     ]
-    quasi = [f for f in fields if f.attribute.role is Role.QUASI_IDENTIFIER] if raw else []
-    raw_columns = [{"name": Identifier(f"r{i}"), "value": _source_column(f)} for i, f in enumerate(quasi)]
+    raw_columns = _raw_columns(fields[: len(plan.attributes)]) if raw else []
     dictionaries = [_dictionary_join(engine, f) for f in fields if f.coding.dictionary is not None]
     return engine.render(
         "encoding/encode_rows",
@@ -132,6 +132,13 @@ def _encode_statement(
         dictionaries=dictionaries,
         share=share,
     )
+
+
+def _raw_columns(fields: list[Field]) -> list[dict[str, Identifier | Markup]]:
+    quasi = [f for f in fields if f.attribute.role is Role.QUASI_IDENTIFIER]
+    kept = [f for f in fields if f.attribute.role is not Role.QUASI_IDENTIFIER]
+    named = [("r", i, f) for i, f in enumerate(quasi)] + [("v", i, f) for i, f in enumerate(kept)]
+    return [{"name": Identifier(f"{letter}{i}"), "value": _source_column(f)} for letter, i, f in named]
 
 
 def _source_column(field: Field) -> Markup:

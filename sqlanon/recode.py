@@ -129,7 +129,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
 
 
 def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
-    """Raw quasi-identifiers `r0…` beside the cells `c0…` of the region their row went to."""
+    """Raw quasi-identifiers `r0…` and kept values `v0…` beside the cells `c0…` of the region their row went to."""
     table = workspace.table("witnessed")
     engine.run(
         "release/create_witness",
@@ -139,7 +139,10 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
         assigned=recoding.partition.assigned,
         regions=recoding.regions,
         words=recoding.coded.word_columns,
-        raw=[Identifier(f"r{i}") for i in range(len(recoding.shown))],
+        raw=[
+            *(Identifier(f"r{i}") for i in range(len(recoding.shown))),
+            *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept))),
+        ],
         cells=[cell_name(i) for i in range(len(recoding.cells))],
     )
     return table

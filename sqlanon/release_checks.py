@@ -88,12 +88,12 @@ def multisets_equal(
     among them, with exactly `suppressed` ones missing. Values are equal when they are byte-identical: numbers that
     print differently are not (1.0 and 1.00, 0 and -0), nor are texts that a collation takes for equal.
     """
-    exact = [part for column in columns for part in _exact(engine, column)]
+    parts = [part for column in columns for part in exact(engine, column, Markup(Identifier(column.name)))]
     surplus, missing = engine.query_one(
         "verify/compare_multisets",
         source=source_multiset,
         staged=staged,
-        columns=exact,
+        columns=parts,
         count=count_column([column.name for column in columns]),
     )
     return int(surplus) + abs(int(missing) - suppressed)
@@ -114,14 +114,13 @@ def region_violations(engine: Engine, witness: Relation, regions: Sequence[Regio
     return tuple(_outside(engine, witness, region) for region in regions)
 
 
-def _exact(engine: Engine, column: Column) -> tuple[Markup, ...]:
-    """A kept column as expressions that are equal only where its bytes are; floats differ in the sign of a zero."""
-    name = Markup(Identifier(column.name))
+def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
+    """A kept value as expressions that are equal only where its bytes are; floats differ in the sign of a zero."""
     if column.kind is Kind.FLOAT:
-        return name, expression("CASE WHEN {name} = 0 THEN CAST({name} AS TEXT) END", name=name)
+        return value, expression("CASE WHEN {value} = 0 THEN CAST({value} AS TEXT) END", value=value)
     if column.kind is Kind.DECIMAL:
-        return (engine.render.macro("scaled", name),)
-    return (comparable(engine, name, column.kind),)
+        return (engine.render.macro("scaled", value),)
+    return (comparable(engine, value, column.kind),)
 
 
 def _outside(engine: Engine, witness: Relation, region: Region) -> int:

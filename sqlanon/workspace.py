@@ -22,6 +22,7 @@ from sqlanon.catalog import Catalog, LedgerEntry, locks, process
 from sqlanon.catalog.home import database_of, identity_of
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, SqlanonError
+from sqlanon.publish.files import is_file_name, leftover_parts
 from sqlanon.sql import Identifier, Relation, Text, checked_name, short_hash
 
 _SPILL = re.compile(r"sqlanon-spill-(\d+)-\w+")
@@ -166,8 +167,18 @@ def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list
         done += [f"dropped table {table} of run {run}" for table in ours]
         if not others:
             catalog.ledger_remove(entry)
+    done += _remove_parts(catalog.run(run).release)
     status = catalog.end_dead_run(run)
     return done if status is None else [*done, f"marked run {run} as {status}"]
+
+
+def _remove_parts(release: str) -> list[str]:
+    """Remove what a dead run had written of a release that is a file; of a table there is nothing."""
+    done = []
+    for part in leftover_parts(release) if is_file_name(release) else ():
+        part.unlink(missing_ok=True)
+        done.append(f"removed file {part}")
+    return done
 
 
 def _remove_spill(directory: Path) -> list[str]:

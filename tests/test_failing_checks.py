@@ -15,13 +15,19 @@ ROLES = {"q": "quasi-identifier", "p": "quasi-identifier", "s": "sensitive", "id
 ROWS = [(n, "ab"[n % 2], "xyz"[n % 3], n) for n in range(12)]
 MODELS = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "attribute": "s", "l": 2}]
 OTHER_CLASS = "(SELECT min(q) FROM {staged} WHERE q <> (SELECT q FROM {staged} WHERE id = 0))"
+OTHER_ROW = "(SELECT min(id) FROM {staged} WHERE q <> (SELECT q FROM {staged} WHERE id = 0) AND s <> 'x')"
+EXCHANGE = (
+    "UPDATE {staged} SET s = CASE WHEN id = 0 THEN (SELECT s FROM {staged} WHERE id = " + OTHER_ROW + ") ELSE 'x' END,"
+    " id = CASE WHEN id = 0 THEN " + OTHER_ROW + " ELSE 0 END WHERE id IN (0, " + OTHER_ROW + ")"
+)
 TAMPERING = {
     "a row is lost": ("DELETE FROM {staged} WHERE id = 0", "rows_add_up"),
     "a row is there twice": ("INSERT INTO {staged} SELECT * FROM {staged} WHERE id = 0", "rows_add_up"),
     "a kept value is altered": ("UPDATE {staged} SET id = 99 WHERE id = 0", "values_equal"),
     "a sensitive value is hidden": ("UPDATE {staged} SET s = NULL WHERE id = 0", "values_equal"),
     "a type is altered": ("ALTER TABLE {staged} ALTER COLUMN id TYPE BIGINT", "types_equal"),
-    "a row is in another class": (f"UPDATE {{staged}} SET q = {OTHER_CLASS} WHERE id = 0", "class_sizes"),
+    "a row is in another class": (f"UPDATE {{staged}} SET q = {OTHER_CLASS} WHERE id = 0", "classes_equal"),
+    "two rows of different classes exchange their kept values": (EXCHANGE, "classes_equal"),
     "a class is split": ("UPDATE {staged} SET q = '[0-1]' WHERE id = 0", "k-anonymity"),
     "a class is of one value": ("UPDATE {staged} SET s = 'x'", "distinct-l-diversity"),
 }

@@ -95,13 +95,14 @@ def _grow_side_by_side(
     engines: list[Engine] = []
     try:
         growths, jobs = [], []
-        for number, nodes in enumerate(_divide(engine, frontier)):
+        sessions = min(engine.parallel_sessions, frontier.nodes)
+        for number in range(sessions):
             engines.append(engine.fork())
             engines[-1].listener = engine.listener
             growth = Growth(engines[-1], workspace.on(engines[-1]), task, f"_{number}_")
             growths.append(growth)
-            jobs.append((growth, nodes, (number + 1) * GROUP_LEAVES))
-        _run_all(engines, [functools.partial(_grow_branch, *job, frontier, board) for job in jobs])
+            jobs.append((growth, frontier, (number, sessions), (number + 1) * GROUP_LEAVES))
+        _run_all(engines, [functools.partial(_grow_branch, *job, board) for job in jobs])
         workspace.drop(*frontier.spent)
         return growths
     finally:
@@ -109,19 +110,9 @@ def _grow_side_by_side(
             session.close()
 
 
-def _divide(engine: Engine, frontier: Frontier) -> list[list[int]]:
-    """The active nodes in as many groups as there are sessions, of about equal size; larger nodes are placed first."""
-    groups: list[tuple[int, list[int]]] = [(0, []) for _ in range(engine.parallel_sessions)]
-    for node, rows in engine.query("partition/list_splits", splits=frontier.splits):
-        smallest = min(range(len(groups)), key=lambda g: groups[g][0])
-        groups[smallest] = (groups[smallest][0] + rows, [*groups[smallest][1], node])
-    return [nodes for _, nodes in groups if nodes]
-
-
-def _grow_branch(growth: Growth, nodes: list[int], first_leaf: int, frontier: Frontier, board: _Board) -> None:
+def _grow_branch(growth: Growth, trunk: Frontier, share: tuple[int, int], first_leaf: int, board: _Board) -> None:
     growth.prepare()
-    branch = growth.branch(frontier, nodes, first_leaf)
-    growth.grow(branch, board.reporter(growth.name))
+    growth.grow(growth.branch(trunk, share, first_leaf), board.reporter(growth.name))
 
 
 def _run_all(engines: list[Engine], jobs: list[Callable[[], None]]) -> None:

@@ -120,12 +120,14 @@ class Growth:
         )
         return Frontier(rows, splits, (table, splits))
 
-    def branch(self, trunk: Frontier, nodes: Sequence[int], first_leaf: int) -> Frontier:
-        """The frontier of some of another growth's nodes, in tables of this one."""
+    def branch(self, trunk: Frontier, share: tuple[int, int], first_leaf: int) -> Frontier:
+        """The frontier of a share (its number, of how many) of another growth's nodes, in tables of this one."""
         rows, splits = self._table("rows", trunk.round), self._table("splits", trunk.round)
-        self.engine.run("partition/branch_splits", branch=splits, splits=trunk.splits, nodes=nodes)
-        self.engine.run("partition/branch_rows", branch=rows, rows=trunk.rows, bits=self.task.bits, nodes=nodes)
-        return Frontier(rows, splits, (rows, splits), len(nodes), trunk.round, 0, first_leaf)
+        number, shares = share
+        self.engine.run("partition/branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
+        self.engine.run("partition/branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
+        nodes = trunk.nodes // shares + (number < trunk.nodes % shares)
+        return Frontier(rows, splits, (rows, splits), nodes, trunk.round, 0, first_leaf)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None

@@ -144,6 +144,11 @@ def leftover_parts(path: str | Path) -> list[Path]:
     return sorted(target.parent.glob(glob.escape(target.name) + ".part-*"))
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a release of this name is a file, by its ending; tables end with a quote."""
+    return _format(Path(name)) is not None
+
+
 def _format(path: Path) -> _Format | None:
     name = _PART.sub("", path.name).lower()
     return next((form for suffix, form in _FORMATS.items() if name.endswith(suffix)), None)
