@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -104,7 +105,14 @@ def spawn(
         stderr=stderr,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
+        preexec_fn=_heed_signals,
     )
+
+
+def _heed_signals() -> None:
+    """A signal that the test run ignores (nohup, a background job) would stay ignored in what it starts."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
