@@ -17,7 +17,7 @@ from markupsafe import Markup
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis
-from sqlanon.partition.mondrian import Partition
+from sqlanon.partition.result import Partition
 from sqlanon.sql import Identifier, expression
 
 
@@ -32,10 +32,11 @@ def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
     """What the template needs to know of one attribute."""
     low, high = Identifier(f"low_{axis.number}"), Identifier(f"high_{axis.number}")
     known: dict[str, Any] = {"axis": axis, "low": low, "high": high, "groups": [], "measure": None, "hierarchy": None}
+    known |= {"is_value": axis.is_value("l"), "is_all": axis.holds_all("l")}
     known |= {"dictionary": None, "null_counts": Markup(""), "leaves": axis.field.coding.leaves}
     hierarchy = axis.field.coding.hierarchy
     if hierarchy is not None:
-        groups = [{"level": level, "shift": shift} for level, shift in enumerate(hierarchy.shifts) if level > 0]
+        groups = [{"level": level, "there": axis.is_at("l", level)} for level in range(1, hierarchy.height + 1)]
         return known | {"groups": groups, "hierarchy": hierarchy.table}
     if not axis.field.attribute.column.kind.is_numeric:
         return known | {"measure": _share(axis), "null_counts": Markup(" AND FALSE")}

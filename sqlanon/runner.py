@@ -7,7 +7,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -21,13 +21,16 @@ from sqlanon.engines.files import version_of
 from sqlanon.errors import Cancelled, ConflictError, ProtectionError, SqlanonError, VerificationError
 from sqlanon.fields import Field
 from sqlanon.hierarchies.scratch import hierarchies_of_models
+from sqlanon.labels import EVERYTHING
+from sqlanon.lattice import search as lattice_search
+from sqlanon.lattice.search import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
-from sqlanon.partition.growth import Progress
-from sqlanon.partition.mondrian import Partition, search
+from sqlanon.partition import mondrian
+from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Policy
+from sqlanon.policy import Mondrian, Policy
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.session import Session, open_session
@@ -37,6 +40,14 @@ from sqlanon.verify import verify_table
 from sqlanon.workspace import Workspace, release_lock
 
 
+class Progress(Protocol):
+    """How far a search is."""
+
+    @property
+    def text(self) -> str:
+        """In a few words."""
+
+
 class Observer(Protocol):
     """Whoever wants to follow a run; every method may do nothing."""
 
@@ -44,7 +55,7 @@ class Observer(Protocol):
         """A phase begins: plan, encode, search, recode, verify, publish."""
 
     def progress(self, progress: Progress) -> None:
-        """A round of the search is done."""
+        """The search has come further."""
 
 
 class Silent:
@@ -90,18 +101,23 @@ def run(
     replace: bool = False,
     options: EngineOptions | None = None,
     observer: Observer | None = None,
+    levels: Mapping[str, int] | None = None,
+    time_limit: float | None = None,
 ) -> Outcome:
     """Anonymize the policy's source and publish the release.
 
     replace: allow an existing release to be replaced.
+    levels: release this full-domain generalization (the level of each quasi-identifier) in place of a search.
+    time_limit: seconds after which the search for an optimum stops with the best that it has found.
 
     Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models),
     VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
     Nothing is published then, unless a note of the error says otherwise.
     """
     try:
+        wishes = Wishes(levels, time_limit)
         with open_session(policy, options or EngineOptions()) as session:
-            return _Run(session, policy, replace, observer or Silent()).carry_out()
+            return _Run(session, wishes.applied_to(policy), replace, observer or Silent(), wishes).carry_out()
     except KeyboardInterrupt as interrupt:  # between two statements; during one the engine says so
         cancelled = Cancelled("Interrupted.")
         cancelled.__notes__ = getattr(interrupt, "__notes__", [])
@@ -111,12 +127,13 @@ def run(
 class _Run:
     """The state that the phases of one run share."""
 
-    def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer) -> None:
+    def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer, wishes: Wishes) -> None:
         self.session = session
         self.engine: Engine = session.engine
         self.catalog: Catalog = session.catalog
         self.policy = policy
         self.replace = replace
+        self.wishes = wishes
         self.observer = observer
         self.journal = _Journal(observer)
         self.source_version: tuple[int, ...] | None = None
@@ -196,6 +213,8 @@ class _Run:
             partition = self._search(coded, workspace)
             recoding = self._recode(coded, partition, workspace)
             outcome.rounds = partition.rounds
+            outcome.suppressed = partition.suppressed
+            outcome.found = dict(partition.found)
             outcome.gcp = global_certainty_penalty(self.engine, partition)
             with contextlib.ExitStack() as stack:
                 with self.journal.during("recode"):
@@ -226,7 +245,10 @@ class _Run:
 
     def _search(self, coded: CodedTable, workspace: Workspace) -> Partition:
         with self.journal.during("search"):
-            return search(self.engine, workspace, coded, self.models, self.observer.progress)
+            report = self.observer.progress
+            if isinstance(self.policy.algorithm, Mondrian):
+                return mondrian.search(self.engine, workspace, coded, self.models, report)
+            return lattice_search.search(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
         with self.journal.during("recode"):
@@ -235,11 +257,16 @@ class _Run:
     def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""
         with self.journal.during("verify"):
-            outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation, outcome.suppressed)
+            outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation)
             columns = [cell.column.name for cell in recoding.cells]
             with hierarchies_of_models(staged.engine, self.policy, self.models, staged.final) as hierarchies:
                 outcome.verification = verify_table(
-                    staged.engine, staged.final, columns, self.models, hierarchies=hierarchies
+                    staged.engine,
+                    staged.final,
+                    columns,
+                    self.models,
+                    hierarchies=hierarchies,
+                    suppressed_label=None if recoding.partition.starred is None else EVERYTHING,
                 )
         failed = [name for name, check in outcome.checks.items() if check.violations]
         failed += [result.model for result in outcome.verification.models if not result.satisfied]
@@ -266,7 +293,7 @@ class _Run:
 def _release_record(outcome: Outcome) -> ReleaseRecord:
     assert outcome.verification is not None
     statistics = outcome.verification.statistics
-    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds})
+    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds, **outcome.found})
     return ReleaseRecord(
         relation=outcome.release,
         kind=ReleaseKind.REGIONS,
