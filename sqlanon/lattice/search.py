@@ -16,7 +16,7 @@ from sqlanon.lattice.frequency import FrequencySets, Task, create_base
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
-from sqlanon.lattice.quality import quality_of
+from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import recode_node
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable
