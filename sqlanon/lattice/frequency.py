@@ -123,6 +123,10 @@ class FrequencySets:
         self.workspace.drop(failing)
         return verdict
 
+    def judge(self, node: Node) -> Verdict:
+        """Judge a generalization, or find out that it is over the budget, with as little work as that takes."""
+        return self.check(node)
+
     def create_failing(self, node: Node, source: FrequencySet | None = None) -> tuple[Relation, Verdict]:
         """The classes to suppress at a generalization, as a work table `(class, n, floor)`, and the verdict.
 

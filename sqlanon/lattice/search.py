@@ -14,6 +14,7 @@ from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.lattice.bottom_up import bottom_up
 from sqlanon.lattice.frequency import FrequencySets, Task, create_base
 from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.qualities import quality_of
@@ -29,6 +30,7 @@ Report = Callable[[LatticeProgress], None]
 
 _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
     "bottom-up": bottom_up,
+    "optimal": optimal,
 }
 
 
