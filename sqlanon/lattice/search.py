@@ -12,12 +12,15 @@ from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.lattice.bottom_up import bottom_up
+from sqlanon.lattice.datafly import datafly
 from sqlanon.lattice.frequency import FrequencySets, Task, create_base
+from sqlanon.lattice.incognito import incognito
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import quality_of
 from sqlanon.lattice.recoding import recode_node
+from sqlanon.lattice.samarati import samarati
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
@@ -28,7 +31,10 @@ from sqlanon.workspace import Workspace
 Report = Callable[[LatticeProgress], None]
 
 _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
+    "incognito": incognito,
+    "samarati": samarati,
     "bottom-up": bottom_up,
+    "datafly": datafly,
 }
 
 
