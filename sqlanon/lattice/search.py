@@ -12,13 +12,16 @@ from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.lattice.bottom_up import bottom_up
+from sqlanon.lattice.datafly import datafly
 from sqlanon.lattice.frequency import FrequencySets, Task, create_base
+from sqlanon.lattice.incognito import incognito
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import recode_node
+from sqlanon.lattice.samarati import samarati
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
@@ -29,8 +32,11 @@ from sqlanon.workspace import Workspace
 Report = Callable[[LatticeProgress], None]
 
 _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
+    "incognito": incognito,
+    "samarati": samarati,
     "bottom-up": bottom_up,
     "optimal": optimal,
+    "datafly": datafly,
 }
 
 
