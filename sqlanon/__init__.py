@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         SqlanonError,
         VerificationError,
     )
+    from sqlanon.journal import Observer
     from sqlanon.models import (
         DistinctLDiversity,
         EntropyLDiversity,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from sqlanon.policy import Policy
     from sqlanon.policy_reader import build_policy, load_policy, parse_policy
     from sqlanon.profile_facts import Profile
-    from sqlanon.runner import Observer, run
+    from sqlanon.runner import run
     from sqlanon.verify import Verification
 
 _HOMES = {
@@ -59,6 +60,7 @@ _HOMES = {
         "SqlanonError",
         "VerificationError",
     ),
+    "journal": ("Observer",),
     "models": (
         "DistinctLDiversity",
         "EntropyLDiversity",
@@ -72,7 +74,7 @@ _HOMES = {
     "policy": ("Policy",),
     "policy_reader": ("build_policy", "load_policy", "parse_policy"),
     "profile_facts": ("Profile",),
-    "runner": ("Observer", "run"),
+    "runner": ("run",),
     "verify": ("Verification",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
