@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         SqlanonError,
         VerificationError,
     )
+    from sqlanon.exploration import Exploration
+    from sqlanon.explorer import explore
     from sqlanon.journal import Observer
     from sqlanon.models import (
         DistinctLDiversity,
@@ -60,6 +62,8 @@ _HOMES = {
         "SqlanonError",
         "VerificationError",
     ),
+    "exploration": ("Exploration",),
+    "explorer": ("explore",),
     "journal": ("Observer",),
     "models": (
         "DistinctLDiversity",
@@ -88,6 +92,7 @@ __all__ = [
     "EngineOptions",
     "EntropyLDiversity",
     "EqualTCloseness",
+    "Exploration",
     "KAnonymity",
     "KlTCloseness",
     "Observer",
@@ -109,6 +114,7 @@ __all__ = [
     "check_table",
     "connect",
     "draft_policy",
+    "explore",
     "load_policy",
     "parse_policy",
     "profile_table",

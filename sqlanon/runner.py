@@ -13,8 +13,8 @@ from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord
 from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.files import version_of
-from sqlanon.errors import Cancelled, ConflictError, SqlanonError, VerificationError
+from sqlanon.engines.files import require_unchanged, source_version
+from sqlanon.errors import Cancelled, SqlanonError, VerificationError
 from sqlanon.fields import Field
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.journal import Journal, Observer, Silent, status_after
@@ -88,7 +88,7 @@ class _Run:
         """All phases, with the run's beginning and end in the catalog."""
         self.session.target.listener = self.engine.listener = self.journal.note
         with self.journal.during("plan"):
-            self.source_version = self._source_version()
+            self.source_version = source_version(self.policy.source.file)
             plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
         run = self.catalog.start_run(self._start(plan))
         outcome = Outcome(
@@ -115,11 +115,6 @@ class _Run:
         outcome.seconds = dict(self.journal.seconds)
         outcome.statements = self.journal.count("search")
         outcome.warnings = plan.warnings
-
-    def _source_version(self) -> tuple[int, ...] | None:
-        """A source file has no transactions: it must be the same file before and after it is read."""
-        file = self.policy.source.file
-        return version_of(file) if file is not None and Path(file).is_file() else None
 
     def _release_engine(self) -> Engine | None:
         return None if self.session.is_one_database else self.session.target
@@ -179,8 +174,7 @@ class _Run:
         with self.journal.during("encode"):
             with self.engine.transaction():
                 coded = encode(self.engine, plan, workspace)
-            if self._source_version() != self.source_version:
-                raise ConflictError(f"The file {self.policy.source.file} changed while it was read; run again.")
+            require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
             outcome.before = source_statistics(self.engine, coded)
             for field_ in (*coded.fields, *coded.judged):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import ConflictError, PolicyError
+from sqlanon.journal import Silent
 from sqlanon.policy_reader import build_policy
 from sqlanon.runner import run
 from tests.people import PEOPLE, ROLES, ROWS

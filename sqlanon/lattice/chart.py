@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from enum import IntEnum
 
 import numpy as np
@@ -106,7 +105,7 @@ class Chart:
 
 def _count_below(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
     """How many of the wanted nodes each node generalizes, or is."""
-    counts = wanted.astype(np.int32 if math.prod(wanted.shape) < 2**31 else np.int64)
+    counts: NDArray[np.int64] = wanted.astype(np.int64)
     for axis in range(wanted.ndim):
         np.cumsum(counts, axis=axis, out=counts)
     return counts
