@@ -3,8 +3,8 @@ table.
 
 NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of
 the whole table's range; with a hierarchy the leaves under the region's group over all leaves; otherwise the values in
-the region over all values. A region of numbers, or of groups, that also holds NULL counts 1. GCP is the mean over all
-rows and quasi-identifiers, from 0 to 1.
+the region over all values. A region of numbers, or of groups, that also holds NULL counts 1, and so does a suppressed
+row, left out or not. GCP is the mean over all rows and quasi-identifiers, from 0 to 1.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from sqlanon.sql import Identifier, expression
 def global_certainty_penalty(engine: Engine, partition: Partition) -> float:
     """The GCP of a partition; the same number on every engine."""
     axes = [_penalty(engine, axis) for axis in partition.axes]
-    (penalty,) = engine.query_one("release/measure_loss", leaves=partition.leaves, axes=axes)
+    omitted = partition.omitted
+    (penalty,) = engine.query_one("release/measure_loss", leaves=partition.leaves, axes=axes, omitted=omitted)
     return float(penalty or 0.0)
 
 

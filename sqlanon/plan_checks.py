@@ -145,6 +145,8 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
                 f"{_place(name)}: {algorithm.name} generalizes by hierarchies, and it has none; give it one, "
                 "or hierarchy: suppress to show its values or `*`."
             )
+    if subject.policy.suppressed == "star" and not any(a.show is Show.LABEL for _, a in quasi):
+        yield "suppressed: star needs a quasi-identifier with show: label, which can show `*`; or use omit."
     for key in ("limits", "weights"):
         for name in getattr(algorithm, key):
             if name not in [known for known, _ in quasi]:

@@ -120,6 +120,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
         "release/create_means",
         means=table,
         assigned=partition.assigned,
+        starred=-1 if partition.starred is None else partition.starred,
         axis=shown.axis,
         dictionary=field.coding.dictionary,
         value=value,

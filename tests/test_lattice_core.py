@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from sqlanon.errors import ProtectionError
+from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.lattice.lattice import is_above
 from sqlanon.lattice.search import Wishes, solve
 from tests.lattice_support import posed
@@ -107,7 +107,49 @@ def test_the_release_shows_the_chosen_levels(database: Database, case: Case) -> 
     assert node == min(expected, key=lambda node: (sum(node), node))
     assert Counter(released) == Counter(_shown(case, node))
     assert outcome["release"]["suppressed"] == len(case.suppressed_rows(node))
+    assert outcome["metrics"]["gcp"] == pytest.approx(_gcp(case, node))
     assert outcome["verified"]
+
+
+def _gcp(case: Case, node: Node) -> float:
+    """The mean penalty over all cells: the share of the values in the data that a label covers, 1 where suppressed."""
+    out, penalty = Counter(case.suppressed_rows(node)), 0.0
+    for row in case.rows:
+        if out[row]:
+            out[row] -= 1
+            penalty += len(node)
+            continue
+        for i, hierarchy in enumerate(case.hierarchies):
+            known = {other[i] for other in case.rows} - {None}
+            covered = {v for v in known if hierarchy.label(v, node[i]) == hierarchy.label(row[i], node[i])}
+            if node[i] == hierarchy.height:
+                penalty += 1
+            elif node[i] and row[i] is not None:
+                penalty += len(covered) / len(known)
+    return penalty / len(case.rows) / len(node)
+
+
+@pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
+def test_suppressed_rows_show_no_number(database: Database, show: str) -> None:
+    ages = {"role": "quasi-identifier", "hierarchy": {"intervals": [10, 20]}, "show": show}
+    attributes = {"age": ages, "sex": {"role": "quasi-identifier", "hierarchy": "suppress"}, "s": "sensitive"}
+    rows = [(age, sex, 1) for age in (10, 11, 12) for sex in ("f", "m")] + [(77, "f", 2)]
+    table = database.create({"age": "INTEGER", "sex": "VARCHAR(9)", "s": "INTEGER"}, rows)
+    policy = database.policy(table, attributes, algorithm=ALGORITHM, suppression=0.2, suppressed="star")
+    outcome = anonymize(policy).as_json()
+    released = database.sql(f"SELECT * FROM {table}_r")
+    assert outcome["release"]["suppressed"] == 1
+    (starred,) = [row for row in released if row[-1] == 2]
+    assert starred[-2] == "*"
+    assert set(starred[:-2]) == {None}
+
+
+def test_stars_need_a_column_that_can_show_them(database: Database) -> None:
+    age = {"role": "quasi-identifier", "hierarchy": {"intervals": [10]}, "show": "bounds"}
+    table = database.create({"age": "INTEGER"}, [(1,), (2,)])
+    policy = database.policy(table, {"age": age}, algorithm=ALGORITHM, suppressed="star")
+    with pytest.raises(PolicyError, match="suppressed: star needs a quasi-identifier"):
+        anonymize(policy)
 
 
 def _shown(case: Case, node: Node) -> list[Row]:

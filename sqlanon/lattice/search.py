@@ -14,9 +14,10 @@ from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.lattice.bottom_up import bottom_up
 from sqlanon.lattice.frequency import Task, create_base
 from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
-from sqlanon.lattice.quality import quality_of
+from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.wishes import EXHAUSTIVE, Wishes, node_of, require_size
@@ -31,6 +32,7 @@ Report = Callable[[LatticeProgress], None]
 
 _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
     "bottom-up": bottom_up,
+    "optimal": optimal,
 }
 
 

@@ -89,9 +89,9 @@ class Axis:
         )
 
     def is_value(self, leaf: str) -> Markup:
-        """Whether the region of `leaf` is one value."""
+        """Whether the region of `leaf` is one value, or NULL alone."""
         if self.leveled:
-            return self.is_at(leaf, 0)
+            return expression("({value} OR {null})", value=self.is_at(leaf, 0), null=self.is_null(leaf))
         return expression("{leaf}.{lo} = {leaf}.{hi}", leaf=Markup(leaf), lo=self.lo, hi=self.hi)
 
     def is_null(self, leaf: str) -> Markup:

@@ -1,0 +1,16 @@
+"""The quality models by their names in the policy."""
+
+from __future__ import annotations
+
+from sqlanon.lattice.frequency import FrequencySets
+from sqlanon.lattice.lattice import Lattice
+from sqlanon.lattice.loss import Loss
+from sqlanon.lattice.quality import Height, Quality
+from sqlanon.policy import FullDomain
+
+QUALITIES: dict[str, type[Quality]] = {kind.name: kind for kind in (Height, Loss)}
+
+
+def quality_of(algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Quality:
+    """The quality model that an algorithm asks for."""
+    return QUALITIES[algorithm.quality].pose(algorithm, sets, lattice)
