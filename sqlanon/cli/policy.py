@@ -104,7 +104,8 @@ def run_command(
     levels: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME=LEVEL,...", help="Release this full-domain generalization: the level of each quasi-identifier."
+            metavar="NAME=LEVEL,...",
+            help="Release this full-domain generalization: the level of each quasi-identifier.",
         ),
     ] = None,
     time_limit: TimeLimit = None,

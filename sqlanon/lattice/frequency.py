@@ -161,9 +161,7 @@ class FrequencySets:
         A class may come in several parts.
         """
         k, keys, table = self.task.least_rows, self.keys.of_node(node), self.base.table
-        words = [
-            {"name": name, "value": value} for name, value in zip(self.keys.kept_columns(node), keys, strict=True)
-        ]
+        words = [{"name": name, "value": value} for name, value in zip(self.keys.kept_columns(node), keys, strict=True)]
         if k is not None:
             yield Markup(self.engine.render("lattice/small_classes", table=table, words=words, k=k))
             return

@@ -90,7 +90,9 @@ class Loss(Quality):
 
     def _covered_by_suppressed(self, node: Node, suppressed: int) -> list[int]:
         """The leaves that the suppressed rows covered in each attribute."""
-        covered = [suppressed if level == 0 else suppressed * m.domain for m, level in zip(self._marginals, node, strict=True)]
+        covered = [
+            suppressed if level == 0 else suppressed * m.domain for m, level in zip(self._marginals, node, strict=True)
+        ]
         inner = [m for m, level in zip(self._marginals, node, strict=True) if 0 < level < m.dimension.height]
         if suppressed and inner:
             with self.sets.suppressed_keys(node) as classes:
@@ -114,8 +116,11 @@ def _looked_up(marginal: Marginal, node: Node) -> dict[str, Any]:
     level = node[number]
     alias = Identifier(f"m{number}")
     words = [
-        {"name": column, "there": expression("({column} & {mask})", column=column, mask=mask),
-         "here": expression("(g.{column} & {mask})", column=column, mask=mask)}
+        {
+            "name": column,
+            "there": expression("({column} & {mask})", column=column, mask=mask),
+            "here": expression("(g.{column} & {mask})", column=column, mask=mask),
+        }
         for column, mask in marginal.words(level)
     ]
     return {"alias": alias, "table": marginal.table, "covered": Identifier(f"n{level}"), "words": words}

@@ -118,7 +118,9 @@ def _measure(engine: Engine, dimension: Dimension, table: Relation, rows: int) -
             {
                 "number": level,
                 "covered": Identifier(f"n{level}"),
-                "keys": [expression("{column} & {mask}", column=column, mask=mask) for column, mask in bare.words(level)],
+                "keys": [
+                    expression("{column} & {mask}", column=column, mask=mask) for column, mask in bare.words(level)
+                ],
             }
             for level in range(1, dimension.height)
         ],

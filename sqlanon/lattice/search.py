@@ -140,4 +140,3 @@ def _told(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any
         "nodes": problem.lattice.size,
         "checked": problem.sets.checked,
     }
-
