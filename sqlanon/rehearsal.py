@@ -97,7 +97,7 @@ def _search_lattice(
     policy: Policy,
     wishes: Wishes,
 ) -> Partition:
-    """The policy's algorithm, at work on the top of the lattice; heights are made up, so limits are not held to them."""
+    """The policy's algorithm, at work on the top of the lattice; heights are made up, and limits not looked at."""
     algorithm = policy.algorithm.model_copy(update={"limits": {}})
     policy = policy.model_copy(update={"algorithm": algorithm})
     posed = Wishes(time_limit=wishes.time_limit, any_size=True)
