@@ -42,11 +42,14 @@ class FrequencySet:
     """A work table `(k0, k1, …, s0, s1, …, n)`: tuples generalized to `node`, the sensitive codes, and their rows.
 
     Every node above `node` can be counted from it.
+
+    number: its `id` in a table that holds several; None if the table is its own.
     """
 
     table: Relation
     node: Node
     tuples: int
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ class FrequencySets:
             (small,) = self.engine.query_one("lattice/count_small", table=table, keys=keys, k=k)
             return Verdict(int(small), int(small))
         if not self.task.moves:
-            values = self._judged(node, table, self.task.sensitive)
+            values = self.judged(node, table, self.task.sensitive)
             suppressed, floor = self.engine.query_one("lattice/count_failing", **values)
             return Verdict(int(suppressed), int(floor))
         failing, verdict = self.create_failing(node, source)
@@ -137,14 +140,14 @@ class FrequencySets:
         table = (source or self.base).table
         failing = self.workspace.table("failing", self._tables)
         sensitive = self.task.sensitive
-        self.engine.run("lattice/create_failing", failing=failing, **self._judged(node, table, sensitive))
+        self.engine.run("lattice/create_failing", failing=failing, **self.judged(node, table, sensitive))
         suppressed, floor, classes = self._sum(failing)
         before = 0
         while self.task.moves and before < classes and suppressed <= self.task.budget:
             before = classes
             self.engine.analyze(failing)
             sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
-            judged = self._judged(node, table, sensitive, failing, self.task.rows - suppressed)
+            judged = self.judged(node, table, sensitive, failing, self.task.rows - suppressed)
             self.engine.run("lattice/add_failing", **judged)
             suppressed, _, classes = self._sum(failing)
         return failing, Verdict(suppressed, floor)
@@ -172,9 +175,8 @@ class FrequencySets:
 
     def roll_up(self, node: Node, source: FrequencySet | None = None) -> FrequencySet:
         """The frequency set of a node, kept as a table, from one that it generalizes; drop it with `drop`."""
-        self._tables += 1
         source = source or self.base
-        rolled = self.workspace.table("frequency", self._tables)
+        rolled = self.new_table()
         masks = zip(self.keys.columns, self.keys.masks(node), strict=True)
         tuples = self.engine.run(
             "lattice/roll_up",
@@ -184,11 +186,16 @@ class FrequencySets:
                 {"name": column, "value": expression("({column} & {mask})", column=column, mask=mask)}
                 for column, mask in masks
             ],
-            sensitive=[_sensitive_column(i) for i in range(len(self.task.sensitive))],
-            count_type=_count_type(self.task.rows),
+            sensitive=[sensitive_column(i) for i in range(len(self.task.sensitive))],
+            count_type=count_type(self.task.rows),
         )
         self.engine.analyze(rolled)
         return FrequencySet(rolled, node, _counted(self.engine, rolled, tuples))
+
+    def new_table(self) -> Relation:
+        """The name of one more table of frequency sets."""
+        self._tables += 1
+        return self.workspace.table("frequency", self._tables)
 
     def drop(self, frequency_set: FrequencySet) -> None:
         """Drop a frequency set that is no longer needed."""
@@ -205,7 +212,7 @@ class FrequencySets:
             "lattice/narrow_domain",
             narrowed=narrowed,
             domain=one.domain,
-            column=_sensitive_column(number),
+            column=sensitive_column(number),
             table=table,
             excluded=excluded,
             keys=self.keys.of_node(node),
@@ -214,7 +221,7 @@ class FrequencySets:
         self.engine.analyze(narrowed)
         return replace(one, domain=narrowed)
 
-    def _judged(
+    def judged(
         self,
         node: Node,
         table: Relation,
@@ -224,7 +231,7 @@ class FrequencySets:
     ) -> dict[str, Any]:
         """What the statements over failing classes interpolate; `rows` are those that are not left out."""
         named: dict[str, dict[str, Any]] = {
-            one.name: {"column": _sensitive_column(i), "avs": Identifier(f"avs_{i}")} for i, one in enumerate(sensitive)
+            one.name: {"column": sensitive_column(i), "avs": Identifier(f"avs_{i}")} for i, one in enumerate(sensitive)
         }
         domains = {one.name: one for one in sensitive}
         measures = [
@@ -240,6 +247,7 @@ class FrequencySets:
             "sensitive": list(named.values()),
             "measures": measures,
             "excluded": excluded or Markup(""),
+            "several": False,
         }
 
     def _measure(
@@ -264,7 +272,7 @@ def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: T
     keys = lay_out(coded.quasi_identifiers)
     sensitive: list[dict[str, Any]] = [
         {
-            "name": _sensitive_column(i),
+            "name": sensitive_column(i),
             "value": expression("{word} & {mask}", word=one.word, mask=one.mask),
         }
         for i, one in enumerate(task.sensitive)
@@ -279,7 +287,7 @@ def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: T
         rows=coded.rows,
         values=values,
         columns=[value["name"] for value in values],
-        count_type=_count_type(task.rows),
+        count_type=count_type(task.rows),
     )
     engine.analyze(base)
     bottom = tuple(0 for _ in keys.dimensions)
@@ -288,11 +296,11 @@ def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: T
     )
 
 
-def _sensitive_column(number: int) -> Identifier:
+def sensitive_column(number: int) -> Identifier:
     return Identifier(f"s{number}")
 
 
-def _count_type(rows: int) -> Markup:
+def count_type(rows: int) -> Markup:
     """Narrow counts are added up faster."""
     return Markup("INTEGER" if rows <= _INT_ROWS else "BIGINT")
 

@@ -12,7 +12,9 @@ from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.lattice.bottom_up import bottom_up
+from sqlanon.lattice.datafly import datafly
 from sqlanon.lattice.frequency import Task, create_base
+from sqlanon.lattice.incognito import incognito
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Findings, Problem
@@ -20,6 +22,7 @@ from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.refusal import refusal, refusal_of
+from sqlanon.lattice.samarati import samarati
 from sqlanon.lattice.wishes import EXHAUSTIVE, Wishes, node_of, require_size
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable
@@ -31,8 +34,11 @@ from sqlanon.workspace import Workspace
 Report = Callable[[LatticeProgress], None]
 
 _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
+    "incognito": incognito,
+    "samarati": samarati,
     "bottom-up": bottom_up,
     "optimal": optimal,
+    "datafly": datafly,
 }
 
 
