@@ -16,7 +16,6 @@ from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import is_better
 from sqlanon.lattice.walk import judge
 
-
 TOGETHER = 100  # nodes that are checked between two looks at the clock
 
 
