@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.problem import Findings, Problem, choose
-from sqlanon.lattice.progress import LatticeProgress
+from sqlanon.lattice.materialize import Shelf
+from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.lattice.walk import Graph, Walk, conclude, verdicts_of
 from sqlanon.policy import BottomUp
 
 
-def bottom_up(problem: Problem, _algorithm: BottomUp) -> Findings:
-    """Check the lattice height by height; a generalization of one that satisfies the models is not checked."""
-    lattice, sets = problem.lattice, problem.sets
-    findings = Findings(complete=True)
-    left = lattice.size
-    for height in range(sum(lattice.bottom), sum(lattice.top) + 1):
-        for node in lattice.at_height(height):
-            left -= 1
-            if sets.task.predictive and _is_inferred(problem, findings, node):
-                findings.anonymous.add(node)
-                continue
-            findings.verdicts[node] = sets.check(node)
-            if sets.satisfies(findings.verdicts[node]):
-                findings.anonymous.add(node)
-            problem.report(LatticeProgress(sets.checked, left))
-    choose(problem, findings, findings.minimal)
+def bottom_up(problem: Problem, algorithm: BottomUp) -> Findings:
+    """Check the lattice height by height; a generalization of one that satisfies the models is not checked.
+
+    With `rollup`, the frequency sets of generalizations that failed are kept, where that pays, and those above are
+    counted from the smallest of them.
+    """
+    lattice, base = problem.lattice, problem.sets.base
+    graph = Graph([lattice.bottom], lattice.successors, sum, lambda node: node)
+    walk = Walk(problem, graph, lambda _: base, shelf=Shelf(problem.sets) if algorithm.rollup else None).go()
+    findings = Findings(verdicts_of(problem, walk.counts))
+    conclude(problem, findings, walk.admissible)
     return findings
-
-
-def _is_inferred(problem: Problem, findings: Findings, node: Node) -> bool:
-    return any(below in findings.anonymous for below in problem.lattice.predecessors(node))

@@ -12,6 +12,7 @@ from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
 from sqlanon.lattice.sizes import SLACK, Rising, class_sizes, group_sizes, looked_up
 
+
 @dataclass(frozen=True)
 class Discernibility(Quality):
     """Each row is charged the rows of its class, a suppressed one the whole table (Bayardo, Agrawal, ICDE 2005)."""

@@ -18,7 +18,16 @@ import numpy as np
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.marginals import Marginal
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
-from sqlanon.lattice.sizes import SLACK, Rising, Sizes, class_sizes, group_sizes, looked_up, self_logarithms, sum_logarithms
+from sqlanon.lattice.sizes import (
+    SLACK,
+    Rising,
+    Sizes,
+    class_sizes,
+    group_sizes,
+    looked_up,
+    self_logarithms,
+    sum_logarithms,
+)
 from sqlanon.sql import Identifier, expression
 
 

@@ -6,7 +6,7 @@ A generalization *satisfies* the models if the rows in classes that violate one 
 classes are suppressed whole. Two facts let a search conclude from one generalization to others:
 
 - *floor*: what a check returns beside the suppressed rows, a number of rows that every more specific generalization
-  must suppress too. A generalization whose floor is over the budget rules out all below it.
+  must suppress too, if it is within the budget at all. One whose floor is over the budget rules out all below it.
 - *predictive*: where nothing may be suppressed, or every model is closed under union (a class that satisfies it does
   so whatever rows join it), a generalization that satisfies the models vouches for all above it.
 """
@@ -26,7 +26,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Keys, lay_out
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.marginals import Marginal, measure_marginals
-from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.base import Drift, Groups, PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.collapse import distinct_share
 from sqlanon.partition.domains import Sensitive
@@ -42,11 +42,14 @@ class FrequencySet:
     """A work table `(k0, k1, …, s0, s1, …, n)`: tuples generalized to `node`, the sensitive codes, and their rows.
 
     Every node above `node` can be counted from it.
+
+    number: its `id` in a table that holds several; None if the table is its own.
     """
 
     table: Relation
     node: Node
     tuples: int
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,18 @@ class Verdict:
 
     suppressed: int
     floor: int
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Some classes, each of them whole: those whose key has a hash from `low` up to `high`, in 4096ths of the range.
+
+    What is counted in a bucket is a lower bound, and what is counted in all of them adds up. A sample of rows would
+    not do: it makes every class smaller than it is.
+    """
+
+    low: int
+    high: int
 
 
 @dataclass(frozen=True)
@@ -86,8 +101,13 @@ class Task:
     def least_rows(self) -> int | None:
         """The k of plain k-anonymity; None where other models look at the classes too."""
         if all(isinstance(model, KAnonymity) for model in self.models):
-            return max(model.least_rows for model in self.models)
+            return self.fewest_rows
         return None
+
+    @property
+    def fewest_rows(self) -> int:
+        """A class of fewer rows violates some model, whatever is in it."""
+        return max(model.least_rows for model in self.models)
 
 
 @dataclass
@@ -110,22 +130,25 @@ class FrequencySets:
     def check(self, node: Node, source: FrequencySet | None = None) -> Verdict:
         """Judge a generalization from `source` (by default the base)."""
         self.checked += 1
-        k, table = self.task.least_rows, (source or self.base).table
-        if k is not None:
-            keys = self.keys.of_node(node)
-            (small,) = self.engine.query_one("lattice/count_small", table=table, keys=keys, k=k)
-            return Verdict(int(small), int(small))
+        if self.task.least_rows is not None:
+            return self.count_small(node, source=source)
         if not self.task.moves:
-            values = self._judged(node, table, self.task.sensitive)
-            suppressed, floor = self.engine.query_one("lattice/count_failing", **values)
-            return Verdict(int(suppressed), int(floor))
+            return self.count_failing(node, source=source)
         failing, verdict = self.create_failing(node, source)
         self.workspace.drop(failing)
         return verdict
 
-    def judge(self, node: Node) -> Verdict:
-        """Judge a generalization, or find out that it is over the budget, with as little work as that takes."""
-        return self.check(node)
+    def count_small(self, node: Node, bucket: Bucket | None = None, source: FrequencySet | None = None) -> Verdict:
+        """The rows in classes that have too few of them for some model, among the classes of a bucket."""
+        keys, k, table = self.keys.of_node(node), self.task.fewest_rows, (source or self.base).table
+        (small,) = self.engine.query_one("lattice/count_small", table=table, keys=keys, k=k, bucket=bucket)
+        return Verdict(int(small), int(small))
+
+    def count_failing(self, node: Node, bucket: Bucket | None = None, source: FrequencySet | None = None) -> Verdict:
+        """The rows in classes, of a bucket, that violate a model in the table as it is before any are left out."""
+        values = self.judged(node, (source or self.base).table, self.task.sensitive)
+        suppressed, floor = self.engine.query_one("lattice/count_failing", **values | {"bucket": bucket})
+        return Verdict(int(suppressed), int(floor))
 
     def create_failing(self, node: Node, source: FrequencySet | None = None) -> tuple[Relation, Verdict]:
         """The classes to suppress at a generalization, as a work table `(class, n, floor)`, and the verdict.
@@ -137,14 +160,14 @@ class FrequencySets:
         table = (source or self.base).table
         failing = self.workspace.table("failing", self._tables)
         sensitive = self.task.sensitive
-        self.engine.run("lattice/create_failing", failing=failing, **self._judged(node, table, sensitive))
+        self.engine.run("lattice/create_failing", failing=failing, **self.judged(node, table, sensitive))
         suppressed, floor, classes = self._sum(failing)
         before = 0
         while self.task.moves and before < classes and suppressed <= self.task.budget:
             before = classes
             self.engine.analyze(failing)
             sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
-            judged = self._judged(node, table, sensitive, failing, self.task.rows - suppressed)
+            judged = self.judged(node, table, sensitive, failing, self.task.rows - suppressed)
             self.engine.run("lattice/add_failing", **judged)
             suppressed, _, classes = self._sum(failing)
         return failing, Verdict(suppressed, floor)
@@ -172,9 +195,8 @@ class FrequencySets:
 
     def roll_up(self, node: Node, source: FrequencySet | None = None) -> FrequencySet:
         """The frequency set of a node, kept as a table, from one that it generalizes; drop it with `drop`."""
-        self._tables += 1
         source = source or self.base
-        rolled = self.workspace.table("frequency", self._tables)
+        rolled = self.new_table()
         masks = zip(self.keys.columns, self.keys.masks(node), strict=True)
         tuples = self.engine.run(
             "lattice/roll_up",
@@ -184,11 +206,16 @@ class FrequencySets:
                 {"name": column, "value": expression("({column} & {mask})", column=column, mask=mask)}
                 for column, mask in masks
             ],
-            sensitive=[_sensitive_column(i) for i in range(len(self.task.sensitive))],
-            count_type=_count_type(self.task.rows),
+            sensitive=[sensitive_column(i) for i in range(len(self.task.sensitive))],
+            count_type=count_type(self.task.rows),
         )
         self.engine.analyze(rolled)
         return FrequencySet(rolled, node, _counted(self.engine, rolled, tuples))
+
+    def new_table(self) -> Relation:
+        """The name of one more table of frequency sets."""
+        self._tables += 1
+        return self.workspace.table("frequency", self._tables)
 
     def drop(self, frequency_set: FrequencySet) -> None:
         """Drop a frequency set that is no longer needed."""
@@ -205,7 +232,7 @@ class FrequencySets:
             "lattice/narrow_domain",
             narrowed=narrowed,
             domain=one.domain,
-            column=_sensitive_column(number),
+            column=sensitive_column(number),
             table=table,
             excluded=excluded,
             keys=self.keys.of_node(node),
@@ -214,7 +241,7 @@ class FrequencySets:
         self.engine.analyze(narrowed)
         return replace(one, domain=narrowed)
 
-    def _judged(
+    def judged(
         self,
         node: Node,
         table: Relation,
@@ -224,13 +251,13 @@ class FrequencySets:
     ) -> dict[str, Any]:
         """What the statements over failing classes interpolate; `rows` are those that are not left out."""
         named: dict[str, dict[str, Any]] = {
-            one.name: {"column": _sensitive_column(i), "avs": Identifier(f"avs_{i}")} for i, one in enumerate(sensitive)
+            one.name: {"column": sensitive_column(i), "avs": Identifier(f"avs_{i}")} for i, one in enumerate(sensitive)
         }
         domains = {one.name: one for one in sensitive}
         measures = [
             {
                 "statement": Markup(self._measure(model, named, domains, rows or self.task.rows)),
-                "floor": self._floor(model),
+                "floor": model.lost(self._drift(domains.get(model.attribute or ""))),
             }
             for model in self.task.models
         ]
@@ -240,6 +267,8 @@ class FrequencySets:
             "sensitive": list(named.values()),
             "measures": measures,
             "excluded": excluded or Markup(""),
+            "bucket": None,
+            "several": False,
         }
 
     def _measure(
@@ -252,11 +281,17 @@ class FrequencySets:
             groups = Groups(Markup("classes"), avs, table, rows, domain.height)
         return model.measure(self.engine.render, groups)
 
-    def _floor(self, model: PrivacyModel) -> Markup:
-        """How many rows of a violating class `x` every more specific generalization must suppress."""
-        if model.closed_under_union:
-            return Markup("x.n")  # then none of its parts satisfies the model
-        return Markup("0") if self.task.moves and not model.monotone_under_suppression else Markup("1")
+    def _drift(self, domain: Sensitive | None) -> Drift:
+        """How far suppression within the budget may move what classes are compared with."""
+        if domain is None or not self.task.moves:
+            return Drift()
+        return Drift(self.task.budget / self.task.rows, self._rarest[domain.name] <= self.task.budget)
+
+    @cached_property
+    def _rarest(self) -> dict[str, int]:
+        """The rows of the rarest value of each sensitive attribute."""
+        found = ((one.name, one.domain) for one in self.task.sensitive)
+        return {name: int(self.engine.query_one("lattice/find_rarest", domain=domain)[0]) for name, domain in found}
 
 
 def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: Task) -> FrequencySets:
@@ -264,7 +299,7 @@ def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: T
     keys = lay_out(coded.quasi_identifiers)
     sensitive: list[dict[str, Any]] = [
         {
-            "name": _sensitive_column(i),
+            "name": sensitive_column(i),
             "value": expression("{word} & {mask}", word=one.word, mask=one.mask),
         }
         for i, one in enumerate(task.sensitive)
@@ -279,7 +314,7 @@ def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: T
         rows=coded.rows,
         values=values,
         columns=[value["name"] for value in values],
-        count_type=_count_type(task.rows),
+        count_type=count_type(task.rows),
     )
     engine.analyze(base)
     bottom = tuple(0 for _ in keys.dimensions)
@@ -288,11 +323,11 @@ def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: T
     )
 
 
-def _sensitive_column(number: int) -> Identifier:
+def sensitive_column(number: int) -> Identifier:
     return Identifier(f"s{number}")
 
 
-def _count_type(rows: int) -> Markup:
+def count_type(rows: int) -> Markup:
     """Narrow counts are added up faster."""
     return Markup("INTEGER" if rows <= _INT_ROWS else "BIGINT")
 

@@ -41,6 +41,10 @@ class Lattice:
         """All nodes, in lexicographic order."""
         return itertools.product(*(range(low, high + 1) for low, high in zip(self.bottom, self.top, strict=True)))
 
+    def contains(self, node: Node) -> bool:
+        """Whether a generalization is within the limits."""
+        return all(low <= level <= high for low, level, high in zip(self.bottom, node, self.top, strict=True))
+
     def successors(self, node: Node) -> Iterator[Node]:
         """The direct generalizations of a node: one attribute one level up."""
         for place, (level, high) in enumerate(zip(node, self.top, strict=True)):
