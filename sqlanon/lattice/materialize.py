@@ -15,7 +15,7 @@ from sqlanon.lattice.lattice import Node
 from sqlanon.sql import Relation
 
 KEPT_TUPLES = 4_000_000  # in all frequency sets that are kept at a time: some 16 bytes each, and 8 a further key word
-WRITING = 2  # what writing a tuple costs, in tuples read
+WRITING = 12  # what making a tuple costs, in tuples read: a group of a hash table is dear, a tuple that joins one is not
 
 
 @dataclass(frozen=True)
