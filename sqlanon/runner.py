@@ -5,25 +5,22 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import threading
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from sqlanon.before import source_statistics
-from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status, Step
+from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.files import version_of
-from sqlanon.errors import Cancelled, ConflictError, ProtectionError, SqlanonError, VerificationError
+from sqlanon.engines.files import require_unchanged, source_version
+from sqlanon.errors import Cancelled, SqlanonError, VerificationError
 from sqlanon.fields import Field
 from sqlanon.hierarchies.scratch import hierarchies_of_models
+from sqlanon.journal import Journal, Observer, Silent, status_after
 from sqlanon.labels import EVERYTHING
 from sqlanon.lattice import search as lattice_search
-from sqlanon.lattice.search import Wishes
+from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
@@ -34,65 +31,10 @@ from sqlanon.policy import Mondrian, Policy
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.session import Session, open_session
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Relation
 from sqlanon.staging import Staged, stage_release
 from sqlanon.verify import verify_table
 from sqlanon.workspace import Workspace, release_lock
-
-
-class Progress(Protocol):
-    """How far a search is."""
-
-    @property
-    def text(self) -> str:
-        """In a few words."""
-
-
-class Observer(Protocol):
-    """Whoever wants to follow a run; every method may do nothing."""
-
-    def phase(self, name: str) -> None:
-        """A phase begins: plan, encode, search, recode, verify, publish."""
-
-    def progress(self, progress: Progress) -> None:
-        """The search has come further."""
-
-
-class Silent:
-    """An observer that does nothing."""
-
-    def phase(self, name: str) -> None: ...
-
-    def progress(self, progress: Progress) -> None: ...
-
-
-@dataclass
-class _Journal:
-    """The statements of a run, by phase, and how long each phase took."""
-
-    observer: Observer
-    phase: str = "plan"
-    steps: list[Step] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)  # sub-trees report from threads of their own
-
-    def note(self, statement: Statement, seconds: float, rows: int) -> None:
-        count = rows if rows >= 0 else None
-        with self.lock:
-            self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, seconds, count))
-
-    @contextlib.contextmanager
-    def during(self, phase: str) -> Iterator[None]:
-        self.phase = phase
-        self.observer.phase(phase)
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
-
-    def count(self, phase: str) -> int:
-        return sum(step.phase == phase for step in self.steps)
 
 
 def run(
@@ -103,21 +45,24 @@ def run(
     observer: Observer | None = None,
     levels: Mapping[str, int] | None = None,
     time_limit: float | None = None,
+    any_size: bool = False,
 ) -> Outcome:
     """Anonymize the policy's source and publish the release.
 
     replace: allow an existing release to be replaced.
     levels: release this full-domain generalization (the level of each quasi-identifier) in place of a search.
     time_limit: seconds after which the search for an optimum stops with the best that it has found.
+    any_size: search exhaustively however large the lattice is.
 
     Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models),
     VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
     Nothing is published then, unless a note of the error says otherwise.
     """
     try:
-        wishes = Wishes(levels, time_limit)
+        wishes = Wishes(levels, time_limit, any_size)
+        wished = wishes.applied_to(policy)
         with open_session(policy, options or EngineOptions()) as session:
-            return _Run(session, wishes.applied_to(policy), replace, observer or Silent(), wishes).carry_out()
+            return _Run(session, wished, replace, observer or Silent(), wishes).carry_out()
     except KeyboardInterrupt as interrupt:  # between two statements; during one the engine says so
         cancelled = Cancelled("Interrupted.")
         cancelled.__notes__ = getattr(interrupt, "__notes__", [])
@@ -135,7 +80,7 @@ class _Run:
         self.replace = replace
         self.wishes = wishes
         self.observer = observer
-        self.journal = _Journal(observer)
+        self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
 
@@ -143,7 +88,7 @@ class _Run:
         """All phases, with the run's beginning and end in the catalog."""
         self.session.target.listener = self.engine.listener = self.journal.note
         with self.journal.during("plan"):
-            self.source_version = self._source_version()
+            self.source_version = source_version(self.policy.source.file)
             plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
         run = self.catalog.start_run(self._start(plan))
         outcome = Outcome(
@@ -160,7 +105,7 @@ class _Run:
         except BaseException as error:
             if outcome.published:
                 error.add_note("The release was published before this happened.")
-            self._end(run, Status.PUBLISHED if outcome.published else _status(error), error=error)
+            self._end(run, Status.PUBLISHED if outcome.published else status_after(error), error=error)
             raise
         self._summarize(plan, outcome)
         self._end(run, Status.PUBLISHED, outcome=outcome)
@@ -170,11 +115,6 @@ class _Run:
         outcome.seconds = dict(self.journal.seconds)
         outcome.statements = self.journal.count("search")
         outcome.warnings = plan.warnings
-
-    def _source_version(self) -> tuple[int, ...] | None:
-        """A source file has no transactions: it must be the same file before and after it is read."""
-        file = self.policy.source.file
-        return version_of(file) if file is not None and Path(file).is_file() else None
 
     def _release_engine(self) -> Engine | None:
         return None if self.session.is_one_database else self.session.target
@@ -234,8 +174,7 @@ class _Run:
         with self.journal.during("encode"):
             with self.engine.transaction():
                 coded = encode(self.engine, plan, workspace)
-            if self._source_version() != self.source_version:
-                raise ConflictError(f"The file {self.policy.source.file} changed while it was read; run again.")
+            require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
             outcome.before = source_statistics(self.engine, coded)
             for field_ in (*coded.fields, *coded.judged):
@@ -312,9 +251,3 @@ def _hierarchy_record(coded: Field) -> HierarchyRecord:
     text = specification.model_dump_json(exclude_defaults=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return HierarchyRecord(coded.attribute.name, digest, text, hierarchy.height, hierarchy.leaves)
-
-
-def _status(error: BaseException) -> Status:
-    if isinstance(error, (ProtectionError, VerificationError)):
-        return Status.REFUSED
-    return Status.CANCELLED if isinstance(error, (Cancelled, KeyboardInterrupt)) else Status.FAILED

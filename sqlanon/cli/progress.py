@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.status import Status
 
-from sqlanon.runner import Observer, Progress, Silent
+from sqlanon.journal import Observer, Progress, Silent
 
 _WORDS = {
     "plan": "planning",

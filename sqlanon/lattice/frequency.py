@@ -13,8 +13,10 @@ classes are suppressed whole. Two facts let a search conclude from one generaliz
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from markupsafe import Markup
@@ -23,6 +25,7 @@ from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Keys, lay_out
 from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.marginals import Marginal, measure_marginals
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.collapse import distinct_share
@@ -123,6 +126,10 @@ class FrequencySets:
         self.workspace.drop(failing)
         return verdict
 
+    def judge(self, node: Node) -> Verdict:
+        """Judge a generalization, or find out that it is over the budget, with as little work as that takes."""
+        return self.check(node)
+
     def create_failing(self, node: Node, source: FrequencySet | None = None) -> tuple[Relation, Verdict]:
         """The classes to suppress at a generalization, as a work table `(class, n, floor)`, and the verdict.
 
@@ -144,6 +151,27 @@ class FrequencySets:
             self.engine.run("lattice/add_failing", **judged)
             suppressed, _, classes = self._sum(failing)
         return failing, Verdict(suppressed, floor)
+
+    @cached_property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """Each quasi-identifier's levels by themselves."""
+        return measure_marginals(self.engine, self.workspace, self.keys, self.base.table, self.task.rows)
+
+    @contextlib.contextmanager
+    def suppressed_keys(self, node: Node) -> Iterator[Markup]:
+        """The classes to suppress at a generalization, as a subquery `(k0, k1, …, n)` of the words that it keeps.
+
+        A class may come in several parts.
+        """
+        k, keys, table = self.task.least_rows, self.keys.of_node(node), self.base.table
+        words = [{"name": name, "value": value} for name, value in zip(self.keys.kept_columns(node), keys, strict=True)]
+        if k is not None:
+            yield Markup(self.engine.render("lattice/small_classes", table=table, words=words, k=k))
+            return
+        failing, _ = self.create_failing(node)
+        self.engine.analyze(failing)
+        yield Markup(self.engine.render("lattice/failing_keys", table=table, words=words, keys=keys, failing=failing))
+        self.workspace.drop(failing)
 
     def roll_up(self, node: Node, source: FrequencySet | None = None) -> FrequencySet:
         """The frequency set of a node, kept as a table, from one that it generalizes; drop it with `drop`."""

@@ -84,9 +84,15 @@ class Keys:
 
     def of_node(self, node: Node) -> list[Markup]:
         """The key of a generalization, read from the words of a finer one; never empty."""
+        return [expression("({column} & {mask})", column=column, mask=mask) for column, mask in self._kept(node)]
+
+    def kept_columns(self, node: Node) -> list[Identifier]:
+        """The words that the key of a generalization is read from, in the order of `of_node`."""
+        return [column for column, _ in self._kept(node)]
+
+    def _kept(self, node: Node) -> list[tuple[Identifier, int]]:
         pairs = list(zip(self.columns, self.masks(node), strict=True))
-        kept = [(column, mask) for column, mask in pairs if mask] or pairs[:1]
-        return [expression("({column} & {mask})", column=column, mask=mask) for column, mask in kept]
+        return [(column, mask) for column, mask in pairs if mask] or pairs[:1]
 
     def packed(self) -> list[dict[str, Identifier | Markup]]:
         """The words of the ungeneralized key, read from a coded row."""

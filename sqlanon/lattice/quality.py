@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,16 @@ class Quality(ABC):
     lattice: Lattice
     weights: tuple[float, ...]
 
+    @classmethod
+    def pose(cls, algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Self:
+        """The quality model with what an algorithm's entry in the policy says of it."""
+        return cls(sets, lattice, cls.weights_of(algorithm, lattice))
+
+    @staticmethod
+    def weights_of(algorithm: FullDomain, lattice: Lattice) -> tuple[float, ...]:
+        """The weight of each attribute, 1 where the policy gives none."""
+        return tuple(algorithm.weights.get(name, 1.0) for name in lattice.names)
+
     @abstractmethod
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
         """A lower bound on the score of each node, given that at least so many rows are suppressed there.
@@ -64,18 +74,13 @@ class Height(Quality):
         return float(sum(weight * level for weight, level in zip(self.weights, node, strict=True)))
 
 
-QUALITIES: dict[str, type[Quality]] = {kind.name: kind for kind in (Height,)}
-
-
-def quality_of(algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Quality:
-    """The quality model that an algorithm asks for."""
-    weights = tuple(algorithm.weights.get(name, 1.0) for name in lattice.names)
-    return QUALITIES[algorithm.quality](sets, lattice, weights)
+def tolerance(score: float) -> float:
+    """Scores no further from this one are equal to it."""
+    return TOLERANCE * max(1.0, abs(score))
 
 
 def is_better(score: float, node: Node, than: float, incumbent: Node) -> bool:
     """Whether a node beats the incumbent: by score, and where scores are equal by preference."""
-    tolerance = TOLERANCE * max(1.0, abs(than))
-    if abs(score - than) <= tolerance:
+    if abs(score - than) <= tolerance(than):
         return preference(node) < preference(incumbent)
     return score < than

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError, ProtectionError, VerificationError
+from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.lattice.bottom_up import bottom_up
 from sqlanon.lattice.datafly import datafly
-from sqlanon.lattice.frequency import FrequencySets, Task, create_base
+from sqlanon.lattice.frequency import Task, create_base
 from sqlanon.lattice.incognito import incognito
 from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
-from sqlanon.lattice.quality import quality_of
+from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import recode_node
+from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.samarati import samarati
+from sqlanon.lattice.wishes import EXHAUSTIVE, Wishes, node_of, require_size
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
-from sqlanon.policy import FullDomain, Optimal, Policy
-from sqlanon.suggest import did_you_mean
+from sqlanon.policy import FullDomain, Policy
+from sqlanon.policy_document import path_text
 from sqlanon.workspace import Workspace
 
 Report = Callable[[LatticeProgress], None]
@@ -34,26 +37,9 @@ _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
     "incognito": incognito,
     "samarati": samarati,
     "bottom-up": bottom_up,
+    "optimal": optimal,
     "datafly": datafly,
 }
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What a run may ask of a search beside the policy.
-
-    levels: the generalization to release, by attribute, in place of a search.
-    time_limit: seconds after which a search that can stop early does.
-    """
-
-    levels: Mapping[str, int] | None = None
-    time_limit: float | None = None
-
-    def applied_to(self, policy: Policy) -> Policy:
-        """The policy with full-domain generalization as its algorithm, if levels are wished for."""
-        if self.levels is None or isinstance(policy.algorithm, FullDomain):
-            return policy
-        return policy.model_copy(update={"algorithm": Optimal(name="optimal")})
 
 
 def search(
@@ -92,26 +78,27 @@ def pose(
     if not budget:
         require_attainable(engine, coded.source_rows, models, sensitive)
     lattice = lattice_of(coded, algorithm)
+    if wishes.levels is None and algorithm.name in EXHAUSTIVE:
+        require_size(lattice, algorithm.name, wishes.any_size)
     sets = create_base(engine, workspace, coded, task)
     deadline = None if wishes.time_limit is None else time.monotonic() + wishes.time_limit
     return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)
 
 
 def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:
-    """The lattice within the policy's limits; an attribute with a single value stays at its lowest level."""
+    """The lattice within the policy's limits; raises PolicyError for those beyond a hierarchy."""
     fields = coded.quasi_identifiers
     names = tuple(field.attribute.name for field in fields)
     heights = tuple(_height(field) for field in fields)
-    bottom, top = [], []
-    for name, height in zip(names, heights, strict=True):
-        low, high = algorithm.limits.get(name, (0, height))
-        if low > height:
-            raise PolicyError(
-                f"algorithm.limits.{name}: its hierarchy has levels 0 to {height}, none of them from {low} on."
-            )
-        bottom.append(low)
-        top.append(min(high, height))
-    return Lattice(names, heights, tuple(bottom), tuple(top))
+    limits = [algorithm.limits.get(name, (0, height)) for name, height in zip(names, heights, strict=True)]
+    beyond = [
+        f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height}, not {low} to {high}."
+        for name, height, (low, high) in zip(names, heights, limits, strict=True)
+        if high > height
+    ]
+    if beyond:
+        raise PolicyError(beyond)
+    return Lattice(names, heights, tuple(low for low, _ in limits), tuple(high for _, high in limits))
 
 
 def _height(field: Any) -> int:
@@ -125,34 +112,20 @@ def solve(problem: Problem, policy: Policy, wishes: Wishes) -> Findings:
     return _ALGORITHMS[policy.algorithm.name](problem, policy.algorithm)
 
 
-def node_of(lattice: Lattice, levels: Mapping[str, int]) -> Node:
-    """The generalization with these levels; raises PolicyError unless every attribute has one that it may have."""
-    for name in levels:
-        if name not in lattice.names:
-            raise PolicyError(f"--levels: '{name}' is not a quasi-identifier; {did_you_mean(name, lattice.names)}")
-    node = []
-    for name, low, high in zip(lattice.names, lattice.bottom, lattice.top, strict=True):
-        if name not in levels:
-            raise PolicyError(f"--levels: '{name}' is missing; give a level from {low} to {high}.")
-        if not low <= levels[name] <= high:
-            raise PolicyError(f"--levels: {name} can be at levels {low} to {high}, not {levels[name]}.")
-        node.append(levels[name])
-    return tuple(node)
-
-
 def _check_wished(problem: Problem, node: Node) -> Findings:
     verdict = problem.sets.check(node)
     findings = Findings({node: verdict})
     if problem.sets.satisfies(verdict):
         findings.anonymous.add(node)
         findings.chosen, findings.score = node, problem.quality.score(node, verdict.suppressed)
-    return findings
+        return findings
+    raise refusal_of(problem, node)
 
 
 def release(problem: Problem, policy: Policy, findings: Findings) -> Partition:
     """Recode the table to the chosen generalization."""
     if findings.chosen is None:
-        raise ProtectionError(_why_not(problem.sets, findings))
+        raise refusal(problem, findings)
     partition = recode_node(problem.sets, findings.chosen)
     if partition.suppressed != findings.suppressed:
         raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")
@@ -173,11 +146,3 @@ def _told(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any
         "nodes": problem.lattice.size,
         "checked": problem.sets.checked,
     }
-
-
-def _why_not(sets: FrequencySets, findings: Findings) -> str:
-    fewest = min((verdict.suppressed for verdict in findings.verdicts.values()), default=sets.task.rows)
-    return (
-        "No generalization satisfies the models within the suppression budget. "
-        f"The nearest one checked would have to suppress {fewest / sets.task.rows:.4%} of the rows."
-    )
