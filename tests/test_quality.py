@@ -13,10 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError
-from sqlanon.lattice.lattice import is_above
 from sqlanon.lattice.problem import Problem
-from sqlanon.lattice.qualities import quality_of
-from sqlanon.lattice.search import Wishes, solve
 from sqlanon.policy import WEIGHTED
 from tests.lattice_support import posed
 from tests.oracle.lattice import Case, Node, cases

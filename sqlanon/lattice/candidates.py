@@ -79,9 +79,7 @@ class CandidateGraph:
             "lattice/prune_candidates", candidates=grown.nodes, joined=joined, survivors=self.nodes, size=size
         )
         self.engine.analyze(grown.nodes)
-        self.engine.run(
-            "lattice/create_edges", edges=grown.edges, candidates=grown.nodes, parent_edges=self.edges
-        )
+        self.engine.run("lattice/create_edges", edges=grown.edges, candidates=grown.nodes, parent_edges=self.edges)
         self.engine.analyze(grown.edges)
         self.workspace.drop(joined, self.nodes, self.edges)
         return grown

@@ -80,7 +80,9 @@ class IncognitoSearch:
 
     def _is_known(self, candidate: Candidate) -> bool:
         """Whether an attribute is at `*`: then the candidate is one of a smaller subset, which survived."""
-        return any(level == self._heights[place] for place, level in zip(candidate.family, candidate.levels, strict=True))
+        return any(
+            level == self._heights[place] for place, level in zip(candidate.family, candidate.levels, strict=True)
+        )
 
     def _note(self, counts: dict[Node, Count]) -> None:
         self._counts |= counts

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from markupsafe import Markup
 
 from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.lattice import Lattice, Node
