@@ -76,6 +76,7 @@ class DuckDBEngine(Engine):
     dialect: ClassVar[str] = "duckdb"
     parallel_sessions = 1  # one statement uses all threads already
     sorts_narrow_rows: ClassVar[bool] = True  # it writes sorted rows with one thread, and a plain copy with all
+    stacked_tuples: ClassVar[int] = 500_000  # beyond it, hash tables outgrow the processor's cache
     replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 
