@@ -74,8 +74,13 @@ def measure_marginals(
     return tuple(_measure(engine, d, made, rows) for d, made in zip(keys.dimensions, tables, strict=True))
 
 
+def marginal_table(workspace: Workspace, dimension: Dimension) -> Relation:
+    """The work table of a dimension's marginal."""
+    return workspace.table("marginal", dimension.number)
+
+
 def _create(engine: Engine, workspace: Workspace, dimension: Dimension, table: Relation) -> Relation:
-    marginal = workspace.table("marginal", dimension.number)
+    marginal = marginal_table(workspace, dimension)
     engine.run(
         "lattice/create_marginal",
         marginal=marginal,
