@@ -317,9 +317,14 @@ class FrequencySets:
         return {name: int(self.engine.query_one("lattice/find_rarest", domain=domain)[0]) for name, domain in found}
 
 
-def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: Task) -> FrequencySets:
-    """Count the ungeneralized table once, unless nearly every row is a tuple of its own."""
-    keys = lay_out(coded.quasi_identifiers)
+def create_base(
+    engine: Engine, workspace: Workspace, coded: CodedTable, task: Task, suppresses: bool = False
+) -> FrequencySets:
+    """Count the ungeneralized table once, unless nearly every row is a tuple of its own.
+
+    `suppresses` is whether attributes are shown as they are or as `*`, with nothing between.
+    """
+    keys = lay_out(coded.quasi_identifiers, suppresses)
     sensitive: list[dict[str, Any]] = [
         {
             "name": sensitive_column(i),

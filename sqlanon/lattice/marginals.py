@@ -98,7 +98,7 @@ def _packed(dimension: Dimension) -> list[dict[str, Any]]:
     assert hierarchy is not None
     masks: dict[int, int] = {}
     terms: dict[int, list[Markup]] = {}
-    for digit, lower in zip(dimension.digits, hierarchy.shifts, strict=False):
+    for digit, lower in zip(dimension.digits, dimension.shifts, strict=False):
         masks[digit.word] = masks.get(digit.word, 0) | digit.mask
         moved = expression(
             "(((code >> {lower}) & {mask}) << {shift})", lower=lower, mask=digit.mask >> digit.shift, shift=digit.shift
