@@ -21,6 +21,7 @@ from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationTy
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
+from sqlanon.partition.collapse import collapse
 from sqlanon.partition.mondrian import search
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
@@ -59,9 +60,10 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy) -> None:
     workspace = _Names(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
-    source_statistics(engine, coded)
+    tuples = collapse(engine, workspace, coded, models)
+    source_statistics(engine, coded, tuples)
     engine.phase = "search"
-    partition = search(engine, workspace, coded, models, lambda _progress: None)
+    partition = search(engine, workspace, coded, tuples, models, lambda _progress: None)
     engine.phase = "recode"
     recoding = create_regions(engine, workspace, coded, partition)
     global_certainty_penalty(engine, partition)

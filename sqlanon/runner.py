@@ -24,6 +24,7 @@ from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
+from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.growth import Progress
 from sqlanon.partition.mondrian import Partition, search
 from sqlanon.plan import Plan, resolve
@@ -192,8 +193,8 @@ class _Run:
             self._lock(plan),
             Workspace(self.engine, self.catalog, outcome.run, home) as workspace,
         ):
-            coded = self._encode(plan, workspace, outcome)
-            partition = self._search(coded, workspace)
+            coded, tuples = self._encode(plan, workspace, outcome)
+            partition = self._search(coded, tuples, workspace)
             recoding = self._recode(coded, partition, workspace)
             outcome.rounds = partition.rounds
             outcome.gcp = global_certainty_penalty(self.engine, partition)
@@ -211,22 +212,24 @@ class _Run:
             return release_lock(self.session.target, plan.release)
         return release_lock(self.engine, Relation("file"), Path(file).resolve())
 
-    def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> CodedTable:
+    def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> tuple[CodedTable, Tuples | None]:
+        """The snapshot, coded, and its distinct tuples where they are few: they serve the search and the statistics."""
         with self.journal.during("encode"):
             with self.engine.transaction():
                 coded = encode(self.engine, plan, workspace)
             if self._source_version() != self.source_version:
                 raise ConflictError(f"The file {self.policy.source.file} changed while it was read; run again.")
             outcome.source_rows = coded.source_rows
-            outcome.before = source_statistics(self.engine, coded)
+            tuples = collapse(self.engine, workspace, coded, self.models)
+            outcome.before = source_statistics(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
                 if field_.coding.hierarchy is not None:
                     self.catalog.record_hierarchy(_hierarchy_record(field_))
-        return coded
+        return coded, tuples
 
-    def _search(self, coded: CodedTable, workspace: Workspace) -> Partition:
+    def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
         with self.journal.during("search"):
-            return search(self.engine, workspace, coded, self.models, self.observer.progress)
+            return search(self.engine, workspace, coded, tuples, self.models, self.observer.progress)
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
         with self.journal.during("recode"):

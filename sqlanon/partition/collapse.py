@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.partition.domains import Sensitive
+from sqlanon.models.base import PrivacyModel
+from sqlanon.partition.domains import judged_fields
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
@@ -25,9 +26,9 @@ class Tuples:
     masks: tuple[int, ...]
 
 
-def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, sensitive: Sequence[Sensitive]) -> Tuples | None:
+def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Tuples | None:
     """The table's frequency set, or None where it would be nearly as large as the table."""
-    fields = [*coded.quasi_identifiers, *(coded.judged_field(s.name) for s in sensitive)]
+    fields = [*coded.quasi_identifiers, *judged_fields(coded, models)]
     masks = tuple(sum(f.mask for f in fields if f.word == w) for w in range(coded.words))
     words = [_masked(column, mask) for column, mask in zip(coded.word_columns, masks, strict=True)]
     share = min(1.0, SAMPLE_ROWS / coded.source_rows)
