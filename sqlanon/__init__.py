@@ -29,6 +29,9 @@ if TYPE_CHECKING:
         SqlanonError,
         VerificationError,
     )
+    from sqlanon.exploration import Exploration
+    from sqlanon.explorer import explore
+    from sqlanon.journal import Observer
     from sqlanon.models import (
         DistinctLDiversity,
         EntropyLDiversity,
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from sqlanon.policy import Policy
     from sqlanon.policy_reader import build_policy, load_policy, parse_policy
     from sqlanon.profile_facts import Profile
-    from sqlanon.runner import Observer, run
+    from sqlanon.runner import run
     from sqlanon.verify import Verification
 
 _HOMES = {
@@ -59,6 +62,9 @@ _HOMES = {
         "SqlanonError",
         "VerificationError",
     ),
+    "exploration": ("Exploration",),
+    "explorer": ("explore",),
+    "journal": ("Observer",),
     "models": (
         "DistinctLDiversity",
         "EntropyLDiversity",
@@ -72,7 +78,7 @@ _HOMES = {
     "policy": ("Policy",),
     "policy_reader": ("build_policy", "load_policy", "parse_policy"),
     "profile_facts": ("Profile",),
-    "runner": ("Observer", "run"),
+    "runner": ("run",),
     "verify": ("Verification",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -86,6 +92,7 @@ __all__ = [
     "EngineOptions",
     "EntropyLDiversity",
     "EqualTCloseness",
+    "Exploration",
     "KAnonymity",
     "KlTCloseness",
     "Observer",
@@ -107,6 +114,7 @@ __all__ = [
     "check_table",
     "connect",
     "draft_policy",
+    "explore",
     "load_policy",
     "parse_policy",
     "profile_table",

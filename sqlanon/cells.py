@@ -165,13 +165,19 @@ class Shown:
     def _group_label(self, hierarchy: HierarchyTable) -> Markup:
         """The label of the lowest common ancestor; NULL stands alone under the root."""
         labels = self._by_ancestor(hierarchy, "low_{i}.l{level}")
-        return self._at("CASE WHEN t.{hi} = 0 THEN 'NULL' WHEN t.{lo} = 0 THEN '*' ELSE {labels} END", labels=labels)
+        is_null, is_all = self.axis.is_null("t"), self.axis.holds_all("t")
+        return expression(
+            "CASE WHEN {is_null} THEN 'NULL' WHEN {is_all} THEN '*' ELSE {labels} END",
+            is_null=is_null,
+            is_all=is_all,
+            labels=labels,
+        )
 
     def _by_ancestor(self, hierarchy: HierarchyTable, text: str) -> Markup:
         """`text` at the level of the leaf's lowest common ancestor; {level} is that level."""
         whens = [
-            self._at("WHEN t.{lo} >> {shift} = t.{hi} >> {shift} THEN ", shift=shift) + self._at(text, level=level)
-            for level, shift in enumerate(hierarchy.shifts)
+            expression("WHEN {there} THEN ", there=self.axis.is_at("t", level)) + self._at(text, level=level)
+            for level in range(hierarchy.height + 1)
         ]
         return Markup("CASE {} END").format(Markup(" ").join(whens))
 
@@ -191,7 +197,8 @@ class Shown:
     def _group_bounds(self, hierarchy: HierarchyTable) -> tuple[Markup, Markup]:
         low, high = (
             self._at(
-                "CASE WHEN t.{lo} = t.{hi} THEN low_{i}.value WHEN t.{lo} > 0 THEN {groups} END",
+                "CASE WHEN {one} THEN low_{i}.value WHEN t.{lo} > 0 THEN {groups} END",
+                one=self.axis.is_value("t"),
                 groups=self._by_groups(hierarchy, side),
             )
             for side in ("lower", "upper")
@@ -201,12 +208,11 @@ class Shown:
     def _by_groups(self, hierarchy: HierarchyTable, side: str) -> Markup:
         whens = [
             self._at(
-                "WHEN t.{lo} >> {shift} = t.{hi} >> {shift} THEN low_{i}.{bound}",
-                shift=shift,
+                "WHEN {there} THEN low_{i}.{bound}",
+                there=self.axis.is_at("t", level),
                 bound=Identifier(f"{side}{level}"),
             )
-            for level, shift in enumerate(hierarchy.shifts)
-            if level > 0
+            for level in range(1, hierarchy.height + 1)
         ]
         return Markup("CASE {} END").format(Markup(" ").join(whens))
 
@@ -226,7 +232,7 @@ class Shown:
         low, high = self._bounds
         ends = Markup("'[]'")
         if self.hierarchy is not None:
-            ends = self._at("CASE WHEN t.{lo} = t.{hi} THEN '[]' ELSE '[)' END")
+            ends = expression("CASE WHEN {one} THEN '[]' ELSE '[)' END", one=self.axis.is_value("t"))
         if self.kind is Kind.FLOAT:
             low, high = (Markup("CAST({} AS NUMERIC)").format(side) for side in (low, high))
         return self._at(

@@ -27,18 +27,18 @@ class Check:
 
 
 def check_release(
-    engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staged: Relation, suppressed: int
+    engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staged: Relation
 ) -> dict[str, Check]:
     """All checks by name, each done however the others turn out."""
-    coded = recoding.coded
+    coded, omitted = recoding.coded, recoding.partition.omitted
     (rows,) = engine.query_one("count_rows", table=staged)
     kept = [attribute.column for attribute in plan.kept]
     checks = {
-        "rows_add_up": Check(rows_add_up(coded.source_rows, rows, suppressed), rows),
+        "rows_add_up": Check(rows_add_up(coded.source_rows, rows, omitted), rows),
         "types_equal": Check(types_equal(kept, engine.columns(staged)), rows),
     }
     if coded.multiset is not None:
-        violations = multisets_equal(engine, coded.multiset, staged, kept, suppressed)
+        violations = multisets_equal(engine, coded.multiset, staged, kept, omitted)
         checks["values_equal"] = Check(violations, rows)
     witness = create_witness(engine, workspace, recoding)
     engine.analyze(witness)
@@ -46,7 +46,7 @@ def check_release(
     outside = sum(region_violations(engine, witness, _regions(recoding)))
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
     if not coded.witness_is_sample:
-        checks["classes_equal"] = Check(_misplaced(engine, witness, staged, recoding, suppressed), seen)
+        checks["classes_equal"] = Check(_misplaced(engine, witness, staged, recoding), seen)
     workspace.drop(witness)
     return checks
 
@@ -62,7 +62,7 @@ def _regions(recoding: Recoding) -> list[Region]:
     return regions
 
 
-def _misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Recoding, suppressed: int) -> int:
+def _misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Recoding) -> int:
     """Rows of the published classes, with their kept values, that differ from the source rows that went to them."""
     keys = [
         (expression("s.{name}", name=cell.column), expression("w.{name}", name=cell_name(number)))
@@ -74,4 +74,4 @@ def _misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Re
         seen = exact(engine, column, expression("w.{name}", name=Identifier(f"v{number}")))
         keys += zip(published, seen, strict=True)
     surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=staged, keys=keys)
-    return int(surplus) + abs(int(missing) - suppressed)
+    return int(surplus) + int(missing)

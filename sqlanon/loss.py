@@ -3,8 +3,8 @@ table.
 
 NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of
 the whole table's range; with a hierarchy the leaves under the region's group over all leaves; otherwise the values in
-the region over all values. A region of numbers, or of groups, that also holds NULL counts 1. GCP is the mean over all
-rows and quasi-identifiers, from 0 to 1.
+the region over all values. A region of numbers, or of groups, that also holds NULL counts 1, and so does a suppressed
+row, left out or not. GCP is the mean over all rows and quasi-identifiers, from 0 to 1.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from markupsafe import Markup
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis
-from sqlanon.partition.mondrian import Partition
+from sqlanon.partition.result import Partition
 from sqlanon.sql import Identifier, expression
 
 
 def global_certainty_penalty(engine: Engine, partition: Partition) -> float:
     """The GCP of a partition; the same number on every engine."""
     axes = [_penalty(engine, axis) for axis in partition.axes]
-    (penalty,) = engine.query_one("release/measure_loss", leaves=partition.leaves, axes=axes)
+    omitted = partition.omitted
+    (penalty,) = engine.query_one("release/measure_loss", leaves=partition.leaves, axes=axes, omitted=omitted)
     return float(penalty or 0.0)
 
 
@@ -32,10 +33,11 @@ def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
     """What the template needs to know of one attribute."""
     low, high = Identifier(f"low_{axis.number}"), Identifier(f"high_{axis.number}")
     known: dict[str, Any] = {"axis": axis, "low": low, "high": high, "groups": [], "measure": None, "hierarchy": None}
+    known |= {"is_value": axis.is_value("l"), "is_all": axis.holds_all("l")}
     known |= {"dictionary": None, "null_counts": Markup(""), "leaves": axis.field.coding.leaves}
     hierarchy = axis.field.coding.hierarchy
     if hierarchy is not None:
-        groups = [{"level": level, "shift": shift} for level, shift in enumerate(hierarchy.shifts) if level > 0]
+        groups = [{"level": level, "there": axis.is_at("l", level)} for level in range(1, hierarchy.height + 1)]
         return known | {"groups": groups, "hierarchy": hierarchy.table}
     if not axis.field.attribute.column.kind.is_numeric:
         return known | {"measure": _share(axis), "null_counts": Markup(" AND FALSE")}

@@ -30,6 +30,7 @@ class Outcome:
     statements: int = 0
     suppressed: int = 0
     gcp: float = 0.0
+    found: dict[str, Any] = field(default_factory=dict)
     verification: Verification | None = None
     checks: dict[str, Check] = field(default_factory=dict)
     before: ClassStatistics | None = None
@@ -70,7 +71,12 @@ class Outcome:
                 "gcp": self.gcp,
             },
             "risk": _risk(statistics),
-            "algorithm": {"name": self.algorithm, "rounds": self.rounds, "statements": self.statements},
+            "algorithm": {
+                "name": self.algorithm,
+                "rounds": self.rounds,
+                "statements": self.statements,
+                **self.found,
+            },
             "checks": {name: vars(check) for name, check in self.checks.items()},
             "seconds": {**self.seconds, "total": sum(self.seconds.values())},
             "verified": self.verified,

@@ -95,6 +95,22 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     wrong = list(problems(subject))
     if wrong or found:
         raise _together(wrong, found)
+    return _plan(subject, source, release)
+
+
+def resolve_source(policy: Policy, engine: Engine) -> Plan:
+    """The same without a look at the release: it may exist, and its place need not. For what publishes nothing."""
+    source = _source(policy, engine)
+    if source is None:
+        raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
+    subject = _look(policy, engine, source)
+    if wrong := list(problems(subject)):
+        raise PolicyError(wrong)
+    return _plan(subject, source, _named_release(policy))
+
+
+def _plan(subject: Subject, source: Relation, release: Relation) -> Plan:
+    policy = subject.policy
     return Plan(
         policy=policy,
         source=source,
@@ -169,11 +185,9 @@ def _release(
     policy: Policy, source: Relation | None, target: Engine | None, replace: bool
 ) -> tuple[Relation, Sequence[SqlanonError]]:
     """The release's name, and what forbids it; `source` is given if it is in the same database."""
+    wanted = _named_release(policy)
     if policy.release.file is not None:
-        found = [PolicyError(f"release.file: {problem}") for problem in _file_problems(policy, replace)]
-        return Relation(policy.release.file), found
-    assert policy.release.table is not None
-    wanted = Relation.parse(policy.release.table)
+        return wanted, [PolicyError(f"release.file: {problem}") for problem in _file_problems(policy, replace)]
     if target is None:
         return wanted, []
     existing = target.resolve(wanted)
@@ -184,6 +198,14 @@ def _release(
         return release, [problem]
     errors = target_problems(target, release, replace)
     return release, [type(error)(f"release.table: {error}") for error in errors]
+
+
+def _named_release(policy: Policy) -> Relation:
+    """The release as the policy names it."""
+    if policy.release.file is not None:
+        return Relation(policy.release.file)
+    assert policy.release.table is not None
+    return Relation.parse(policy.release.table)
 
 
 def _file_problems(policy: Policy, replace: bool) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies import hierarchy_problems
-from sqlanon.policy import Attribute, Hierarchy, KAnonymity, Policy, Role, Show, TCloseness
+from sqlanon.policy import Attribute, FullDomain, Hierarchy, KAnonymity, Mondrian, Policy, Role, Show, TCloseness
 from sqlanon.policy_document import path_text
 from sqlanon.sql import MAX_IDENTIFIER_BYTES
 from sqlanon.suggest import did_you_mean, quoted
@@ -75,6 +75,7 @@ def problems(subject: Subject) -> Iterator[str]:
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
         yield from _show_problems(place, column, attribute, subject.is_released_by_duckdb)
+    yield from _algorithm_problems(subject)
     yield from _model_problems(subject)
     yield from _name_problems(subject)
 
@@ -133,6 +134,26 @@ def _show_problems(place: str, column: Column, attribute: Attribute, to_duckdb: 
         yield f"{place}: show: {show.value} does not go with a {kind} hierarchy: its groups have labels but no bounds."
 
 
+def _algorithm_problems(subject: Subject) -> Iterator[str]:
+    algorithm = subject.policy.algorithm
+    if not isinstance(algorithm, FullDomain):
+        return
+    quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
+    for name, attribute in quasi:
+        if attribute.hierarchy is None:
+            yield (
+                f"{_place(name)}: {algorithm.name} generalizes by hierarchies, and it has none; give it one, "
+                "or hierarchy: suppress to show its values or `*`."
+            )
+    if subject.policy.suppressed == "star" and not any(a.show is Show.LABEL for _, a in quasi):
+        yield "suppressed: star needs a quasi-identifier with show: label, which can show `*`; or use omit."
+    for key in ("limits", "weights"):
+        for name in getattr(algorithm, key):
+            if name not in [known for known, _ in quasi]:
+                offer = did_you_mean(name, [known for known, _ in quasi])
+                yield f"{path_text(('algorithm', key, name))}: it is not a quasi-identifier; {offer}"
+
+
 def _model_problems(subject: Subject) -> Iterator[str]:
     for position, model in enumerate(subject.policy.privacy):
         if isinstance(model, KAnonymity):
@@ -188,7 +209,8 @@ def _collision(column: str, name: str, other: str) -> str:
 def warnings(subject: Subject) -> Iterator[str]:
     """What can be carried out, but may not be what was meant."""
     yield from _protection_warnings(subject)
-    if subject.policy.suppression or subject.policy.suppressed == "star":
+    asked = subject.policy.suppression or subject.policy.suppressed == "star" or subject.policy.remainder == "recode"
+    if asked and isinstance(subject.policy.algorithm, Mondrian):
         yield "suppression: mondrian puts every row into a class and leaves none out, so nothing will be suppressed."
     for column, attribute in subject.attributes:
         place = _place(column.name)

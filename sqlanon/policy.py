@@ -257,11 +257,85 @@ Model = Annotated[
 ]
 
 
-class Algorithm(_Part):
-    """The search for an anonymization."""
+Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "height", "kl-divergence"]
+WEIGHTED = ("loss", "precision", "entropy", "height")
+
+
+class Mondrian(_Part):
+    """Cuts the table at medians and hierarchies for as long as every part satisfies all models."""
 
     name: Literal["mondrian"] = "mondrian"
-    """`mondrian` cuts the table at medians and hierarchies for as long as every part satisfies all models."""
+
+
+class _FullDomain(_Part):
+    """Full-domain generalization: every value of a column is shown at one level of its hierarchy."""
+
+    quality: Quality = "loss"
+    """What the released generalization is best in, among those that the algorithm finds; docs/quality.md has the
+    formulas."""
+    aggregate: Literal["geometric", "arithmetic", "max"] = "geometric"
+    """How the `loss` of the quasi-identifiers is taken together."""
+    weights: dict[str, Number] = {}
+    """How much a quasi-identifier counts in `loss`, `precision`, `entropy` and `height`; 1 where none is given."""
+    limits: dict[str, tuple[Whole, Whole]] = {}
+    """The least and the greatest level that a quasi-identifier may be shown at."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if "aggregate" in self.model_fields_set and self.quality != "loss":
+            raise _broken(f"has an aggregate, which only quality: loss uses, not {self.quality}.")
+        if self.weights and self.quality not in WEIGHTED:
+            raise _broken(f"has weights, which quality: {self.quality} does not use; {', '.join(WEIGHTED)} do.")
+        if self.weights and max(self.weights.values()) <= 0:
+            raise _broken("has weights of which none is positive.")
+        for attribute, weight in self.weights.items():
+            if weight < 0:
+                raise _broken(f"has a negative weight for '{attribute}'.")
+        for attribute, (low, high) in self.limits.items():
+            if not 0 <= low <= high:
+                raise _broken(f"has limits for '{attribute}' that are not two levels, the lower one first.")
+        return self
+
+
+class Incognito(_FullDomain):
+    """Finds all generalizations that satisfy the models, subset by subset of the quasi-identifiers, and releases the
+    best of the minimal ones."""
+
+    name: Literal["incognito"]
+    variant: Literal["basic", "super-roots", "cube"] = "basic"
+    """Where frequency sets come from: `basic` counts the roots of a candidate graph from the table, `super-roots` the
+    roots of a family together, `cube` all of them from the sets of ungeneralized subsets."""
+
+
+class Samarati(_FullDomain):
+    """Finds the generalizations of minimal height by binary search, and releases the best of them."""
+
+    name: Literal["samarati"]
+
+
+class BottomUp(_FullDomain):
+    """Finds all generalizations that satisfy the models, breadth first from the table as it is, and releases the best
+    of the minimal ones."""
+
+    name: Literal["bottom-up"]
+    rollup: bool = True
+    """Whether a frequency set is rolled up from a more specific one instead of counted from the table."""
+
+
+class Optimal(_FullDomain):
+    """Finds the generalization of the best quality within the suppression budget, by branch and bound."""
+
+    name: Literal["optimal"]
+
+
+class Datafly(_FullDomain):
+    """Generalizes, time and again, the attribute with the most distinct values; fast, and not minimal."""
+
+    name: Literal["datafly"]
+
+
+FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
+Algorithm = Annotated[Mondrian | FullDomain, Field(discriminator="name")]
 
 
 class Catalog(_Place):
@@ -284,10 +358,13 @@ class Policy(_Part):
     """Every column of the table, with its role."""
     privacy: tuple[Model, ...] = Field(min_length=1)
     """The models that every class must satisfy, all of them."""
-    algorithm: Algorithm = Algorithm()
+    algorithm: Algorithm = Mondrian()
     """How the release is searched for."""
     suppression: Number = Field(default=0.0, ge=0, lt=1)
     """The largest share of rows that may be left out."""
+    remainder: Literal["suppress", "recode"] = "suppress"
+    """What full-domain generalization does with rows in classes that violate a model: leaves them out, or generalizes
+    them again among themselves, further up."""
     suppressed: Literal["omit", "star"] = "omit"
     """What becomes of them: left out, or shown with `*` for every quasi-identifier."""
     catalog: Catalog = Catalog()

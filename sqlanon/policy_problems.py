@@ -11,12 +11,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from sqlanon.policy import Attribute, Hierarchy, Model, Policy
+from sqlanon.policy import Algorithm, Attribute, Hierarchy, Model, Policy
 from sqlanon.policy_document import Document, Path
 from sqlanon.suggest import any_of, did_you_mean
 
 MODELS: Mapping[str, type[BaseModel]] = {
     get_args(part.model_fields["model"].annotation)[0]: part for part in get_args(get_args(Model)[0])
+}
+ALGORITHMS: Mapping[str, type[BaseModel]] = {
+    get_args(part.model_fields["name"].annotation)[0]: part for part in get_args(get_args(Algorithm)[0])
 }
 
 _TYPES = {
@@ -48,6 +51,8 @@ def _real_parts(location: Path, data: Any) -> Iterator[str | int]:
     """Leave out what pydantic adds to a path: the member of a union it tried."""
     if location[0] == "privacy" and len(location) > 2 and location[2] in MODELS:
         location = (*location[:2], *location[3:])
+    if location[0] == "algorithm" and len(location) > 1 and location[1] in ALGORITHMS:
+        location = (*location[:1], *location[2:])
     for part in location:
         inside = isinstance(data, dict) or (isinstance(data, list) and isinstance(part, int))
         if not inside:
@@ -61,7 +66,9 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
         return Attribute if len(path) == 3 else Hierarchy
     if path[:1] == ("privacy",) and len(path) > 2:
         return MODELS.get(data["privacy"][path[1]].get("model"), Policy)
-    if len(path) > 1 and path[0] in ("source", "release", "algorithm", "catalog"):
+    if len(path) > 1 and path[0] == "algorithm":
+        return ALGORITHMS.get(data.get("algorithm", {}).get("name"), Policy)
+    if len(path) > 1 and path[0] in ("source", "release", "catalog"):
         part = Policy.model_fields[str(path[0])].annotation
         assert isinstance(part, type)
         assert issubclass(part, BaseModel)
@@ -79,10 +86,11 @@ def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document
         return _missing(path, owner, document)
     if kind in ("enum", "literal_error"):
         return _choice(path, re.findall(r"'([^']*)'", str(context["expected"])), document)
-    if kind == "union_tag_invalid":
-        return _choice((*path, "model"), list(MODELS), document)
-    if kind == "union_tag_not_found":
-        return f"{place}.model is missing; choose from {', '.join(MODELS)}."
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        tag, choices = ("name", ALGORITHMS) if path[0] == "algorithm" else ("model", MODELS)
+        if kind == "union_tag_not_found":
+            return f"{place}.{tag} is missing; choose from {', '.join(choices)}."
+        return _choice((*path, tag), list(choices), document)
     if kind.startswith("model_"):
         return f"{place} must be a mapping with keys such as {_keys_at(path)}."
     if kind in ("too_short", "string_too_short"):
@@ -119,6 +127,8 @@ def keys_of(part: type[BaseModel]) -> list[str]:
 def _keys_at(path: Path) -> str:
     if path[:1] == ("privacy",):
         return "model and its parameters"
+    if path[:1] == ("algorithm",):
+        return "name"
     if path[:1] == ("attributes",) and len(path) > 1:
         return ", ".join(keys_of(Attribute if len(path) == 2 else Hierarchy))
     return ", ".join(keys_of(_owner((*path, ""), {})))

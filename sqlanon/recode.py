@@ -16,7 +16,7 @@ from sqlanon.doubles import double_of
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.labels import SET_LIMIT, quote_member
-from sqlanon.partition.mondrian import Partition
+from sqlanon.partition.result import Partition
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
 from sqlanon.workspace import Workspace
@@ -120,6 +120,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
         "release/create_means",
         means=table,
         assigned=partition.assigned,
+        starred=-1 if partition.starred is None else partition.starred,
         axis=shown.axis,
         dictionary=field.coding.dictionary,
         value=value,

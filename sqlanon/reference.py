@@ -18,10 +18,11 @@ from typer.models import ArgumentInfo, OptionInfo
 from sqlanon.cli.call import COMMON
 from sqlanon.cli.program import app
 from sqlanon.policy import Attribute, Hierarchy, Policy
-from sqlanon.policy_problems import MODELS
+from sqlanon.policy_problems import ALGORITHMS, MODELS
 
 PAGES = ("policy.md", "cli.md")
-_PARTS = {"Source": "source", "Release": "release", "Algorithm": "algorithm", "Catalog": "catalog"}
+_TAGS: list[Any] = [Literal[name] for name in (*MODELS, *ALGORITHMS)]  # what tells the members of a union apart
+_PARTS = {"Source": "source", "Release": "release", "Catalog": "catalog"}
 
 
 def page(name: str) -> str:
@@ -50,12 +51,16 @@ def _policy_page() -> str:
         _section("`hierarchy`", Hierarchy, level=2),
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
         *(_section(f"`{name}`", model, level=3) for name, model in MODELS.items()),
+        "## `algorithm`: the searches\n\nChosen by `name`; docs/algorithms.md says when to choose which.",
+        *(_section(f"`{name}`", algorithm, level=3) for name, algorithm in ALGORITHMS.items()),
     ]
     return "\n\n".join(sections) + "\n"
 
 
 def _section(title: str, part: type[BaseModel], level: int) -> str:
-    rows = [_key(name, info) for name, info in part.model_fields.items() if name != "model"]
+    rows = [_key(name, info) for name, info in part.model_fields.items() if info.annotation not in _TAGS]
+    if not rows:
+        return f"{'#' * level} {title}\n\n{inspect.getdoc(part)}"
     return f"{'#' * level} {title}\n\n{inspect.getdoc(part)}\n\n" + _table(["key", "value", "default", "meaning"], rows)
 
 
@@ -76,11 +81,15 @@ def _default(value: Any) -> str:
 def _type(annotation: Any) -> str:
     """A type in words."""
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation == Policy.model_fields["algorithm"].annotation:
+        return "[algorithm](#algorithm-the-searches)"
     if origin is Literal:
         return ", ".join(f"`{choice}`" for choice in arguments)
     if origin in (Union, UnionType):
         return " or ".join(dict.fromkeys(_type(part) for part in arguments if part is not type(None)))
     if origin is tuple:
+        if len(arguments) > 1 and arguments[1] is not Ellipsis:
+            return f"[{', '.join(_type(part) for part in arguments)}]"
         return "models" if _is_models(arguments[0]) else f"list of {_type(arguments[0])}"
     if origin is dict:
         return f"mapping to {_type(arguments[1])}"

@@ -2,30 +2,35 @@
 
 Planning reads the live table, and so does the measuring of the source. From then on statements are only rendered, and
 what they would answer is made up: dictionaries of 1,000 values, a tree that splits once more in its second round and
-ends in its third. The statements are those of a run; widths of codes, cuts and the number of rounds depend on the
-data.
+ends in its third, a lattice of the four most general nodes, all of which satisfy the models. The statements are those
+of a run; widths of codes, cuts, the number of rounds and of checks depend on the data. Of a statement that a search
+over a lattice repeats, the first few stand for all.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlanon.before import source_statistics
 from sqlanon.catalog import Step
 from sqlanon.checking import check_release
-from sqlanon.encoding import encode
+from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.hierarchies.scratch import hierarchies_of_models
+from sqlanon.lattice.search import pose, release, solve
+from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
+from sqlanon.models.base import PrivacyModel
+from sqlanon.partition import mondrian
 from sqlanon.partition.collapse import collapse
-from sqlanon.partition.mondrian import search
+from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
-from sqlanon.policy import Policy
+from sqlanon.policy import Mondrian, Policy
 from sqlanon.recode import create_regions
 from sqlanon.rows import stage
 from sqlanon.session import open_to_look
@@ -35,6 +40,7 @@ from sqlanon.workspace import Workspace
 
 VALUES = 1_000  # made-up size of a dictionary
 _READ = ("encoding/measure_source", "engine/")  # what is really asked
+_REPEATS = 2  # statements of one template that a search over a lattice shows
 _ROUNDS = [(0, 1, 1), (1, 1, 2), (2, 0, 2)]  # leaves, active nodes, nodes of each round
 
 
@@ -46,37 +52,69 @@ class Rehearsal:
     steps: list[Step]
 
 
-def rehearse(policy: Policy, options: EngineOptions | None = None, replace: bool = False) -> Rehearsal:
+def rehearse(
+    policy: Policy, options: EngineOptions | None = None, replace: bool = False, wishes: Wishes | None = None
+) -> Rehearsal:
     """Resolve the policy and render every statement of its run; raises what `run` would raise before it begins."""
+    policy = (wishes or Wishes()).applied_to(policy)
     with open_to_look(policy, options) as (engine, target):
         plan = resolve(policy, engine, replace=replace, release_engine=target)
         rehearsed = _RehearsedEngine(engine, plan)
-        _play(rehearsed, plan, policy)
+        _play(rehearsed, plan, policy, wishes or Wishes())
         return Rehearsal(plan, rehearsed.steps)
 
 
-def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy) -> None:
+def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -> None:
     models = tuple(from_spec(spec) for spec in policy.privacy)
     workspace = _Names(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
-    tuples = collapse(engine, workspace, coded, models)
+    tuples = collapse(engine, workspace, coded, models) if isinstance(policy.algorithm, Mondrian) else None
     source_statistics(engine, coded, tuples)
     engine.phase = "search"
-    partition = search(engine, workspace, coded, tuples, models, lambda _progress: None)
+    if isinstance(policy.algorithm, Mondrian):
+        partition = mondrian.search(engine, workspace, coded, tuples, models, lambda _progress: None)
+    else:
+        partition = _search_lattice(engine, workspace, coded, models, policy, wishes)
     engine.phase = "recode"
     recoding = create_regions(engine, workspace, coded, partition)
     global_certainty_penalty(engine, partition)
     staged = plan.release.sibling("sqlanon_staging")
     stage(engine, workspace, plan, recoding, staged)
     engine.phase = "verify"
-    check_release(engine, workspace, plan, recoding, staged, 0)
+    check_release(engine, workspace, plan, recoding, staged)
     columns = [cell.column.name for cell in recoding.cells]
     with hierarchies_of_models(engine, policy, models, staged) as hierarchies:
         verify_table(engine, staged, columns, models, hierarchies=hierarchies)
     engine.phase = "publish"
     if policy.release.file is None:
         engine.run("publish/rename_table", table=staged, name=Identifier(plan.release.name))
+
+
+def _search_lattice(
+    engine: _RehearsedEngine,
+    workspace: Workspace,
+    coded: CodedTable,
+    models: tuple[PrivacyModel, ...],
+    policy: Policy,
+    wishes: Wishes,
+) -> Partition:
+    """The policy's algorithm, at work on the top of the lattice; heights are made up, so limits are not held to them."""
+    algorithm = policy.algorithm.model_copy(update={"limits": {}})
+    policy = policy.model_copy(update={"algorithm": algorithm})
+    posed = Wishes(time_limit=wishes.time_limit, any_size=True)
+    engine.repeats = _REPEATS
+    problem = pose(engine, workspace, coded, models, policy, lambda _progress: None, posed)
+    top = problem.lattice.top
+    lowered = [max(0, level - 1) if place < 2 else level for place, level in enumerate(top)]
+    problem = replace(problem, lattice=replace(problem.lattice, bottom=tuple(lowered)))
+    if wishes.levels is not None:
+        findings = solve(problem, policy, Wishes(levels=dict(zip(problem.lattice.names, top, strict=True))))
+    else:
+        findings = solve(problem, policy, posed)
+    partition = release(problem, policy, findings)
+    engine.repeats = None
+    return partition
 
 
 class _Names(Workspace):
@@ -105,6 +143,7 @@ class _RehearsedEngine(Engine):
     phase: str = "plan"
     steps: list[Step] = field(default_factory=list)
     rounds: list[tuple[int, int, int]] = field(default_factory=lambda: list(_ROUNDS))
+    repeats: int | None = None  # how many statements of one template are written down; all by default
 
     def __post_init__(self) -> None:
         self.dialect = self.inner.dialect  # type: ignore[misc]
@@ -119,6 +158,9 @@ class _RehearsedEngine(Engine):
         return Relation("w_run_", self.plan.policy.catalog.schema_)
 
     def _note(self, statement: Statement) -> None:
+        noted = sum(step.name == statement.name and step.phase == self.phase for step in self.steps)
+        if self.repeats is not None and noted >= self.repeats:
+            return
         self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, 0.0))
 
     def _execute(self, statement: Statement) -> int:
@@ -190,8 +232,21 @@ class _RehearsedEngine(Engine):
 _Answer = Callable[[_RehearsedEngine, Statement], list[tuple[Any, ...]]]
 
 
-def _zeros(_engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
-    return [(0,)]
+def _zeros(_engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
+    """One row, zero in each column."""
+    return [(0,) * _columns(statement.text)]
+
+
+def _columns(text: str) -> int:
+    """The columns of a query: one more than the commas between its SELECT and FROM, those in parentheses left out."""
+    depth, columns = 0, 0
+    for token in re.findall(r"'[^']*'|\"[^\"]*\"|[(),]|\w+", text):
+        depth += {"(": 1, ")": -1}.get(token, 0)
+        if depth == 0 and columns and token.upper() in ("FROM", "UNION"):
+            break
+        if depth == 0 and (token == "," if columns else token.upper() == "SELECT"):
+            columns += 1
+    return max(columns, 1)
 
 
 def _count_nodes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
@@ -208,6 +263,18 @@ def _axes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ..
     return [(VALUES, False) * len(engine.plan.quasi_identifiers)]
 
 
+def _suppressed(engine: _RehearsedEngine) -> int:
+    """One row, if any may be: then the statements about suppressed rows are there."""
+    return min(1, int(engine.plan.policy.suppression * engine.plan.rows))
+
+
+def _marginal(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
+    """Half as many groups on each level as below."""
+    rows, levels = engine.plan.rows, statement.text.count("GROUP BY g.leaves")
+    groups = [(level, 2**level, max(1, VALUES >> level), rows, 0.0) for level in range(levels + 1)]
+    return [(-1, 0, 0, None, None), *groups]
+
+
 def _measured_classes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
     models = [(place + 1, None, 0, 0.0, 0.0, 0) for place in range(len(engine.plan.policy.privacy))]
     return [(-1, None, 0, None, None, None), (0, VALUES, 1, None, None, None), *models]
@@ -219,6 +286,10 @@ _ANSWERS: dict[str, _Answer] = {
     "hierarchies/count_torn_groups": lambda *_: [],
     "hierarchies/measure_length": lambda *_: [(5,)],
     "hierarchies/measure_digits": _digits,
+    "lattice/count_failing": lambda engine, _: [(_suppressed(engine), 0)],
+    "lattice/count_small": lambda engine, _: [(_suppressed(engine),)],
+    "lattice/measure_marginal": _marginal,
+    "lattice/sum_failing": lambda engine, _: [(_suppressed(engine), 0, _suppressed(engine))],
     "models/": lambda *_: [(0, 0.0, False)],
     "partition/count_nodes": _count_nodes,
     "partition/measure_axes": _axes,

@@ -5,84 +5,37 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import threading
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from sqlanon.before import source_statistics
-from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status, Step
+from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.files import version_of
-from sqlanon.errors import Cancelled, ConflictError, ProtectionError, SqlanonError, VerificationError
+from sqlanon.engines.files import require_unchanged, source_version
+from sqlanon.errors import Cancelled, SqlanonError, VerificationError
 from sqlanon.fields import Field
 from sqlanon.hierarchies.scratch import hierarchies_of_models
+from sqlanon.journal import Journal, Observer, Silent, status_after
+from sqlanon.labels import EVERYTHING
+from sqlanon.lattice import search as lattice_search
+from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
+from sqlanon.partition import mondrian
 from sqlanon.partition.collapse import Tuples, collapse
-from sqlanon.partition.growth import Progress
-from sqlanon.partition.mondrian import Partition, search
+from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Policy
+from sqlanon.policy import Mondrian, Policy
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.session import Session, open_session
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Relation
 from sqlanon.staging import Staged, stage_release
 from sqlanon.verify import verify_table
 from sqlanon.workspace import Workspace, release_lock
-
-
-class Observer(Protocol):
-    """Whoever wants to follow a run; every method may do nothing."""
-
-    def phase(self, name: str) -> None:
-        """A phase begins: plan, encode, search, recode, verify, publish."""
-
-    def progress(self, progress: Progress) -> None:
-        """A round of the search is done."""
-
-
-class Silent:
-    """An observer that does nothing."""
-
-    def phase(self, name: str) -> None: ...
-
-    def progress(self, progress: Progress) -> None: ...
-
-
-@dataclass
-class _Journal:
-    """The statements of a run, by phase, and how long each phase took."""
-
-    observer: Observer
-    phase: str = "plan"
-    steps: list[Step] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)  # sub-trees report from threads of their own
-
-    def note(self, statement: Statement, seconds: float, rows: int) -> None:
-        count = rows if rows >= 0 else None
-        with self.lock:
-            self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, seconds, count))
-
-    @contextlib.contextmanager
-    def during(self, phase: str) -> Iterator[None]:
-        self.phase = phase
-        self.observer.phase(phase)
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
-
-    def count(self, phase: str) -> int:
-        return sum(step.phase == phase for step in self.steps)
 
 
 def run(
@@ -91,18 +44,26 @@ def run(
     replace: bool = False,
     options: EngineOptions | None = None,
     observer: Observer | None = None,
+    levels: Mapping[str, int] | None = None,
+    time_limit: float | None = None,
+    any_size: bool = False,
 ) -> Outcome:
     """Anonymize the policy's source and publish the release.
 
     replace: allow an existing release to be replaced.
+    levels: release this full-domain generalization (the level of each quasi-identifier) in place of a search.
+    time_limit: seconds after which the search for an optimum stops with the best that it has found.
+    any_size: search exhaustively however large the lattice is.
 
     Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models),
     VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
     Nothing is published then, unless a note of the error says otherwise.
     """
     try:
+        wishes = Wishes(levels, time_limit, any_size)
+        wished = wishes.applied_to(policy)
         with open_session(policy, options or EngineOptions()) as session:
-            return _Run(session, policy, replace, observer or Silent()).carry_out()
+            return _Run(session, wished, replace, observer or Silent(), wishes).carry_out()
     except KeyboardInterrupt as interrupt:  # between two statements; during one the engine says so
         cancelled = Cancelled("Interrupted.")
         cancelled.__notes__ = getattr(interrupt, "__notes__", [])
@@ -112,14 +73,15 @@ def run(
 class _Run:
     """The state that the phases of one run share."""
 
-    def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer) -> None:
+    def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer, wishes: Wishes) -> None:
         self.session = session
         self.engine: Engine = session.engine
         self.catalog: Catalog = session.catalog
         self.policy = policy
         self.replace = replace
+        self.wishes = wishes
         self.observer = observer
-        self.journal = _Journal(observer)
+        self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
 
@@ -127,7 +89,7 @@ class _Run:
         """All phases, with the run's beginning and end in the catalog."""
         self.session.target.listener = self.engine.listener = self.journal.note
         with self.journal.during("plan"):
-            self.source_version = self._source_version()
+            self.source_version = source_version(self.policy.source.file)
             plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
         run = self.catalog.start_run(self._start(plan))
         outcome = Outcome(
@@ -144,7 +106,7 @@ class _Run:
         except BaseException as error:
             if outcome.published:
                 error.add_note("The release was published before this happened.")
-            self._end(run, Status.PUBLISHED if outcome.published else _status(error), error=error)
+            self._end(run, Status.PUBLISHED if outcome.published else status_after(error), error=error)
             raise
         self._summarize(plan, outcome)
         self._end(run, Status.PUBLISHED, outcome=outcome)
@@ -154,11 +116,6 @@ class _Run:
         outcome.seconds = dict(self.journal.seconds)
         outcome.statements = self.journal.count("search")
         outcome.warnings = plan.warnings
-
-    def _source_version(self) -> tuple[int, ...] | None:
-        """A source file has no transactions: it must be the same file before and after it is read."""
-        file = self.policy.source.file
-        return version_of(file) if file is not None and Path(file).is_file() else None
 
     def _release_engine(self) -> Engine | None:
         return None if self.session.is_one_database else self.session.target
@@ -197,6 +154,8 @@ class _Run:
             partition = self._search(coded, tuples, workspace)
             recoding = self._recode(coded, partition, workspace)
             outcome.rounds = partition.rounds
+            outcome.suppressed = partition.suppressed
+            outcome.found = dict(partition.found)
             outcome.gcp = global_certainty_penalty(self.engine, partition)
             with contextlib.ExitStack() as stack:
                 with self.journal.during("recode"):
@@ -213,14 +172,15 @@ class _Run:
         return release_lock(self.engine, Relation("file"), Path(file).resolve())
 
     def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> tuple[CodedTable, Tuples | None]:
-        """The snapshot, coded, and its distinct tuples where they are few: they serve the search and the statistics."""
+        """The snapshot, coded, and its distinct tuples where Mondrian works on them: the statistics use them too."""
         with self.journal.during("encode"):
             with self.engine.transaction():
                 coded = encode(self.engine, plan, workspace)
-            if self._source_version() != self.source_version:
-                raise ConflictError(f"The file {self.policy.source.file} changed while it was read; run again.")
+            require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
-            tuples = collapse(self.engine, workspace, coded, self.models)
+            tuples = None
+            if isinstance(self.policy.algorithm, Mondrian):
+                tuples = collapse(self.engine, workspace, coded, self.models)
             outcome.before = source_statistics(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
                 if field_.coding.hierarchy is not None:
@@ -229,7 +189,10 @@ class _Run:
 
     def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
         with self.journal.during("search"):
-            return search(self.engine, workspace, coded, tuples, self.models, self.observer.progress)
+            report = self.observer.progress
+            if isinstance(self.policy.algorithm, Mondrian):
+                return mondrian.search(self.engine, workspace, coded, tuples, self.models, report)
+            return lattice_search.search(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
         with self.journal.during("recode"):
@@ -238,11 +201,16 @@ class _Run:
     def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""
         with self.journal.during("verify"):
-            outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation, outcome.suppressed)
+            outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation)
             columns = [cell.column.name for cell in recoding.cells]
             with hierarchies_of_models(staged.engine, self.policy, self.models, staged.final) as hierarchies:
                 outcome.verification = verify_table(
-                    staged.engine, staged.final, columns, self.models, hierarchies=hierarchies
+                    staged.engine,
+                    staged.final,
+                    columns,
+                    self.models,
+                    hierarchies=hierarchies,
+                    suppressed_label=None if recoding.partition.starred is None else EVERYTHING,
                 )
         failed = [name for name, check in outcome.checks.items() if check.violations]
         failed += [result.model for result in outcome.verification.models if not result.satisfied]
@@ -269,7 +237,7 @@ class _Run:
 def _release_record(outcome: Outcome) -> ReleaseRecord:
     assert outcome.verification is not None
     statistics = outcome.verification.statistics
-    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds})
+    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds, **outcome.found})
     return ReleaseRecord(
         relation=outcome.release,
         kind=ReleaseKind.REGIONS,
@@ -288,9 +256,3 @@ def _hierarchy_record(coded: Field) -> HierarchyRecord:
     text = specification.model_dump_json(exclude_defaults=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return HierarchyRecord(coded.attribute.name, digest, text, hierarchy.height, hierarchy.leaves)
-
-
-def _status(error: BaseException) -> Status:
-    if isinstance(error, (ProtectionError, VerificationError)):
-        return Status.REFUSED
-    return Status.CANCELLED if isinstance(error, (Cancelled, KeyboardInterrupt)) else Status.FAILED

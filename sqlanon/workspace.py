@@ -10,6 +10,7 @@ import contextlib
 import copy
 import os
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -115,6 +116,18 @@ class Workspace:
             if error is None:
                 raise
             error.add_note(f"The run's work tables could not be dropped ({failure}); `sqlanon gc` drops them.")
+
+
+class TemporaryWorkspace(Workspace):
+    """The work tables of a DuckDB session that keeps no catalog: temporary tables, which end with the session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        name = f"w_{secrets.token_hex(4)}_"
+        self._prefix = LedgerEntry(name, Relation(name, "main", "temp"), database_of(engine), is_prefix=True)
+
+    def close(self) -> None:
+        """Nothing is left when the session ends."""
 
 
 @contextlib.contextmanager

@@ -214,7 +214,7 @@ def test_hierarchies_and_bounds(engine: Engine) -> None:
 def test_bounds_of_groups_exclude_the_upper_one(engine: Engine) -> None:
     rows = [(1, 1, 5), (5, 5, 5), (9, 5, None), (9, None, None), (None, 1, 5), (5, 1, 5), (0, 1, None), (5, None, 5)]
     witness = create(engine, {"r": "BIGINT", "low": "BIGINT", "high": "BIGINT"}, rows, "witness")
-    hierarchy = HierarchyTable(witness, height=1, shifts=(0, 1), leaves=1, bounded=True)
+    hierarchy = HierarchyTable(witness, height=1, shifts=(0, 1), leaves=1, domain=1, bounded=True)
     column = engine.columns(witness)[0]
     grouped = Region(column, "r", ("low", "high"), Show.BOUNDS, hierarchy)
     assert region_violations(engine, witness, [grouped]) == (3,)

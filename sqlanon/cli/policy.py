@@ -12,8 +12,11 @@ from sqlanon.api import check_policy, draft_policy
 from sqlanon.before_after import compare
 from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.lattice import AnySize, TimeLimit
+from sqlanon.cli.levels import parse_levels
 from sqlanon.cli.progress import observer
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
+from sqlanon.lattice.wishes import Wishes
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import load_policy
@@ -81,7 +84,7 @@ def check_command(
 ) -> None:
     """Check a policy against its table, and list every problem at once. Nothing is changed."""
     if sql:
-        _print_rehearsal(call, load_policy(policy), replace)
+        _print_rehearsal(call, load_policy(policy), replace, Wishes())
         return
     plan = check_policy(load_policy(policy), replace=replace, options=call.options)
     if call.json:
@@ -98,15 +101,25 @@ def run_command(
         bool, typer.Option("--dry-run", help="Print the plan and every statement; change nothing.")
     ] = False,
     replace: Replace = False,
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=LEVEL,...",
+            help="Release this full-domain generalization: the level of each quasi-identifier.",
+        ),
+    ] = None,
+    time_limit: TimeLimit = None,
+    any_size: AnySize = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
     loaded = load_policy(policy)
+    wishes = Wishes(None if levels is None else parse_levels(levels), time_limit, any_size)
     if dry_run:
-        _print_rehearsal(call, loaded, replace)
+        _print_rehearsal(call, loaded, replace, wishes)
         return
     with observer(quiet or call.json) as watching:
-        outcome = run(loaded, replace=replace, options=call.options, observer=watching)
+        outcome = run(loaded, replace=replace, options=call.options, observer=watching, **vars(wishes))
     if call.json:
         call.emit(outcome.as_json())
         return
@@ -118,9 +131,9 @@ def run_command(
     print("\n" + summary.next_text(outcome.run, os.fspath(policy)))
 
 
-def _print_rehearsal(call: Call, policy: Policy, replace: bool) -> None:
+def _print_rehearsal(call: Call, policy: Policy, replace: bool, wishes: Wishes) -> None:
     """The plan and the statements: as a script with comments, or as one object."""
-    rehearsal = rehearse(policy, call.options, replace)
+    rehearsal = rehearse(policy, call.options, replace, wishes)
     if call.json:
         steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in rehearsal.steps]
         call.emit({**_plan_object(rehearsal.plan), "statements": steps})

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from sqlanon import __version__
-from sqlanon.cli import catalog, demo, hierarchy, policy, verify
+from sqlanon.cli import catalog, demo, hierarchy, lattice, policy, verify
 from sqlanon.cli.call import INTERRUPTED
 from sqlanon.engines.urls import scrubbed
 
@@ -40,6 +40,7 @@ def _options(
 
 
 policy.register(app)
+lattice.register(app)
 verify.register(app)
 catalog.register(app)
 hierarchy.register(app)

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.status import Status
 
-from sqlanon.partition.growth import Progress
-from sqlanon.runner import Observer, Silent
+from sqlanon.journal import Observer, Progress, Silent
 
 _WORDS = {
     "plan": "planning",
@@ -38,10 +37,6 @@ def observer(quiet: bool) -> Iterator[Observer]:
         yield _Lines()
 
 
-def _round(progress: Progress) -> str:
-    return f"round {progress.round}: {progress.active_rows:,} rows active, {progress.leaves:,} classes final"
-
-
 class _Live:
     """One line that changes."""
 
@@ -65,8 +60,8 @@ class _Live:
             self._status.console.print(f"[green]done[/green] {_WORDS.get(self._phase, self._phase)} {seconds:.1f} s")
 
     def progress(self, progress: Progress) -> None:
-        """Show the round."""
-        self._status.update(f"searching, {_round(progress)}")
+        """Show how far the search is."""
+        self._status.update(f"searching, {progress.text}")
 
 
 class _Lines:

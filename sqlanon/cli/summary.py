@@ -81,6 +81,7 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
         part
         for part in (
             head,
+            generalization_text(outcome),
             _classes(release),
             "Verified independently on the release:\n" + models + _checks(outcome["checks"]),
             _metrics(outcome),
@@ -89,6 +90,28 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
         )
         if part
     )
+
+
+def generalization_text(outcome: Mapping[str, Any]) -> str:
+    """What full-domain generalization chose, and how sure that is the best; nothing of other searches."""
+    found = outcome["algorithm"]
+    if "levels" not in found:
+        return ""
+    levels = "\n".join(f"  {name}: {level}" for name, level in found["levels"].items())
+    share = outcome["release"]["suppressed"] / outcome["source"]["rows"]
+    return (
+        f"Levels of generalization ({found['name']}, {found['checked']:,} of {found['nodes']:,} generalizations checked):"
+        f"\n{levels}\n  {found['quality']} {found['score']:.6g} (lower is better), {proof(found)}; "
+        f"{percent(share)} of the rows suppressed"
+    )
+
+
+def proof(found: Mapping[str, Any]) -> str:
+    """Whether it is sure that there is no better one."""
+    if found["proven"]:
+        return "none better among those it may choose from"
+    bound = found["bound"]
+    return "not proven to be the best" + ("" if bound is None else f": none is below {bound:.6g}")
 
 
 def _phases(seconds: Mapping[str, float]) -> str:
@@ -160,7 +183,7 @@ def comparison_text(comparison: Comparison) -> str:
 
 def next_text(run: str, policy: str) -> str:
     """Commands to go on with."""
-    file, program = shlex.quote(policy), _program()
+    file, program = shlex.quote(policy), program()
     commands = [
         [f"{program} verify {file}", "check the release again, at any time"],
         [f"{program} show {run} --policy {file}", "what was done; --steps adds every statement"],
@@ -169,7 +192,7 @@ def next_text(run: str, policy: str) -> str:
     return commands_text(commands)
 
 
-def _program() -> str:
+def program() -> str:
     """How to call the program again: by its name, or by its path if the shell would not find it."""
     called = sys.argv[0]
     found = shutil.which("sqlanon") is not None or Path(called).name != "sqlanon"

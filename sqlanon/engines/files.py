@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlanon.errors import AccessError, PolicyError
+from sqlanon.errors import AccessError, ConflictError, PolicyError
 from sqlanon.sql import Text
 
 _COMPRESSED = (".gz", ".zst")
@@ -42,6 +42,20 @@ def version_of(path: str) -> tuple[int, int, int]:
     """What tells one version of a file from another without reading it: inode, size, time of change (ns)."""
     found = Path(path).stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def source_version(file: str | None) -> tuple[int, ...] | None:
+    """The version of a source file; None if the source is none, or there is none.
+
+    A source file has no transactions: it must be the same file before and after it is read.
+    """
+    return version_of(file) if file is not None and Path(file).is_file() else None
+
+
+def require_unchanged(file: str | None, version: tuple[int, ...] | None) -> None:
+    """Raise ConflictError if a source file is no longer the one of that version."""
+    if source_version(file) != version:
+        raise ConflictError(f"The file {file} changed while it was read; run again.")
 
 
 def _literal_pattern(path: str) -> str:

@@ -97,6 +97,7 @@ def _number(task: Task, draft: Draft) -> HierarchyTable:
     """Give groups their ordinals, pack them into codes, and write the dimension table."""
     inner = list(range(1, draft.height))
     kept = _kept_columns(draft)
+    covered = [Identifier(f"n{level}") for level in range(1, draft.height + 1)]
     task.engine.run(
         "hierarchies/number_groups",
         numbered=task.numbered,
@@ -104,9 +105,11 @@ def _number(task: Task, draft: Draft) -> HierarchyTable:
         keys=draft.keys,
         inner=inner,
         kept=kept,
+        covered=covered,
+        counted=draft.counted,
     )
-    leaves, largest, *ordinals = task.engine.query_one(
-        "hierarchies/measure_digits", numbered=task.numbered, inner=inner
+    leaves, largest, domain, *ordinals = task.engine.query_one(
+        "hierarchies/measure_digits", numbered=task.numbered, inner=inner, root=covered[-1]
     )
     # the children of the root count from 1, others from 0
     skipped = 0 if draft.height == 1 else 1
@@ -118,12 +121,13 @@ def _number(task: Task, draft: Draft) -> HierarchyTable:
         numbered=task.numbered,
         keys=draft.keys,
         kept=kept,
+        covered=covered,
         order=_value_order(task),
         digits=[_Digit(level, 1 << shifts[level]) for level in inner],
         shifts=shifts[1:],
         skipped=skipped,
     )
-    return HierarchyTable(task.table, draft.height, shifts, leaves, draft.bounded)
+    return HierarchyTable(task.table, draft.height, shifts, leaves, domain, draft.bounded)
 
 
 def _kept_columns(draft: Draft) -> list[Identifier]:

@@ -38,7 +38,9 @@ class Task:
 
     @property
     def groups(self) -> Relation:
-        """Work table, one row a level-1 group: keys, leaves, position (depth-first), l1..lh, lower1, upper1 .."""
+        """Work table, one row a level-1 group: keys, leaves, position (depth-first), l1..lh, lower1, upper1 ..
+
+        A taxonomy's also have n1..nh, its leaves in each group."""
         return self.work("groups")
 
     @property
@@ -68,3 +70,4 @@ class Draft:
     height: int
     keys: tuple[Identifier, ...]  # the columns that join leaves to their level-1 group
     bounded: bool = False
+    counted: bool = False  # whether the groups have n1..nh, the leaves they cover; otherwise those of the data

@@ -11,16 +11,18 @@ from sqlanon.sql import Relation
 class HierarchyTable:
     """A dimension table: one row a value, with its path code and its group and label at every level.
 
-    Columns: `value` (native type), `leaf` (depth-first number from 1), `code`, `g1..gh`, labels `l0..lh`, and for
+    Columns: `value` (native type), `leaf` (depth-first number from 1), `code`, `g1..gh`, labels `l0..lh`, `n1..nh`, and for
     a bounded hierarchy `lower1, upper1 .. lowerh, upperh` (lower inclusive, upper exclusive; NULL where unbounded).
     A code packs one digit per level, the ordinal of the group in its parent, coarse digits high: codes are in
     depth-first order, a group is an interval of codes, and generalizing is a shift. The children of the root count
     from 1, because code 0 is that of NULL, which has no row here. With `unknown`, `csv` and `mapping` hierarchies hold
-    the values they lack in one group under the root. Only values of the data have rows.
+    the values they lack in one group under the root. Only values of the data have rows; `n1..nh` are the leaves of the
+    hierarchy under each group, of which a csv or mapping may have some that the data lack.
     """
 
     table: Relation
     height: int  # levels above the value; level `height` is '*', the single root
     shifts: tuple[int, ...]  # height + 1 entries: the group of a code at level l is code >> shifts[l]
     leaves: int  # number of values in the table
+    domain: int  # number of leaves of the hierarchy: those, and what a csv or mapping has beside them
     bounded: bool  # whether it has lower and upper columns

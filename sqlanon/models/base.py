@@ -46,6 +46,7 @@ class PrivacyModel(ABC):
     attribute: str | None  # the sensitive attribute it looks at
     monotone_under_generalization: ClassVar[bool]  # merging classes that satisfy it gives one that does
     monotone_under_suppression: ClassVar[bool]  # leaving whole classes out can't break the remaining ones
+    closed_under_union: ClassVar[bool] = False  # a class that satisfies it does so whatever rows join it
 
     @property
     def least_rows(self) -> int:

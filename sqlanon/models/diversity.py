@@ -23,6 +23,7 @@ class DistinctLDiversity(PrivacyModel):
     name: ClassVar[str] = "distinct-l-diversity"
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
+    closed_under_union: ClassVar[bool] = True
 
     attribute: str
     l: int  # noqa: E741

@@ -20,6 +20,7 @@ class KAnonymity(PrivacyModel):
     name: ClassVar[str] = "k-anonymity"
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
+    closed_under_union: ClassVar[bool] = True
 
     k: int
     attribute: str | None = field(default=None, init=False)

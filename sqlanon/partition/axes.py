@@ -18,12 +18,14 @@ class Axis:
     number: its place among the quasi-identifiers; columns of work tables carry it (`lo_3`, `hi_3`).
     extent: width of the whole table's range, in codes, or in leaves where there is a hierarchy.
     has_null: whether the attribute is NULL anywhere.
+    leveled: whether leaves say which level of the hierarchy their region is at; otherwise it is the lowest that fits.
     """
 
     number: int
     field: Field
     extent: int = 1
     has_null: bool = False
+    leveled: bool = False
 
     @property
     def word(self) -> Identifier:
@@ -70,6 +72,42 @@ class Axis:
     @property
     def high_leaf(self) -> Identifier:
         return Identifier(f"high_leaf_{self.number}")
+
+    @property
+    def level(self) -> Identifier:
+        """Column for the level of a leaf's region."""
+        return Identifier(f"level_{self.number}")
+
+    def is_at(self, leaf: str, level: int) -> Markup:
+        """Whether the region of `leaf` is a group of this level, if it is not of a lower one; level 0 is the value."""
+        hierarchy, alias = self.field.coding.hierarchy, Markup(leaf)
+        if self.leveled:
+            return expression("{leaf}.{own} = {level}", leaf=alias, own=self.level, level=level)
+        shift = hierarchy.shifts[level] if hierarchy else 0
+        return expression(
+            "{leaf}.{lo} >> {shift} = {leaf}.{hi} >> {shift}", leaf=alias, lo=self.lo, hi=self.hi, shift=shift
+        )
+
+    def is_value(self, leaf: str) -> Markup:
+        """Whether the region of `leaf` is one value, or NULL alone."""
+        if self.leveled:
+            return expression("({value} OR {null})", value=self.is_at(leaf, 0), null=self.is_null(leaf))
+        return expression("{leaf}.{lo} = {leaf}.{hi}", leaf=Markup(leaf), lo=self.lo, hi=self.hi)
+
+    def is_null(self, leaf: str) -> Markup:
+        """Whether the region of `leaf` is NULL alone."""
+        alone = expression("{leaf}.{hi} = 0", leaf=Markup(leaf), hi=self.hi)
+        return alone + Markup(" AND NOT ") + self._is_root(leaf) if self.leveled else alone
+
+    def holds_all(self, leaf: str) -> Markup:
+        """Whether the region of `leaf` is the root for the reason that it holds NULL beside values."""
+        if self.leveled:
+            return self._is_root(leaf)
+        return expression("{leaf}.{lo} = 0", leaf=Markup(leaf), lo=self.lo)
+
+    def _is_root(self, leaf: str) -> Markup:
+        hierarchy = self.field.coding.hierarchy
+        return self.is_at(leaf, hierarchy.height if hierarchy else 0)
 
     @property
     def width(self) -> Markup:

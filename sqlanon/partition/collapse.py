@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
+from sqlanon.fields import Field
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import judged_fields
 from sqlanon.sql import Identifier, Relation, expression
@@ -29,15 +31,28 @@ class Tuples:
 def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Tuples | None:
     """The table's frequency set, or None where it would be nearly as large as the table."""
     fields = [*coded.quasi_identifiers, *judged_fields(coded, models)]
-    masks = tuple(sum(f.mask for f in fields if f.word == w) for w in range(coded.words))
-    words = [_masked(column, mask) for column, mask in zip(coded.word_columns, masks, strict=True)]
-    share = min(1.0, SAMPLE_ROWS / coded.source_rows)
-    sampled = engine.query_one("partition/sample_tuples", rows=coded.rows, words=words, share=share)
-    if _estimate(*sampled) * share > WORTH_SHARE * sampled[0]:
+    if distinct_share(engine, coded, fields) > WORTH_SHARE:
         return None
+    masks, words = _masked_words(coded, fields)
     table = workspace.table("tuples")
     engine.run("partition/create_frequency_set", table=table, rows=coded.rows, words=words)
     return Tuples(table, masks)
+
+
+def distinct_share(engine: Engine, coded: CodedTable, fields: Sequence[Field]) -> float:
+    """The estimated number of distinct tuples of some fields, as a share of the rows; from a sample of the rows."""
+    _, words = _masked_words(coded, fields)
+    share = min(1.0, SAMPLE_ROWS / coded.source_rows)
+    sampled = engine.query_one("partition/sample_tuples", rows=coded.rows, words=words, share=share)
+    if share == 1.0:
+        return float(sampled[1] / max(1, sampled[0]))  # all rows were looked at
+    return float(_estimate(*sampled) * share / max(1, sampled[0]))
+
+
+def _masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
+    """The bits of some fields in each word, and the words with only those."""
+    masks = tuple(sum(f.mask for f in fields if f.word == w) for w in range(coded.words))
+    return masks, [_masked(column, mask) for column, mask in zip(coded.word_columns, masks, strict=True)]
 
 
 def _masked(column: Identifier, mask: int) -> dict[str, Identifier | Markup]:

@@ -35,6 +35,11 @@ class Progress:
     active_nodes: int
     leaves: int
 
+    @property
+    def text(self) -> str:
+        """The progress in a few words."""
+        return f"round {self.round}: {self.active_rows:,} rows active, {self.leaves:,} classes final"
+
 
 @dataclass(frozen=True)
 class Task:

@@ -6,9 +6,7 @@ LeFevre, DeWitt, Ramakrishnan, "Mondrian Multidimensional k-Anonymity", ICDE 200
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-
-from markupsafe import Markup
+from dataclasses import replace
 
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
@@ -19,22 +17,8 @@ from sqlanon.partition.collapse import Tuples, expand
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.forest import grow_forest
 from sqlanon.partition.growth import Progress, Task
-from sqlanon.sql import Relation
+from sqlanon.partition.result import Partition
 from sqlanon.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class Partition:
-    """What tree growth found.
-
-    leaves: `(leaf, n, lo_0, hi_0, …)`, the tight interval of codes of every quasi-identifier.
-    assigned: `(leaf, p0, p1, …)`, every source row's words with its leaf.
-    """
-
-    axes: tuple[Axis, ...]
-    leaves: Relation | Markup
-    assigned: Relation | Markup
-    rounds: int
 
 
 def search(

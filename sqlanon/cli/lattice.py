@@ -1,0 +1,148 @@
+"""lattice: look at the generalization lattice without releasing anything."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sqlanon.cli import summary
+from sqlanon.cli.call import Call, command
+from sqlanon.cli.layout import number, percent, table
+from sqlanon.cli.progress import observer
+from sqlanon.drawing import draw
+from sqlanon.errors import AccessError
+from sqlanon.exploration import Candidate, Exploration
+from sqlanon.explorer import explore
+from sqlanon.lattice.refusal import levels_text
+from sqlanon.policy_reader import load_policy
+
+MOST_ROWS = 30  # of the frontier, for people
+
+TimeLimit = Annotated[
+    float | None,
+    typer.Option("--time-limit", min=0.001, help="Seconds after which the search stops with the best it has found."),
+]
+AnySize = Annotated[
+    bool, typer.Option("--any-size", help="Search exhaustively however many generalizations the lattice has.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "lattice")(lattice_command)
+
+
+def lattice_command(
+    call: Call,
+    policy: Annotated[Path, typer.Argument(help="The policy, a YAML file.", show_default=False)],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Find all generalizations that satisfy the models, whatever the algorithm.")
+    ] = False,
+    svg: Annotated[Path | None, typer.Option("--svg", help="Draw the lattice into this file.")] = None,
+    time_limit: TimeLimit = None,
+    any_size: AnySize = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+) -> None:
+    """Explore the generalization lattice: which levels satisfy the models, and which are best. Nothing is released."""
+    loaded = load_policy(policy)
+    if svg is not None:
+        _require_writable(svg)
+    with observer(quiet or call.json) as watching:
+        found = explore(
+            loaded,
+            everything=everything,
+            options=call.options,
+            observer=watching,
+            time_limit=time_limit,
+            any_size=any_size,
+        )
+    if svg is not None:
+        _write(svg, draw(found))
+    if call.json:
+        call.emit(found.as_json())
+        return
+    print(exploration_text(found))
+    if svg is not None:
+        call.note(f"Drew {svg}.")
+    levels = shlex.quote(levels_text(found.lattice, found.optimum.levels))
+    file = shlex.quote(os.fspath(policy))
+    print("\n" + summary.commands_text([[f"{summary.program()} run {file} --levels {levels}", "release the best"]]))
+
+
+def _require_writable(path: Path) -> None:
+    """Before a long search, not after it."""
+    if not path.absolute().parent.is_dir():
+        raise AccessError(f"{path} can't be written: there is no directory {path.absolute().parent}.")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise AccessError(f"{path} can't be written: {error.strerror}.") from None
+
+
+def exploration_text(found: Exploration) -> str:
+    """What is known of a lattice, for people."""
+    parts = [
+        f"Lattice of {found.source}: {found.rows:,} rows, {found.lattice.size:,} generalizations of "
+        f"{len(found.lattice.names)} quasi-identifiers",
+        _attributes(found),
+        _counts(found),
+        _frontier(found),
+        _optimum(found),
+        "\n".join(f"Warning: {warning}" for warning in found.warnings),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _attributes(found: Exploration) -> str:
+    lattice = found.lattice
+    rows = [
+        [name, height, f"{low} to {high}"]
+        for name, height, low, high in zip(lattice.names, lattice.heights, lattice.bottom, lattice.top, strict=True)
+    ]
+    return table(["quasi-identifier", "height", "levels searched"], rows)
+
+
+def _counts(found: Exploration) -> str:
+    by = "all of them by --all" if found.everything else f"by {found.algorithm}"
+    concluded = "" if found.concluded is None else f", {found.concluded:,} concluded from these"
+    unknown = 0 if found.chart is None else found.chart.open
+    rest = f", {unknown:,} left open" if unknown else ""
+    extent = "satisfy the models" if found.complete else "are known to satisfy the models"
+    return (
+        f"Searched {by}: {found.checked:,} checked{concluded}{rest}; {found.statements:,} statements, "
+        f"{number(round(found.seconds, 2))} s\n"
+        f"{len(found.anonymous):,} {extent}, {len(found.minimal):,} of them minimal; "
+        f"suppression budget {found.budget:,} rows ({percent(found.budget / found.rows)})"
+    )
+
+
+def _frontier(found: Exploration) -> str:
+    shown = found.frontier[:MOST_ROWS]
+    rows = [_row(found, one) for one in shown]
+    if found.optimum.levels not in [one.levels for one in shown]:
+        rows.append(_row(found, found.optimum))
+    headings = ["", *found.lattice.names, "suppressed", found.quality]
+    more = len(found.frontier) - len(shown)
+    rest = f"\n  and {more:,} more; --json has all" if more else ""
+    return f"Minimal generalizations, the best first (* is the best of all):\n{table(headings, rows)}{rest}"
+
+
+def _row(found: Exploration, one: Candidate) -> list[object]:
+    return ["*" if one.levels == found.optimum.levels else "", *one.levels, one.suppressed, one.score]
+
+
+def _optimum(found: Exploration) -> str:
+    best = found.optimum
+    assert best.score is not None
+    assert best.suppressed is not None
+    return (
+        f"Best by {found.quality}: {levels_text(found.lattice, best.levels)}\n"
+        f"  score {best.score:.6g} (lower is better), {best.suppressed:,} rows suppressed, {summary.proof(vars(found))}"
+    )

@@ -1,0 +1,179 @@
+"""The whole lattice: one row a height, the table as it is at the bottom, `*` everywhere at the top."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from sqlanon.drawing import shapes
+from sqlanon.drawing.shapes import Look
+from sqlanon.drawing.svg import BLUE, FAINT, SOFT, cut, document, element, line, text, width_of, words
+from sqlanon.exploration import Exploration
+from sqlanon.lattice.chart import Chart, Standing
+from sqlanon.lattice.lattice import Lattice, Node
+
+MOST_NODES = 300
+_ROW, _BOX, _GAP = 64.0, 24.0, 12.0  # the distance of rows, the height of a box, the room between two
+_LEFT, _MARGIN = 84.0, 28.0
+_SWEEPS = 8  # over the rows, to put nodes near those they are joined to
+
+_Places = dict[Node, tuple[float, float]]
+
+
+def draw_lattice(found: Exploration, chart: Chart) -> str:
+    """The lattice with all its nodes and edges."""
+    lattice = found.lattice
+    looks = {node: _look(found, chart, node) for node in lattice.nodes}
+    rows = _rows(lattice)
+    wide = max(width_of(_label(node), 12) for node in looks) + 20
+    width = max(_LEFT + max(map(len, rows)) * (wide + _GAP) + _MARGIN, _LEFT + 640)
+    head = _head(found, width, set(looks.values()))
+    top = head[1]
+    places = _places(rows, wide, width, top)
+    bottom = top + (len(rows) - 1) * _ROW + _BOX + _MARGIN + 14
+    parts = [
+        *head[0],
+        *_heights(lattice, rows, top),
+        *_edges(lattice, chart, places),
+        *(_drawn(found, node, places[node], wide, looks[node]) for row in rows for node in row),
+    ]
+    return document(width, bottom, f"Generalization lattice of {found.source}", describe(found), parts)
+
+
+def describe(found: Exploration) -> str:
+    """The picture in words."""
+    lattice, best = found.lattice, found.optimum
+    levels = ", ".join(f"{name} {level}" for name, level in zip(lattice.names, best.levels, strict=True))
+    heights = ", ".join(f"{name} 0 to {height}" for name, height in zip(lattice.names, lattice.heights, strict=True))
+    known = "satisfy" if found.complete else "are known to satisfy"
+    return (
+        f"{lattice.size} generalizations of {heights}; {found.checked} were checked. {len(found.anonymous)} {known} the"
+        f" models, {len(found.minimal)} of them minimal. Best by {found.quality}: {levels}."
+    )
+
+
+def _look(found: Exploration, chart: Chart, node: Node) -> Look:
+    if node == found.optimum.levels:
+        return shapes.CHOSEN
+    if node in found.minimal:
+        return shapes.MINIMAL
+    checked = node in chart.verdicts
+    standing = chart.of(node)
+    if standing is Standing.ANONYMOUS:
+        return shapes.ANONYMOUS if checked else shapes.ANONYMOUS_UNCHECKED
+    if standing is Standing.FAILING:
+        return shapes.FAILING if checked else shapes.FAILING_UNCHECKED
+    return shapes.OPEN
+
+
+def _label(node: Node) -> str:
+    return " ".join(map(str, node))
+
+
+def _rows(lattice: Lattice) -> list[list[Node]]:
+    """The nodes by height, the most general first, each row in an order that crosses few edges (barycenters)."""
+    rows = [list(lattice.at_height(height)) for height in range(sum(lattice.top), sum(lattice.bottom) - 1, -1)]
+    for sweep in range(_SWEEPS):
+        order = range(1, len(rows)) if sweep % 2 == 0 else range(len(rows) - 2, -1, -1)
+        for number in order:
+            other = rows[number - 1] if sweep % 2 == 0 else rows[number + 1]
+            spread = {node: (place + 0.5) / len(other) for place, node in enumerate(other)}
+            near = lattice.successors if sweep % 2 == 0 else lattice.predecessors
+            rows[number] = _by_barycenter(rows[number], {node: list(near(node)) for node in rows[number]}, spread)
+    return rows
+
+
+def _by_barycenter(row: list[Node], near: dict[Node, list[Node]], spread: dict[Node, float]) -> list[Node]:
+    means: dict[Node, float] = defaultdict(float)
+    for place, node in enumerate(row):
+        found = [spread[one] for one in near[node]]
+        means[node] = sum(found) / len(found) if found else (place + 0.5) / len(row)
+    return sorted(row, key=lambda node: (round(means[node], 9), node))
+
+
+def _places(rows: list[list[Node]], wide: float, width: float, top: float) -> _Places:
+    middle = _LEFT + (width - _LEFT - _MARGIN) / 2
+    places: _Places = {}
+    for number, row in enumerate(rows):
+        start = middle - (len(row) - 1) * (wide + _GAP) / 2
+        for place, node in enumerate(row):
+            places[node] = (start + place * (wide + _GAP), top + number * _ROW)
+    return places
+
+
+def _head(found: Exploration, width: float, used: set[Look]) -> tuple[list[str], float]:
+    """Title, how to read the labels, and the legend; and where the lattice begins."""
+    names = [f"{cut(name, 24)} (0–{h})" for name, h in zip(found.lattice.names, found.lattice.heights, strict=True)]
+    parts = [
+        text(_MARGIN, 38, "Generalization lattice", font_size=19, font_weight="700"),
+        text(_MARGIN, 60, _counts(found), font_size=12.5, fill=SOFT),
+    ]
+    y = 84.0
+    for wrapped in _wrap("Levels, in this order: " + " · ".join(names), width - 2 * _MARGIN):
+        parts.append(text(_MARGIN, y, wrapped, font_size=12.5))
+        y += 18
+    x, y = _MARGIN, y + 14
+    for look in (look for look in shapes.LEGEND if look in used):
+        needed = 34 + 10 + width_of(look.meaning, 12) + 18
+        if x > _MARGIN and x + needed > width - _MARGIN:
+            x, y = _MARGIN, y + 28
+        parts.append(shapes.box(x + 17, y - 4, 34, 18, "", look))
+        parts.append(text(x + 44, y, look.meaning, font_size=12))
+        x += needed
+    return parts, y + 50
+
+
+def _counts(found: Exploration) -> str:
+    return (
+        f"{found.lattice.size:,} generalizations, {found.checked:,} checked; {len(found.anonymous):,} satisfy the "
+        f"models{'' if found.complete else ' as far as is known'}, {len(found.minimal):,} of them minimal"
+    )
+
+
+def _wrap(content: str, room: float) -> Iterator[str]:
+    """Lines that fit, broken between attributes."""
+    current = ""
+    for part in content.split(" · "):
+        longer = f"{current} · {part}" if current else part
+        if current and width_of(longer, 12.5) > room:
+            yield current + " ·"
+            current = part
+        else:
+            current = longer
+    yield current
+
+
+def _heights(lattice: Lattice, rows: list[list[Node]], top: float) -> Iterator[str]:
+    """The scale at the left."""
+    yield text(_MARGIN, top - 26, "height", font_size=11, fill=SOFT)
+    for number in range(len(rows)):
+        y = top + number * _ROW
+        yield text(_MARGIN + 20, y + 4, str(sum(lattice.top) - number), font_size=12, fill=SOFT, text_anchor="end")
+        yield line(_MARGIN + 28, y, _MARGIN + 36, y, stroke=FAINT)
+
+
+def _edges(lattice: Lattice, chart: Chart, places: _Places) -> Iterator[str]:
+    """Lines between a node and its direct generalizations; bold where both satisfy the models."""
+    for node, (x, y) in places.items():
+        for above in lattice.successors(node):
+            good = chart.of(node) is Standing.ANONYMOUS and chart.of(above) is Standing.ANONYMOUS
+            x2, y2 = places[above]
+            yield line(
+                x,
+                y - _BOX / 2,
+                x2,
+                y2 + _BOX / 2,
+                stroke=BLUE if good else FAINT,
+                stroke_width=1.1 if good else 0.8,
+                stroke_opacity=0.55 if good else None,
+            )
+
+
+def _drawn(found: Exploration, node: Node, place: tuple[float, float], wide: float, look: Look) -> str:
+    """A node, with its levels and what is known of it as a text that shows when pointed at."""
+    levels = ", ".join(f"{name} {level}" for name, level in zip(found.lattice.names, node, strict=True))
+    known = next((one for one in (found.optimum, *found.frontier) if one.levels == node), None)
+    details = "" if known is None or known.suppressed is None else f"; {known.suppressed:,} rows suppressed"
+    score = "" if known is None or known.score is None else f", {found.quality} {known.score:.6g}"
+    title = element("title", words(f"{levels}: {look.meaning}{details}{score}"))
+    return element("g", title + shapes.box(*place, wide, _BOX, _label(node), look))

@@ -1,0 +1,79 @@
+"""Who follows a run, and the journal of its statements."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlanon.catalog import Status, Step
+from sqlanon.errors import Cancelled, ProtectionError, VerificationError
+from sqlanon.sql import Statement
+
+
+class Progress(Protocol):
+    """How far a search is."""
+
+    @property
+    def text(self) -> str:
+        """In a few words."""
+
+
+class Observer(Protocol):
+    """Whoever wants to follow a run; every method may do nothing."""
+
+    def phase(self, name: str) -> None:
+        """A phase begins: plan, encode, search, recode, verify, publish."""
+
+    def progress(self, progress: Progress) -> None:
+        """The search has come further."""
+
+
+class Silent:
+    """An observer that does nothing."""
+
+    def phase(self, name: str) -> None: ...
+
+    def progress(self, progress: Progress) -> None: ...
+
+
+@dataclass
+class Journal:
+    """The statements of a run, by phase, and how long each phase took."""
+
+    observer: Observer
+    phase: str = "plan"
+    steps: list[Step] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)  # sub-trees report from threads of their own
+
+    def note(self, statement: Statement, seconds: float, rows: int) -> None:
+        """Write a statement down; a listener of engines (see `StatementListener`)."""
+        count = rows if rows >= 0 else None
+        with self.lock:
+            self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, seconds, count))
+
+    @contextlib.contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        """Tell the observer that a phase begins, and count its time."""
+        self.phase = phase
+        self.observer.phase(phase)
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - started
+
+    def count(self, phase: str) -> int:
+        """The number of statements of a phase."""
+        return sum(step.phase == phase for step in self.steps)
+
+
+def status_after(error: BaseException) -> Status:
+    """What the catalog says of a run that this error ended."""
+    if isinstance(error, (ProtectionError, VerificationError)):
+        return Status.REFUSED
+    return Status.CANCELLED if isinstance(error, (Cancelled, KeyboardInterrupt)) else Status.FAILED

@@ -1,0 +1,118 @@
+"""Many generalizations in one statement: their tuples are stacked, each beside the number of its generalization.
+
+A statement over a few thousand tuples costs less to carry out than to plan, so that generalizations are counted
+together where their sources are small, and one by one where they are large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets, Verdict, count_type, sensitive_column
+from sqlanon.lattice.lattice import Node
+from sqlanon.sql import Identifier, Relation
+
+BATCH_TUPLES = 1_000_000  # that a statement stacks, unless a single generalization has more
+BATCH_NODES = 200  # generalizations a statement
+
+
+@dataclass(frozen=True)
+class Step:
+    """A generalization, and a frequency set of a more specific one to count it from."""
+
+    node: Node
+    source: FrequencySet
+
+
+@dataclass(frozen=True)
+class Count:
+    """What a count of one generalization found, and how many tuples its frequency set would have."""
+
+    verdict: Verdict
+    tuples: int
+
+
+def count_each(sets: FrequencySets, steps: Sequence[Step]) -> list[Count]:
+    """Judge several generalizations, in their order.
+
+    Where suppression moves what the remaining classes are judged by (`Task.moves`), `suppressed` are the rows in
+    classes that fail while all rows are there: a lower bound.
+    """
+    sets.checked += len(steps)
+    counts: dict[int, Count] = {}
+    for places in _batches(steps):
+        stacked = _stacked(sets, steps, places)
+        counts |= _count_small(sets, stacked) if sets.task.least_rows is not None else _count_failing(sets, stacked)
+    return [counts[place] for place in range(len(steps))]
+
+
+def roll_up_each(sets: FrequencySets, steps: Sequence[Step]) -> list[FrequencySet]:
+    """The frequency sets of several generalizations, in their order: those of one statement share a table."""
+    rolled: dict[int, FrequencySet] = {}
+    for places in _batches(steps):
+        table = sets.new_table()
+        stacked = _stacked(sets, steps, places)
+        used = {word["column"] for word in stacked["words"]}
+        blank = [column for column in sets.keys.columns if column not in used]
+        sets.engine.run(
+            "lattice/roll_up_each", rolled=table, blank=blank, count_type=count_type(sets.task.rows), **stacked
+        )
+        sets.engine.analyze(table)
+        tuples = dict(sets.engine.query("lattice/count_sets", sets=table))
+        rolled |= {place: FrequencySet(table, steps[place].node, tuples[place], place) for place in places}
+    return [rolled[place] for place in range(len(steps))]
+
+
+def _batches(steps: Sequence[Step]) -> Iterator[list[int]]:
+    """The places of the steps that one statement serves: of one source table, and not too many."""
+    tables: dict[Relation, list[int]] = {}
+    for place, step in enumerate(steps):
+        tables.setdefault(step.source.table, []).append(place)
+    for places in tables.values():
+        batch: list[int] = []
+        tuples = 0
+        for place in places:
+            more = steps[place].source.tuples
+            if batch and (tuples + more > BATCH_TUPLES or len(batch) == BATCH_NODES):
+                yield batch
+                batch, tuples = [], 0
+            batch.append(place)
+            tuples += more
+        yield batch
+
+
+def _stacked(sets: FrequencySets, steps: Sequence[Step], places: Sequence[int]) -> dict[str, Any]:
+    """What the statements over several generalizations interpolate; `node` is a step's place."""
+    source = steps[places[0]].source
+    masks = {place: sets.keys.masks(steps[place].node) for place in places}
+    words = [word for word in range(sets.keys.words) if any(masks[place][word] for place in places)] or [0]
+    return {
+        "source": source.table,
+        "numbered": source.number is not None,
+        "generalizations": [
+            (place, steps[place].source.number or 0, *(masks[place][word] for word in words)) for place in places
+        ],
+        "words": [{"column": sets.keys.columns[word], "mask": Identifier(f"m{word}")} for word in words],
+        "sensitive": [sensitive_column(number) for number in range(len(sets.task.sensitive))],
+    }
+
+
+def _count_small(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
+    rows = sets.engine.query("lattice/count_small_each", k=sets.task.least_rows, **stacked)
+    return {place: Count(Verdict(int(small), int(small)), int(tuples)) for place, small, tuples in rows}
+
+
+def _count_failing(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
+    part = sets.engine.render("lattice/generalized_each", **stacked)
+    judged = sets.judged(sets.base.node, sets.base.table, sets.task.sensitive)
+    judged |= {
+        "table": Markup(f"({part}) AS x"),
+        "keys": [Markup("node"), *(Markup(str(word["column"])) for word in stacked["words"])],
+        "several": True,
+    }
+    rows = sets.engine.query("lattice/count_failing_each", **judged)
+    return {place: Count(Verdict(int(out), int(floor)), int(tuples)) for place, out, floor, tuples in rows}

@@ -1,0 +1,111 @@
+"""What is known of every generalization of a lattice, from those that were checked."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqlanon.lattice.frequency import FrequencySets, Verdict
+from sqlanon.lattice.lattice import Lattice, Node
+
+_Where = tuple[slice | int, ...]
+
+
+class Standing(IntEnum):
+    """How a generalization stands to the models and the suppression budget."""
+
+    OPEN = 0  # not known
+    FAILING = 1
+    ANONYMOUS = 2
+
+
+class Chart:
+    """The standing of every node, and the verdicts it rests on.
+
+    What a check says of other nodes: a floor over the budget rules out all below; where the task is predictive, a node
+    that satisfies the models vouches for all above (see `frequency`).
+    """
+
+    def __init__(self, lattice: Lattice, sets: FrequencySets) -> None:
+        self.lattice = lattice
+        self._sets = sets
+        self.verdicts: dict[Node, Verdict] = {}
+        self.standing: NDArray[np.int8] = np.zeros(lattice.shape, dtype=np.int8)
+        self.floors: NDArray[np.int64] = np.zeros(lattice.shape, dtype=np.int64)
+        """Rows that each node must suppress at least."""
+
+    def check(self, node: Node) -> None:
+        """Check a node, and conclude from it what can be."""
+        self.learn(node, self._sets.check(node))
+
+    def learn(self, node: Node, verdict: Verdict) -> None:
+        """Take in a verdict."""
+        self.verdicts[node] = verdict
+        below = self._below(node)
+        np.maximum(self.floors[below], verdict.floor, out=self.floors[below])
+        if self._sets.satisfies(verdict):
+            self.vouch(node)
+        elif verdict.floor > self._sets.task.budget:
+            self.standing[below] = Standing.FAILING
+        else:
+            self.standing[self._place(node)] = Standing.FAILING
+
+    def vouch(self, node: Node) -> None:
+        """Take in that a node satisfies the models."""
+        above = self._above(node) if self._sets.task.predictive else self._place(node)
+        self.standing[above] = Standing.ANONYMOUS
+
+    def of(self, node: Node) -> Standing:
+        """The standing of a node."""
+        return Standing(int(self.standing[self._place(node)]))
+
+    @property
+    def open(self) -> int:
+        """The number of nodes of which nothing is known."""
+        return int(np.count_nonzero(self.standing == Standing.OPEN))
+
+    @property
+    def anonymous(self) -> list[Node]:
+        """The nodes known to satisfy the models, in lexicographic order."""
+        return self._nodes(self.standing == Standing.ANONYMOUS)
+
+    @property
+    def minimal(self) -> list[Node]:
+        """Those of them that generalize no other of them."""
+        found = self.standing == Standing.ANONYMOUS
+        return self._nodes(found & (_count_below(found) == 1))
+
+    def halving(self) -> Node:
+        """The open node that leaves fewest open, whatever a check says of it: many above it, and many below.
+
+        Ties are broken by lexicographic order.
+        """
+        open_ = self.standing == Standing.OPEN
+        flipped = np.flip(_count_below(np.flip(open_)))
+        settled = np.where(open_, np.minimum(_count_below(open_), flipped), 0)
+        return self._node(np.unravel_index(int(np.argmax(settled)), self.lattice.shape))
+
+    def _nodes(self, wanted: NDArray[np.bool_]) -> list[Node]:
+        return [self._node(place) for place in np.argwhere(wanted)]
+
+    def _node(self, place: tuple[np.intp, ...] | NDArray[np.intp]) -> Node:
+        return tuple(int(step) + low for step, low in zip(place, self.lattice.bottom, strict=True))
+
+    def _place(self, node: Node) -> _Where:
+        return tuple(level - low for level, low in zip(node, self.lattice.bottom, strict=True))
+
+    def _below(self, node: Node) -> _Where:
+        return tuple(slice(None, level - low + 1) for level, low in zip(node, self.lattice.bottom, strict=True))
+
+    def _above(self, node: Node) -> _Where:
+        return tuple(slice(level - low, None) for level, low in zip(node, self.lattice.bottom, strict=True))
+
+
+def _count_below(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many of the wanted nodes each node generalizes, or is."""
+    counts: NDArray[np.int64] = wanted.astype(np.int64)
+    for axis in range(wanted.ndim):
+        np.cumsum(counts, axis=axis, out=counts)
+    return counts

@@ -1,0 +1,60 @@
+"""The cube: the frequency sets of the ungeneralized table over subsets of the quasi-identifiers.
+
+Source: LeFevre, DeWitt, Ramakrishnan, SIGMOD 2005, section 3.3.2; after Gray et al.'s data cube.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from sqlanon.lattice.batches import Step
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets
+from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.materialize import KEPT_TUPLES, Shelf, Sizes
+
+Family = tuple[int, ...]
+
+
+class Cube:
+    """Frequency sets by family, each made from the smallest one of a larger family, the largest families first.
+
+    Where all would hold more tuples than may be kept, the smallest are made, by estimate: the rest is counted from
+    the smallest set of a larger family.
+    """
+
+    def __init__(self, sets: FrequencySets, heights: Node, budget: int = KEPT_TUPLES) -> None:
+        self._sets = sets
+        self._heights = heights
+        self._shelf = Shelf(sets, budget)
+        self._made: dict[Family, FrequencySet] = {tuple(range(len(heights))): sets.base}
+        chosen = self._affordable(budget)
+        for size in range(len(heights) - 1, 0, -1):
+            self._make([family for family in chosen if len(family) == size])
+
+    def source(self, family: Family) -> FrequencySet:
+        """The smallest set that every generalization of a family can be counted from."""
+        wanted = set(family)
+        if family in self._made:
+            return self._made[family]
+        return min((one for made, one in self._made.items() if wanted <= set(made)), key=lambda one: one.tuples)
+
+    def drop(self) -> None:
+        """Drop all of it."""
+        self._shelf.retain([])
+
+    def _affordable(self, budget: int) -> list[Family]:
+        """The families whose sets are made: those with the fewest tuples, as far as the budget goes."""
+        sizes = Sizes(self._sets)
+        places = range(len(self._heights))
+        families = [family for size in places[1:] for family in itertools.combinations(places, size)]
+        estimated = sorted((sizes.estimate(self._bottom(family)), len(family), family) for family in families)
+        totals = itertools.accumulate(tuples for tuples, _, _ in estimated)
+        return [family for (_, _, family), total in zip(estimated, totals, strict=True) if total <= budget]
+
+    def _make(self, families: list[Family]) -> None:
+        by_node = {self._bottom(family): family for family in families}
+        made = self._shelf.make([Step(node, self.source(family)) for node, family in by_node.items()])
+        self._made |= {by_node[node]: one for node, one in made.items()}
+
+    def _bottom(self, family: Family) -> Node:
+        return tuple(0 if place in family else height for place, height in enumerate(self._heights))

@@ -1,0 +1,309 @@
+"""Frequency sets: how many rows have each combination of generalized values, and what that says of a generalization.
+
+Source: LeFevre, DeWitt, Ramakrishnan, SIGMOD 2005, sections 2 and 3.1 (rollup property, generalization property).
+
+A generalization *satisfies* the models if the rows in classes that violate one are within the suppression budget; such
+classes are suppressed whole. Two facts let a search conclude from one generalization to others:
+
+- *floor*: what a check returns beside the suppressed rows, a number of rows that every more specific generalization
+  must suppress too. A generalization whose floor is over the budget rules out all below it.
+- *predictive*: where nothing may be suppressed, or every model is closed under union (a class that satisfies it does
+  so whatever rows join it), a generalization that satisfies the models vouches for all above it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.lattice.keys import Keys, lay_out
+from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.marginals import Marginal, measure_marginals
+from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.k_anonymity import KAnonymity
+from sqlanon.partition.collapse import distinct_share
+from sqlanon.partition.domains import Sensitive
+from sqlanon.sql import Identifier, Relation, Statement, expression
+from sqlanon.workspace import Workspace
+
+WORTH_SHARE = 0.7  # distinct tuples per row up to which counting them once pays
+_INT_ROWS = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class FrequencySet:
+    """A work table `(k0, k1, …, s0, s1, …, n)`: tuples generalized to `node`, the sensitive codes, and their rows.
+
+    Every node above `node` can be counted from it.
+
+    number: its `id` in a table that holds several; None if the table is its own.
+    """
+
+    table: Relation
+    node: Node
+    tuples: int
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found: the rows that must be suppressed, and the floor (see the module). Both may stop counting
+    once they are over the budget."""
+
+    suppressed: int
+    floor: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be satisfied.
+
+    budget: how many rows may be suppressed.
+    omits: whether suppressed rows leave the table, and with them the distribution that t-closeness compares with.
+    """
+
+    models: tuple[PrivacyModel, ...]
+    sensitive: tuple[Sensitive, ...]
+    rows: int
+    budget: int
+    omits: bool = True
+
+    @property
+    def predictive(self) -> bool:
+        """Whether a generalization that satisfies the models vouches for all above it."""
+        return self.budget == 0 or all(model.closed_under_union for model in self.models)
+
+    @property
+    def moves(self) -> bool:
+        """Whether suppression changes what the remaining classes are judged by."""
+        return self.omits and self.budget > 0 and not all(m.monotone_under_suppression for m in self.models)
+
+    @property
+    def least_rows(self) -> int | None:
+        """The k of plain k-anonymity; None where other models look at the classes too."""
+        if all(isinstance(model, KAnonymity) for model in self.models):
+            return max(model.least_rows for model in self.models)
+        return None
+
+
+@dataclass
+class FrequencySets:
+    """Answers questions about generalizations, from a base frequency set and those rolled up from it."""
+
+    engine: Engine
+    workspace: Workspace
+    coded: CodedTable
+    task: Task
+    keys: Keys
+    base: FrequencySet
+    checked: int = 0
+    _tables: int = field(default=0, init=False)
+
+    def satisfies(self, verdict: Verdict) -> bool:
+        """Whether a generalization with this verdict is within the budget."""
+        return verdict.suppressed <= self.task.budget
+
+    def check(self, node: Node, source: FrequencySet | None = None) -> Verdict:
+        """Judge a generalization from `source` (by default the base)."""
+        self.checked += 1
+        k, table = self.task.least_rows, (source or self.base).table
+        if k is not None:
+            keys = self.keys.of_node(node)
+            (small,) = self.engine.query_one("lattice/count_small", table=table, keys=keys, k=k)
+            return Verdict(int(small), int(small))
+        if not self.task.moves:
+            values = self.judged(node, table, self.task.sensitive)
+            suppressed, floor = self.engine.query_one("lattice/count_failing", **values)
+            return Verdict(int(suppressed), int(floor))
+        failing, verdict = self.create_failing(node, source)
+        self.workspace.drop(failing)
+        return verdict
+
+    def judge(self, node: Node) -> Verdict:
+        """Judge a generalization, or find out that it is over the budget, with as little work as that takes."""
+        return self.check(node)
+
+    def create_failing(self, node: Node, source: FrequencySet | None = None) -> tuple[Relation, Verdict]:
+        """The classes to suppress at a generalization, as a work table `(class, n, floor)`, and the verdict.
+
+        `class` is `record` of the node's keys. Where leaving rows out changes the distribution that the others are
+        compared with, classes are left out until all that remain satisfy the models, or the budget is exceeded.
+        """
+        self._tables += 1
+        table = (source or self.base).table
+        failing = self.workspace.table("failing", self._tables)
+        sensitive = self.task.sensitive
+        self.engine.run("lattice/create_failing", failing=failing, **self.judged(node, table, sensitive))
+        suppressed, floor, classes = self._sum(failing)
+        before = 0
+        while self.task.moves and before < classes and suppressed <= self.task.budget:
+            before = classes
+            self.engine.analyze(failing)
+            sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
+            judged = self.judged(node, table, sensitive, failing, self.task.rows - suppressed)
+            self.engine.run("lattice/add_failing", **judged)
+            suppressed, _, classes = self._sum(failing)
+        return failing, Verdict(suppressed, floor)
+
+    @cached_property
+    def marginals(self) -> tuple[Marginal, ...]:
+        """Each quasi-identifier's levels by themselves."""
+        return measure_marginals(self.engine, self.workspace, self.keys, self.base.table, self.task.rows)
+
+    @contextlib.contextmanager
+    def suppressed_keys(self, node: Node) -> Iterator[Markup]:
+        """The classes to suppress at a generalization, as a subquery `(k0, k1, …, n)` of the words that it keeps.
+
+        A class may come in several parts.
+        """
+        k, keys, table = self.task.least_rows, self.keys.of_node(node), self.base.table
+        words = [{"name": name, "value": value} for name, value in zip(self.keys.kept_columns(node), keys, strict=True)]
+        if k is not None:
+            yield Markup(self.engine.render("lattice/small_classes", table=table, words=words, k=k))
+            return
+        failing, _ = self.create_failing(node)
+        self.engine.analyze(failing)
+        yield Markup(self.engine.render("lattice/failing_keys", table=table, words=words, keys=keys, failing=failing))
+        self.workspace.drop(failing)
+
+    def roll_up(self, node: Node, source: FrequencySet | None = None) -> FrequencySet:
+        """The frequency set of a node, kept as a table, from one that it generalizes; drop it with `drop`."""
+        source = source or self.base
+        rolled = self.new_table()
+        masks = zip(self.keys.columns, self.keys.masks(node), strict=True)
+        tuples = self.engine.run(
+            "lattice/roll_up",
+            rolled=rolled,
+            table=source.table,
+            words=[
+                {"name": column, "value": expression("({column} & {mask})", column=column, mask=mask)}
+                for column, mask in masks
+            ],
+            sensitive=[sensitive_column(i) for i in range(len(self.task.sensitive))],
+            count_type=count_type(self.task.rows),
+        )
+        self.engine.analyze(rolled)
+        return FrequencySet(rolled, node, _counted(self.engine, rolled, tuples))
+
+    def new_table(self) -> Relation:
+        """The name of one more table of frequency sets."""
+        self._tables += 1
+        return self.workspace.table("frequency", self._tables)
+
+    def drop(self, frequency_set: FrequencySet) -> None:
+        """Drop a frequency set that is no longer needed."""
+        self.workspace.drop(frequency_set.table)
+
+    def _sum(self, failing: Relation) -> tuple[int, int, int]:
+        suppressed, floor, classes = self.engine.query_one("lattice/sum_failing", failing=failing)
+        return int(suppressed), int(floor), int(classes)
+
+    def _narrow(self, one: Sensitive, number: int, node: Node, table: Relation, excluded: Relation) -> Sensitive:
+        narrowed = self.workspace.table("narrowed", number)
+        self.workspace.drop(narrowed)
+        self.engine.run(
+            "lattice/narrow_domain",
+            narrowed=narrowed,
+            domain=one.domain,
+            column=sensitive_column(number),
+            table=table,
+            excluded=excluded,
+            keys=self.keys.of_node(node),
+            levels=list(range(1, one.height + 1)),
+        )
+        self.engine.analyze(narrowed)
+        return replace(one, domain=narrowed)
+
+    def judged(
+        self,
+        node: Node,
+        table: Relation,
+        sensitive: Sequence[Sensitive],
+        excluded: Relation | None = None,
+        rows: int | None = None,
+    ) -> dict[str, Any]:
+        """What the statements over failing classes interpolate; `rows` are those that are not left out."""
+        named: dict[str, dict[str, Any]] = {
+            one.name: {"column": sensitive_column(i), "avs": Identifier(f"avs_{i}")} for i, one in enumerate(sensitive)
+        }
+        domains = {one.name: one for one in sensitive}
+        measures = [
+            {
+                "statement": Markup(self._measure(model, named, domains, rows or self.task.rows)),
+                "floor": self._floor(model),
+            }
+            for model in self.task.models
+        ]
+        return {
+            "table": table,
+            "keys": self.keys.of_node(node),
+            "sensitive": list(named.values()),
+            "measures": measures,
+            "excluded": excluded or Markup(""),
+            "several": False,
+        }
+
+    def _measure(
+        self, model: PrivacyModel, named: dict[str, Any], domains: dict[str, Sensitive], rows: int
+    ) -> Statement:
+        groups = Groups(Markup("classes"), None, None, rows)
+        if model.attribute is not None:
+            domain = domains[model.attribute]
+            avs, table = expression("{avs}", avs=named[model.attribute]["avs"]), expression("{t}", t=domain.domain)
+            groups = Groups(Markup("classes"), avs, table, rows, domain.height)
+        return model.measure(self.engine.render, groups)
+
+    def _floor(self, model: PrivacyModel) -> Markup:
+        """How many rows of a violating class `x` every more specific generalization must suppress."""
+        if model.closed_under_union:
+            return Markup("x.n")  # then none of its parts satisfies the model
+        return Markup("0") if self.task.moves and not model.monotone_under_suppression else Markup("1")
+
+
+def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: Task) -> FrequencySets:
+    """Count the ungeneralized table once, unless nearly every row is a tuple of its own."""
+    keys = lay_out(coded.quasi_identifiers)
+    sensitive: list[dict[str, Any]] = [
+        {
+            "name": sensitive_column(i),
+            "value": expression("{word} & {mask}", word=one.word, mask=one.mask),
+        }
+        for i, one in enumerate(task.sensitive)
+    ]
+    values = [*keys.packed(), *sensitive]
+    base = workspace.table("base")
+    fields = [*coded.quasi_identifiers, *(coded.judged_field(one.name) for one in task.sensitive)]
+    groups = distinct_share(engine, coded, fields) <= WORTH_SHARE
+    tuples = engine.run(
+        "lattice/create_base" if groups else "lattice/create_plain_base",
+        base=base,
+        rows=coded.rows,
+        values=values,
+        columns=[value["name"] for value in values],
+        count_type=count_type(task.rows),
+    )
+    engine.analyze(base)
+    bottom = tuple(0 for _ in keys.dimensions)
+    return FrequencySets(
+        engine, workspace, coded, task, keys, FrequencySet(base, bottom, _counted(engine, base, tuples))
+    )
+
+
+def sensitive_column(number: int) -> Identifier:
+    return Identifier(f"s{number}")
+
+
+def count_type(rows: int) -> Markup:
+    """Narrow counts are added up faster."""
+    return Markup("INTEGER" if rows <= _INT_ROWS else "BIGINT")
+
+
+def _counted(engine: Engine, table: Relation, rows: int) -> int:
+    return rows if rows >= 0 else int(engine.query_one("count_rows", table=table)[0])

@@ -1,0 +1,178 @@
+"""The keys of equivalence classes: path codes whose digits are spread so that generalizing is one AND.
+
+A path code has one digit a level. A key holds the coarse digits of all attributes in the high bits of its first word
+and the fine ones in the low bits of its last: the words that a generalization blanks out need not be grouped by, and
+tuples sorted by key are sorted for every generalization, nearly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from sqlanon.fields import WORD_BITS, Field, word_column
+from sqlanon.lattice.lattice import Node
+from sqlanon.sql import Identifier, Relation, expression
+
+
+@dataclass(frozen=True)
+class Digit:
+    """A digit's place: `bits` bits from bit `shift` of word `word` of the key."""
+
+    word: int
+    shift: int
+    bits: int
+
+    @property
+    def mask(self) -> int:
+        """The digit's bits, in place."""
+        return ((1 << self.bits) - 1) << self.shift
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A quasi-identifier of the lattice; `digits` are those of its path code, from the value's up."""
+
+    number: int
+    field: Field
+    digits: tuple[Digit, ...]
+
+    @property
+    def height(self) -> int:
+        """Its greatest level, at which all values are `*`."""
+        return len(self.digits)
+
+    @property
+    def name(self) -> str:
+        return self.field.attribute.name
+
+    @property
+    def table(self) -> Relation:
+        """Its dimension table."""
+        assert self.field.coding.hierarchy is not None
+        return self.field.coding.hierarchy.table
+
+    def mask_in_row(self, level: int) -> int:
+        """The bits of the coded row's word that tell the groups of a level apart."""
+        assert self.field.coding.hierarchy is not None
+        lower = self.field.coding.hierarchy.shifts[level]
+        return ((1 << self.field.coding.bits) - (1 << lower)) << self.field.shift
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The layout of keys."""
+
+    dimensions: tuple[Dimension, ...]
+    words: int
+
+    @property
+    def columns(self) -> tuple[Identifier, ...]:
+        """The key's words in work tables: k0, k1, …"""
+        return tuple(Identifier(f"k{word}") for word in range(self.words))
+
+    def masks(self, node: Node) -> tuple[int, ...]:
+        """What a generalization keeps of each word."""
+        masks = [0] * self.words
+        for dimension, level in zip(self.dimensions, node, strict=True):
+            for digit in dimension.digits[level:]:
+                masks[digit.word] |= digit.mask
+        return tuple(masks)
+
+    def of_node(self, node: Node) -> list[Markup]:
+        """The key of a generalization, read from the words of a finer one; never empty."""
+        return [expression("({column} & {mask})", column=column, mask=mask) for column, mask in self._kept(node)]
+
+    def kept_columns(self, node: Node) -> list[Identifier]:
+        """The words that the key of a generalization is read from, in the order of `of_node`."""
+        return [column for column, _ in self._kept(node)]
+
+    def _kept(self, node: Node) -> list[tuple[Identifier, int]]:
+        pairs = list(zip(self.columns, self.masks(node), strict=True))
+        return [(column, mask) for column, mask in pairs if mask] or pairs[:1]
+
+    def packed(self) -> list[dict[str, Identifier | Markup]]:
+        """The words of the ungeneralized key, read from a coded row."""
+        terms: list[list[Markup]] = [[] for _ in range(self.words)]
+        for dimension in self.dimensions:
+            for digit, place in zip(dimension.digits, _places(dimension.field), strict=True):
+                if digit.bits:
+                    terms[digit.word].append(_moved(dimension.field.column, place, digit))
+        return [
+            {"name": name, "value": Markup(" | ").join(term) or Markup("CAST(0 AS BIGINT)")}
+            for name, term in zip(self.columns, terms, strict=True)
+        ]
+
+    def masks_in_rows(self, node: Node, words: int) -> tuple[int, ...]:
+        """What a generalization keeps of each of the `words` words of a coded row."""
+        masks = [0] * words
+        for dimension, level in zip(self.dimensions, node, strict=True):
+            masks[dimension.field.word] |= dimension.mask_in_row(level)
+        return tuple(masks)
+
+    def in_rows(self, node: Node, words: int) -> list[dict[str, Identifier | Markup]]:
+        """The words of a coded row that a generalization keeps, read from a key."""
+        terms: list[list[Markup]] = [[] for _ in range(words)]
+        for dimension, level in zip(self.dimensions, node, strict=True):
+            places = _places(dimension.field)[level:]
+            for digit, place in zip(dimension.digits[level:], places, strict=True):
+                if digit.bits:
+                    terms[dimension.field.word].append(_moved_back(self.columns[digit.word], digit, place))
+        return [
+            {"name": word_column(word), "value": Markup(" | ").join(term) or Markup("CAST(0 AS BIGINT)")}
+            for word, term in enumerate(terms)
+        ]
+
+
+def lay_out(fields: Sequence[Field]) -> Keys:
+    """Place the digits of all path codes: first the topmost of every attribute, then those below, …"""
+    widths = [_widths(field) for field in fields]
+    order = sorted((len(row) - level, number, level) for number, row in enumerate(widths) for level in range(len(row)))
+    places: dict[tuple[int, int], Digit] = {}
+    word, free = 0, WORD_BITS
+    for _, number, level in order:
+        bits = widths[number][level]
+        if bits > free:
+            word, free = word + 1, WORD_BITS
+        free -= bits
+        places[number, level] = Digit(word, free, bits)
+    dimensions = (
+        Dimension(number, field, tuple(places[number, level] for level in range(len(widths[number]))))
+        for number, field in enumerate(fields)
+    )
+    return Keys(tuple(dimensions), word + 1)
+
+
+def _shifts(field: Field) -> tuple[int, ...]:
+    assert field.coding.hierarchy is not None
+    return field.coding.hierarchy.shifts
+
+
+def _widths(field: Field) -> list[int]:
+    """The bits of each digit, from the value's up."""
+    shifts = _shifts(field)
+    return [upper - lower for lower, upper in pairwise(shifts)]
+
+
+def _places(field: Field) -> list[int]:
+    """Where each digit begins in the word of the coded row."""
+    return [field.shift + lower for lower in _shifts(field)[:-1]]
+
+
+def _moved(column: Identifier, place: int, digit: Digit) -> Markup:
+    """A digit, moved from its place in the coded row to its place in the key."""
+    mask = (1 << digit.bits) - 1
+    return expression(
+        "((({column} >> {place}) & {mask}) << {shift})", column=column, place=place, mask=mask, shift=digit.shift
+    )
+
+
+def _moved_back(column: Identifier, digit: Digit, place: int) -> Markup:
+    """A digit, moved from its place in the key to its place in the coded row."""
+    mask = (1 << digit.bits) - 1
+    return expression(
+        "((({column} >> {shift}) & {mask}) << {place})", column=column, shift=digit.shift, mask=mask, place=place
+    )

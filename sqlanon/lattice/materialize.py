@@ -1,0 +1,111 @@
+"""Which frequency sets to keep: those whose use is worth their writing, within a budget of tuples.
+
+The rule and what was measured are in docs/decisions/0008-which-frequency-sets-are-kept.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlanon.lattice.batches import Step, roll_up_each
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets, sensitive_column
+from sqlanon.lattice.lattice import Node
+from sqlanon.sql import Relation
+
+KEPT_TUPLES = 4_000_000  # in all frequency sets that are kept at a time: some 16 bytes each, and 8 a further key word
+WRITING = 2  # what writing a tuple costs, in tuples read
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A frequency set that may be kept.
+
+    uses: how many generalizations would be counted from it.
+    tuples: how many it has, or at most has.
+    """
+
+    step: Step
+    uses: int
+    tuples: int
+
+    @property
+    def gain(self) -> int:
+        """The tuples that need not be read, less those that making it reads and writes."""
+        saved = self.uses * (self.step.source.tuples - self.tuples)
+        return saved - self.step.source.tuples - WRITING * self.tuples
+
+
+class Shelf:
+    """The frequency sets that are kept."""
+
+    def __init__(self, sets: FrequencySets, budget: int = KEPT_TUPLES) -> None:
+        self._sets = sets
+        self._budget = budget
+        self._tables: dict[Relation, int] = {}
+
+    @property
+    def room(self) -> int:
+        """How many more tuples may be kept."""
+        return self._budget - sum(self._tables.values())
+
+    def keep(self, wishes: Iterable[Wish]) -> dict[Node, FrequencySet]:
+        """Make the sets that pay, those that gain most first, while there is room."""
+        room, steps = self.room, []
+        for wish in sorted(wishes, key=lambda wish: (-wish.gain, wish.step.node)):
+            if wish.gain > 0 and wish.tuples <= room:
+                room -= wish.tuples
+                steps.append(wish.step)
+        return self.make(steps)
+
+    def make(self, steps: Sequence[Step]) -> dict[Node, FrequencySet]:
+        """Make these sets, by generalization."""
+        made = roll_up_each(self._sets, steps)
+        for one in made:
+            self._tables[one.table] = self._tables.get(one.table, 0) + one.tuples
+        return {one.node: one for one in made}
+
+    def retain(self, used: Iterable[FrequencySet]) -> None:
+        """Drop the tables that hold none of the sets still in use."""
+        wanted = {one.table for one in used}
+        unused = [table for table in self._tables if table not in wanted]
+        self._sets.workspace.drop(*unused)
+        for table in unused:
+            del self._tables[table]
+
+
+class Sizes:
+    """Upper bounds on the sizes of frequency sets, from the numbers of distinct values and from sizes already seen."""
+
+    def __init__(self, sets: FrequencySets) -> None:
+        self._base = sets.base.tuples
+        self.values, self._sensitive = count_values(sets)
+        self._seen: dict[Node, int] = {}
+
+    def note(self, node: Node, tuples: int) -> None:
+        """Remember the size of a generalization's frequency set."""
+        self._seen[node] = tuples
+
+    def estimate(self, node: Node) -> int:
+        """At most so many tuples has the frequency set of a generalization."""
+        values = [of_level[level] for of_level, level in zip(self.values, node, strict=True)]
+        bounds = [self._base, math.prod(values) * self._sensitive]
+        for place, of_level in enumerate(self.values):
+            without = (*node[:place], len(of_level) - 1, *node[place + 1 :])
+            if without in self._seen:
+                bounds.append(self._seen[without] * values[place])
+        return min(bounds)
+
+
+def count_values(sets: FrequencySets) -> tuple[list[list[int]], int]:
+    """The distinct values of each attribute at each level, and the combinations of sensitive values there may be."""
+    top = tuple(dimension.height for dimension in sets.keys.dimensions)
+    single = [
+        (*top[:place], level, *top[place + 1 :]) for place, height in enumerate(top) for level in range(height + 1)
+    ]
+    keys = [sets.engine.render.macro("record", sets.keys.of_node(node)) for node in single]
+    sensitive = [sensitive_column(number) for number in range(len(sets.task.sensitive))]
+    counts = iter(sets.engine.query_one("lattice/count_values", keys=[*keys, *sensitive], table=sets.base.table))
+    values = [[int(next(counts)) for _ in range(height + 1)] for height in top]
+    return values, math.prod(int(count) for count in counts)

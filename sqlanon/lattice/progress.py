@@ -1,0 +1,25 @@
+"""How far a search over a lattice is, for whoever follows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LatticeProgress:
+    """Generalizations checked, those still open, and the best score with the lowest that is still possible."""
+
+    checked: int
+    open: int
+    best: float | None = None
+    bound: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The progress in a few words."""
+        words = f"{self.checked:,} generalizations checked, {self.open:,} open"
+        if self.best is not None:
+            words += f", best {self.best:.6g}"
+        if self.bound is not None:
+            words += f", none below {self.bound:.6g}"
+        return words

@@ -1,0 +1,135 @@
+"""From a generalization to the classes of the release: full-domain recoding, with what it can't keep suppressed.
+
+Each *pass* recodes rows at one generalization: the first all of them, each further one what those before it failed to
+put into a class that satisfies the models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.lattice.frequency import FrequencySets
+from sqlanon.lattice.keys import Dimension
+from sqlanon.lattice.lattice import Node
+from sqlanon.partition.axes import Axis, carried
+from sqlanon.partition.result import Partition
+from sqlanon.sql import Identifier, Relation, expression
+
+STARRED = 0  # the leaf of suppressed rows; classes count from 1
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One generalization and the classes that satisfy the models there: `(leaf, n, p0, p1, …)`, words masked."""
+
+    node: Node
+    classes: Relation
+
+
+def recode_node(sets: FrequencySets, node: Node) -> Partition:
+    """The release of one generalization; classes that violate a model are suppressed whole, whatever the budget."""
+    failing, verdict = sets.create_failing(node)
+    first = create_pass(sets, node, failing)
+    sets.workspace.drop(failing)
+    return release_of(sets, [first], verdict.suppressed)
+
+
+def create_pass(sets: FrequencySets, node: Node, failing: Relation, number: int = 0, first_leaf: int = 1) -> Pass:
+    """Write down the classes of a node that are not among the failing ones (see `FrequencySets.create_failing`)."""
+    classes = sets.workspace.table("classes", number)
+    sets.engine.run(
+        "lattice/create_classes",
+        classes=classes,
+        table=sets.base.table,
+        columns=sets.keys.columns,
+        keys=sets.keys.of_node(node),
+        words=sets.keys.in_rows(node, sets.coded.words),
+        failing=failing,
+        first_leaf=first_leaf,
+    )
+    sets.engine.analyze(classes)
+    return Pass(node, classes)
+
+
+def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> Partition:
+    """The partition of one or several passes."""
+    stars = not sets.task.omits and suppressed > 0
+    leaves = sets.workspace.table("leaves")
+    axes = tuple(Axis(d.number, d.field, leveled=True) for d in sets.keys.dimensions)
+    sets.engine.run(
+        "lattice/create_leaves",
+        leaves=leaves,
+        axes=axes,
+        passes=[_described(sets, one) for one in passes],
+        starred=STARRED if stars else None,
+        suppressed=suppressed,
+        tops=[{"axis": axis, "height": d.height} for axis, d in zip(axes, sets.keys.dimensions, strict=True)],
+    )
+    sets.engine.analyze(leaves)
+    starred = STARRED if stars else None
+    return Partition(axes, leaves, _assigned(sets, passes, starred), 1, suppressed, starred)
+
+
+def _described(sets: FrequencySets, one: Pass) -> dict[str, Any]:
+    """What the template of the leaves needs to know of a pass."""
+    return {
+        "classes": one.classes,
+        "attributes": [_attribute(d, level) for d, level in zip(sets.keys.dimensions, one.node, strict=True)],
+    }
+
+
+def _attribute(dimension: Dimension, level: int) -> dict[str, Any]:
+    """One attribute of a class: its level, and its group there as the class's words have it."""
+    hierarchy = dimension.field.coding.hierarchy
+    assert hierarchy is not None
+    shift = hierarchy.shifts[level]
+    return {
+        "lo": Identifier(f"lo_{dimension.number}"),
+        "hi": Identifier(f"hi_{dimension.number}"),
+        "column": Identifier(f"level_{dimension.number}"),
+        "alias": Identifier(f"group_{dimension.number}"),
+        "level": level,
+        "is_root": level == dimension.height,
+        "table": dimension.table,
+        "group": expression(
+            "(c.{word} & {mask}) >> {shift}",
+            word=dimension.field.column,
+            mask=dimension.mask_in_row(level),
+            shift=dimension.field.shift + shift,
+        ),
+        "shift": shift,
+    }
+
+
+def _assigned(sets: FrequencySets, passes: Sequence[Pass], starred: int | None) -> Markup:
+    """Every row's words with the leaf of the first pass that has a class for it."""
+    joins = [_join(sets, one, Identifier(f"c{number}")) for number, one in enumerate(passes)]
+    leaves = Markup(", ").join(expression("c{number}.leaf", number=number) for number in range(len(passes)))
+    leaf = expression("coalesce({leaves})", leaves=leaves) if len(passes) > 1 else leaves
+    if starred is None:
+        wanted = expression("WHERE {leaf} IS NOT NULL", leaf=leaf)
+    else:
+        leaf, wanted = expression("coalesce({leaf}, {starred})", leaf=leaf, starred=starred), Markup("")
+    return expression(
+        "(SELECT {leaf} AS leaf{words} FROM {rows} AS r {joins} {wanted})",
+        leaf=leaf,
+        words=carried("r", sets.coded.word_columns),
+        rows=sets.coded.rows,
+        joins=Markup(" ").join(joins),
+        wanted=wanted,
+    )
+
+
+def _join(sets: FrequencySets, one: Pass, alias: Identifier) -> Markup:
+    masks = sets.keys.masks_in_rows(one.node, sets.coded.words)
+    same = [
+        expression("{alias}.{word} = r.{word} & {mask}", alias=alias, word=word, mask=mask)
+        for word, mask in zip(sets.coded.word_columns, masks, strict=True)
+        if mask
+    ]
+    condition = Markup(" AND ").join(same) or Markup("TRUE")
+    return expression("LEFT JOIN {table} AS {alias} ON {same}", table=one.classes, alias=alias, same=condition)

@@ -1,0 +1,111 @@
+"""Why no generalization can be released: which model fails at the nearest, and how much suppression would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import ROUND_CEILING, Decimal
+
+from sqlanon.errors import ProtectionError
+from sqlanon.lattice.frequency import FrequencySets
+from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.models.base import PrivacyModel
+from sqlanon.partition.domains import require_attainable
+
+_DIGITS = Decimal("0.0001")  # suppression is offered in steps of this
+
+
+def levels_text(lattice: Lattice, node: Node) -> str:
+    """A generalization as `--levels` takes it."""
+    return ",".join(f"{_name(name)}={level}" for name, level in zip(lattice.names, node, strict=True))
+
+
+def _name(name: str) -> str:
+    if any(char in name for char in ',="') or name != name.strip():
+        return '"' + name.replace('"', '""') + '"'
+    return name
+
+
+def refusal(problem: Problem, findings: Findings) -> ProtectionError:
+    """The error for a search that found nothing to release."""
+    lattice, budget = problem.lattice, problem.sets.task.budget
+    searched = "No generalization satisfies" if findings.proven else "Within the time limit, none was found to satisfy"
+    lines = [f"{searched} the models within the suppression budget ({_rows(budget, problem.sets.task.rows)})."]
+    lines += _unattainable(problem.sets)
+    lines.append(_failures(problem, lattice.top, "The most general one"))
+    near = _nearest(problem, findings)
+    lines.append(_remedy(problem, near, _needed(problem.sets, near)))
+    lines += _limits(lattice)
+    return ProtectionError("\n".join(lines))
+
+
+def refusal_of(problem: Problem, node: Node) -> ProtectionError:
+    """The error for a generalization that was picked and violates the models."""
+    budget = _rows(problem.sets.task.budget, problem.sets.task.rows)
+    first = f"{_failures(problem, node, 'The generalization')} The suppression budget is {budget}."
+    return ProtectionError("\n".join([first, _remedy(problem, node, _needed(problem.sets, node))]))
+
+
+def _rows(rows: int, of: int) -> str:
+    return f"{rows:,} of {of:,} rows"
+
+
+def _judging(sets: FrequencySets, models: Sequence[PrivacyModel]) -> FrequencySets:
+    """The same sets for some of the models, counting on however many rows are to be suppressed."""
+    return replace(sets, task=replace(sets.task, models=tuple(models), budget=sets.task.rows))
+
+
+def _needed(sets: FrequencySets, node: Node) -> int:
+    """The rows that a generalization would have to suppress."""
+    return _judging(sets, sets.task.models).check(node).suppressed
+
+
+def _failures(problem: Problem, node: Node, what: str) -> str:
+    failing = [
+        f"{_model_text(model)} fails for {rows:,} rows"
+        for model in problem.sets.task.models
+        if (rows := _judging(problem.sets, [model]).check(node).suppressed)
+    ]
+    together = "; ".join(failing) or "each model alone is within reach, but not all together"
+    return f"{what}, {levels_text(problem.lattice, node)}: {together}."
+
+
+def _model_text(model: PrivacyModel) -> str:
+    wanted = {**({} if model.attribute is None else {"attribute": model.attribute}), **model.parameters}
+    return f"{model.name} ({', '.join(f'{key}: {value}' for key, value in wanted.items())})"
+
+
+def _nearest(problem: Problem, findings: Findings) -> Node:
+    """The one that suppresses least, of those that the search checked and the most general one."""
+    checked = min(findings.verdicts, key=lambda node: (findings.verdicts[node].suppressed, node), default=None)
+    candidates = [problem.lattice.top, *([] if checked is None else [checked])]
+    return min(candidates, key=lambda node: (_needed(problem.sets, node), node))
+
+
+def _remedy(problem: Problem, node: Node, needed: int) -> str:
+    rows = problem.sets.task.rows
+    where = f"The nearest found, {levels_text(problem.lattice, node)}, would have to suppress {_rows(needed, rows)}"
+    share = (Decimal(needed) / Decimal(rows)).quantize(_DIGITS, ROUND_CEILING)
+    if needed >= rows or share >= 1:
+        return f"{where}: no suppression would do."
+    return f"{where}: suppression: {share} would do."
+
+
+def _unattainable(sets: FrequencySets) -> Iterator[str]:
+    """What the whole table as one class says of models that no part of it can satisfy then."""
+    whole = [model for model in sets.task.models if model.closed_under_union]
+    try:
+        require_attainable(sets.engine, sets.task.rows, whole, sets.task.sensitive)
+    except ProtectionError as error:
+        yield str(error)
+
+
+def _limits(lattice: Lattice) -> Iterator[str]:
+    held = [
+        f"{name} to level {top}"
+        for name, height, top in zip(lattice.names, lattice.heights, lattice.top, strict=True)
+        if top < height
+    ]
+    if held:
+        yield f"algorithm.limits hold {', '.join(held)}; higher limits may do."

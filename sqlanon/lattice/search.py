@@ -1,0 +1,148 @@
+"""Full-domain generalization, from a coded table to a partition: the lattice, the policy's algorithm, the release."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.lattice.bottom_up import bottom_up
+from sqlanon.lattice.datafly import datafly
+from sqlanon.lattice.frequency import Task, create_base
+from sqlanon.lattice.incognito import incognito
+from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.optimal import optimal
+from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.lattice.progress import LatticeProgress
+from sqlanon.lattice.qualities import quality_of
+from sqlanon.lattice.recoding import recode_node
+from sqlanon.lattice.refusal import refusal, refusal_of
+from sqlanon.lattice.samarati import samarati
+from sqlanon.lattice.wishes import EXHAUSTIVE, Wishes, node_of, require_size
+from sqlanon.models.base import PrivacyModel
+from sqlanon.partition.domains import create_domains, require_attainable
+from sqlanon.partition.result import Partition
+from sqlanon.policy import FullDomain, Policy
+from sqlanon.policy_document import path_text
+from sqlanon.workspace import Workspace
+
+Report = Callable[[LatticeProgress], None]
+
+_ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
+    "incognito": incognito,
+    "samarati": samarati,
+    "bottom-up": bottom_up,
+    "optimal": optimal,
+    "datafly": datafly,
+}
+
+
+def search(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    models: tuple[PrivacyModel, ...],
+    policy: Policy,
+    report: Report,
+    wishes: Wishes,
+) -> Partition:
+    """Find and recode the release.
+
+    Raises ProtectionError when no generalization satisfies the models, or the wished one doesn't.
+    """
+    problem = pose(engine, workspace, coded, models, policy, report, wishes)
+    findings = solve(problem, policy, wishes)
+    return release(problem, policy, findings)
+
+
+def pose(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    models: tuple[PrivacyModel, ...],
+    policy: Policy,
+    report: Report,
+    wishes: Wishes,
+) -> Problem:
+    """Count the table and lay out its lattice."""
+    algorithm = policy.algorithm
+    assert isinstance(algorithm, FullDomain)
+    sensitive = create_domains(engine, workspace, coded, models)
+    budget = int(Decimal(str(policy.suppression)) * coded.source_rows)
+    task = Task(models, sensitive, coded.source_rows, budget, omits=policy.suppressed == "omit")
+    if not budget:
+        require_attainable(engine, coded.source_rows, models, sensitive)
+    lattice = lattice_of(coded, algorithm)
+    if wishes.levels is None and algorithm.name in EXHAUSTIVE:
+        require_size(lattice, algorithm.name, wishes.any_size)
+    sets = create_base(engine, workspace, coded, task)
+    deadline = None if wishes.time_limit is None else time.monotonic() + wishes.time_limit
+    return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)
+
+
+def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:
+    """The lattice within the policy's limits; raises PolicyError for those beyond a hierarchy."""
+    fields = coded.quasi_identifiers
+    names = tuple(field.attribute.name for field in fields)
+    heights = tuple(_height(field) for field in fields)
+    limits = [algorithm.limits.get(name, (0, height)) for name, height in zip(names, heights, strict=True)]
+    beyond = [
+        f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height}, not {low} to {high}."
+        for name, height, (low, high) in zip(names, heights, limits, strict=True)
+        if high > height
+    ]
+    if beyond:
+        raise PolicyError(beyond)
+    return Lattice(names, heights, tuple(low for low, _ in limits), tuple(high for _, high in limits))
+
+
+def _height(field: Any) -> int:
+    return int(field.coding.hierarchy.height)
+
+
+def solve(problem: Problem, policy: Policy, wishes: Wishes) -> Findings:
+    """Search as the policy says, or check the generalization that was wished for."""
+    if wishes.levels is not None:
+        return _check_wished(problem, node_of(problem.lattice, wishes.levels))
+    return _ALGORITHMS[policy.algorithm.name](problem, policy.algorithm)
+
+
+def _check_wished(problem: Problem, node: Node) -> Findings:
+    verdict = problem.sets.check(node)
+    findings = Findings({node: verdict})
+    if problem.sets.satisfies(verdict):
+        findings.anonymous.add(node)
+        findings.chosen, findings.score = node, problem.quality.score(node, verdict.suppressed)
+        return findings
+    raise refusal_of(problem, node)
+
+
+def release(problem: Problem, policy: Policy, findings: Findings) -> Partition:
+    """Recode the table to the chosen generalization."""
+    if findings.chosen is None:
+        raise refusal(problem, findings)
+    partition = recode_node(problem.sets, findings.chosen)
+    if partition.suppressed != findings.suppressed:
+        raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")
+    return replace(partition, found=_told(problem, policy, findings))
+
+
+def _told(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any]:
+    """What the outcome says of the search."""
+    assert findings.chosen is not None
+    algorithm = policy.algorithm
+    assert isinstance(algorithm, FullDomain)
+    return {
+        "levels": dict(zip(problem.lattice.names, findings.chosen, strict=True)),
+        "quality": algorithm.quality,
+        "score": findings.score,
+        "proven": findings.proven,
+        "bound": findings.bound,
+        "nodes": problem.lattice.size,
+        "checked": problem.sets.checked,
+    }

@@ -1,0 +1,99 @@
+"""Sizes of classes, groups and values, and how often each occurs: what most quality models are computed from.
+
+The database counts and adds integers; of n rows there are at most sqrt(2n) different sizes, so what it returns is
+small. Logarithms are taken here, of integers, and added exactly rounded: every engine gives the same score.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqlanon.lattice.frequency import FrequencySets
+from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.marginals import Marginal
+from sqlanon.sql import Relation, expression
+
+Sizes = Counter[int]
+"""How many classes, groups or values there are of each size (in rows); negative where some are missing."""
+
+
+def class_sizes(sets: FrequencySets, node: Node, suppressed: int) -> tuple[Sizes, Sizes]:
+    """The sizes of the classes of a generalization that are kept, and of those that are suppressed."""
+    found = sets.engine.query("lattice/count_class_sizes", table=sets.base.table, keys=sets.keys.of_node(node))
+    every = Sizes({int(size): int(count) for size, count in found})
+    if not suppressed:
+        return every, Sizes()
+    k = sets.task.least_rows
+    if k is not None:
+        gone = Sizes({size: count for size, count in every.items() if size < k})
+    else:
+        with failing_classes(sets, node) as failing:
+            found = sets.engine.query("lattice/count_failing_sizes", failing=failing)
+        gone = Sizes({int(size): int(count) for size, count in found})
+    return every - gone, gone
+
+
+@contextlib.contextmanager
+def failing_classes(sets: FrequencySets, node: Node) -> Iterator[Relation]:
+    """The classes that a generalization suppresses, as a work table (see `FrequencySets.create_failing`)."""
+    failing, _ = sets.create_failing(node)
+    try:
+        yield failing
+    finally:
+        sets.workspace.drop(failing)
+
+
+def group_sizes(sets: FrequencySets, marginal: Marginal) -> list[Sizes]:
+    """The sizes of a quasi-identifier's groups, by level."""
+    height = marginal.dimension.height
+    levels = [
+        {
+            "number": level,
+            "keys": [expression("{word} & {mask}", word=word, mask=mask) for word, mask in marginal.words(level)],
+        }
+        for level in range(height)
+    ]
+    sizes: list[Sizes] = [Sizes() for _ in range(height)]
+    for level, size, count in sets.engine.query("lattice/count_group_sizes", marginal=marginal.table, levels=levels):
+        sizes[level][int(size)] = int(count)
+    return [*sizes, Sizes({sets.task.rows: 1})]
+
+
+def sum_logarithms(times: Mapping[int, int]) -> float:
+    """The sum of times * ln(number), rounded once: the order of the terms doesn't matter."""
+    return math.fsum(count * math.log(number) for number, count in times.items() if number > 1)
+
+
+def self_logarithms(sizes: Sizes) -> float:
+    """The sum over the sizes of n * ln(n)."""
+    return sum_logarithms({size: size * count for size, count in sizes.items()})
+
+
+def unfolded(sizes: Sizes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The sizes, the greatest first, and how many there are of each."""
+    pairs: list[Any] = sorted(sizes.items(), reverse=True)
+    return np.array([size for size, _ in pairs], np.float64), np.array([count for _, count in pairs], np.float64)
+
+
+class Rising:
+    """What is known of a quantity that never falls from a generalization to those above it."""
+
+    def __init__(self, lattice: Lattice) -> None:
+        self._bottom = lattice.bottom
+        self._least = np.full(lattice.shape, -np.inf)
+
+    def learn(self, node: Node, value: float) -> None:
+        """It is so much at `node`, and no less at the nodes above."""
+        above = self._least[tuple(slice(level - low, None) for level, low in zip(node, self._bottom, strict=True))]
+        np.maximum(above, value, out=above)
+
+    def at(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The least that it can be at each node; minus infinity where nothing below is known."""
+        return np.asarray(self._least[tuple((nodes - np.array(self._bottom)).T)])

@@ -1,0 +1,86 @@
+"""What a call may ask of a search beside the policy: levels, time, and to go on however large the lattice is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlanon.errors import PolicyError
+from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.policy import FullDomain, Optimal, Policy, Role
+from sqlanon.suggest import did_you_mean, quoted
+
+EXHAUSTIVE = ("incognito", "bottom-up")  # searches that may have to look at every generalization
+LARGEST = 100_000  # generalizations from which on these ask first: minutes on a small table, days on a large one
+STOPS_EARLY = ("optimal",)  # searches that know what the best is that they have found so far
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a run may ask of a search beside the policy.
+
+    levels: the generalization to release, by attribute, in place of a search.
+    time_limit: seconds after which a search that can stop early does.
+    any_size: search exhaustively however large the lattice is.
+    """
+
+    levels: Mapping[str, int] | None = None
+    time_limit: float | None = None
+    any_size: bool = False
+
+    def applied_to(self, policy: Policy) -> Policy:
+        """The policy with full-domain generalization as its algorithm, if levels are wished for.
+
+        Raises PolicyError where the wishes don't go together, or the algorithm can't grant them.
+        """
+        if self.time_limit is not None and self.levels is not None:
+            raise PolicyError("--time-limit does not go with --levels: there is nothing to search.")
+        if self.levels is not None:
+            if wrong := list(_wrong_names(policy, self.levels)):
+                raise PolicyError(wrong)
+            return on_lattice(policy)
+        if self.time_limit is not None and policy.algorithm.name not in STOPS_EARLY:
+            raise PolicyError(
+                f"--time-limit: {policy.algorithm.name} has nothing to release before it is done; "
+                f"{' and '.join(STOPS_EARLY)} can stop early."
+            )
+        return policy
+
+
+def on_lattice(policy: Policy) -> Policy:
+    """The policy, with `optimal` in place of an algorithm that is not a search over the lattice."""
+    if isinstance(policy.algorithm, FullDomain):
+        return policy
+    return policy.model_copy(update={"algorithm": Optimal(name="optimal")})
+
+
+def require_size(lattice: Lattice, what: str, any_size: bool) -> None:
+    """Raise PolicyError if `what`, which looks at every generalization, would have to look at very many."""
+    if lattice.size > LARGEST and not any_size:
+        raise PolicyError(
+            f"The lattice has {lattice.size:,} generalizations, and {what} may have to look at every one of them; "
+            f"more than {LARGEST:,} can take very long. The algorithms optimal, samarati and datafly look at few. "
+            "Coarser hierarchies and algorithm.limits make the lattice smaller; --any-size searches it all the same."
+        )
+
+
+def node_of(lattice: Lattice, levels: Mapping[str, int]) -> Node:
+    """The generalization with these levels; raises PolicyError for one that an attribute can't have."""
+    wrong = [
+        f"--levels: '{name}' can be at levels {low} to {high}, not at {levels[name]}."
+        for name, low, high in zip(lattice.names, lattice.bottom, lattice.top, strict=True)
+        if not low <= levels[name] <= high
+    ]
+    if wrong:
+        raise PolicyError(wrong)
+    return tuple(levels[name] for name in lattice.names)
+
+
+def _wrong_names(policy: Policy, levels: Mapping[str, int]) -> Iterator[str]:
+    names = [name for name, a in policy.attributes.items() if a.role is Role.QUASI_IDENTIFIER]
+    for name in levels:
+        if name not in names:
+            yield f"--levels: '{name}' is not a quasi-identifier; {did_you_mean(name, names)}"
+    missing = [name for name in names if name not in levels]
+    if missing:
+        yield f"--levels: every quasi-identifier needs a level; missing: {', '.join(quoted(missing))}."

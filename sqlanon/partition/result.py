@@ -1,0 +1,38 @@
+"""What every search returns: the classes of the release, and which row goes where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.partition.axes import Axis
+from sqlanon.sql import Relation
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The leaves of a partition, as intervals of codes, and the rows in them.
+
+    leaves: `(leaf, n, lo_0, hi_0, …)`, the tight interval of codes of every quasi-identifier. Where the axes are
+        `leveled` there is also `level_0, …`, and `lo_0` and `hi_0` are the code of any one value of the region.
+    assigned: `(leaf, p0, p1, …)`, every source row's words with its leaf; rows that are left out are not in it.
+    suppressed: how many rows are suppressed, left out or not.
+    starred: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
+    found: what the search has to say of itself, for people and programs.
+    """
+
+    axes: tuple[Axis, ...]
+    leaves: Relation | Markup
+    assigned: Relation | Markup
+    rounds: int
+    suppressed: int = 0
+    starred: int | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def omitted(self) -> int:
+        """The source rows that the release does not hold."""
+        return self.suppressed if self.starred is None else 0

@@ -1,0 +1,219 @@
+"""Full-domain generalization in plain Python on raw values: it knows nothing of codes, keys or the search.
+
+A case has quasi-identifiers with hierarchies over a handful of letters, one sensitive attribute of small numbers, rows,
+models as the policy writes them, and a budget.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.oracle import brute_force
+
+ROOT = "*"
+Node = tuple[int, ...]
+Row = tuple[Any, ...]
+Model = Mapping[str, Any]
+LETTERS = "abcdefgh"
+GROUPS = {1: ("low", ROOT), 2: ("low", ROOT), 3: ("high", ROOT), 4: ("high", ROOT)}
+"""The hierarchy of the sensitive attribute, for hierarchical t-closeness."""
+_SLACK = 1e-9  # the models' tolerance where logarithms or divisions are rounded
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """From each value to its labels, from level 1 up to the root; it may know values that the data lack."""
+
+    paths: Mapping[str, tuple[str, ...]]
+
+    @property
+    def height(self) -> int:
+        return len(next(iter(self.paths.values())))
+
+    def label(self, value: str | None, level: int) -> str | None:
+        """What a value is at a level; NULL is a group of its own below the root."""
+        if value is None:
+            return ROOT if level == self.height else None
+        return value if level == 0 else self.paths[value][level - 1]
+
+    def share(self, label: str | None, level: int, leaves: int) -> float:
+        """The leaves that a label covers, as a share of `leaves`."""
+        if level == self.height:
+            return 1.0
+        if label is None or level == 0:
+            return 1 / leaves
+        return sum(path[level - 1] == label for path in self.paths.values()) / leaves
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table `(q0, q1, …, s)` and what is asked of its release."""
+
+    hierarchies: tuple[Hierarchy, ...]
+    rows: tuple[Row, ...]
+    models: tuple[Model, ...]
+    suppression: float = 0.0
+    suppressed: str = "omit"
+    limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"q{i}" for i in range(len(self.hierarchies))]
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Names and types of the table."""
+        return {**dict.fromkeys(self.names, "VARCHAR(9)"), "s": "INTEGER"}
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The policy's attributes."""
+        quasi = {
+            name: {"role": "quasi-identifier", "hierarchy": {"mapping": {v: list(p) for v, p in h.paths.items()}}}
+            for name, h in zip(self.names, self.hierarchies, strict=True)
+        }
+        mapping = {str(value): list(path) for value, path in GROUPS.items()}
+        return {**quasi, "s": {"role": "sensitive", "hierarchy": {"mapping": mapping}}}
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        """The rest of the policy, without the algorithm."""
+        return {"privacy": list(self.models), "suppression": self.suppression, "suppressed": self.suppressed}
+
+    @property
+    def budget(self) -> int:
+        """The rows that may be suppressed."""
+        return math.floor(Decimal(str(self.suppression)) * len(self.rows))
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The whole lattice, within the limits."""
+        levels = []
+        for name, hierarchy in zip(self.names, self.hierarchies, strict=True):
+            low, high = self.limits.get(name, (0, hierarchy.height))
+            levels.append(range(low, min(high, hierarchy.height) + 1))
+        return list(itertools.product(*levels))
+
+    def classes(self, node: Node, rows: Sequence[Row] | None = None) -> dict[Row, list[Row]]:
+        """The equivalence classes of a generalization, by what they show."""
+        found: dict[Row, list[Row]] = defaultdict(list)
+        for row in self.rows if rows is None else rows:
+            shown = (h.label(row[i], node[i]) for i, h in enumerate(self.hierarchies))
+            found[tuple(shown)].append(row)
+        return dict(found)
+
+    def suppressed_rows(self, node: Node) -> list[Row]:
+        """The rows of the classes that violate a model, until none is left that does."""
+        kept = self.classes(node)
+        table = [row[-1] for row in self.rows]
+        out: list[Row] = []
+        while True:
+            failing = [key for key, rows in kept.items() if self.violates([row[-1] for row in rows], table)]
+            for key in failing:
+                out += kept.pop(key)
+            if not failing or self.suppressed == "star":
+                return out
+            table = [row[-1] for rows in kept.values() for row in rows]
+
+    def violates(self, values: list[Any], table: list[Any]) -> bool:
+        """Whether a class with these sensitive values violates a model, in a table with those."""
+        return any(_violates(model, values, table) for model in self.models)
+
+    def satisfying(self) -> set[Node]:
+        """The generalizations that are within the budget."""
+        return {node for node in self.nodes if len(self.suppressed_rows(node)) <= self.budget}
+
+
+def minimal(nodes: set[Node]) -> set[Node]:
+    """Those above no other."""
+    return {
+        node
+        for node in nodes
+        if not any(other != node and all(a <= b for a, b in zip(other, node, strict=True)) for other in nodes)
+    }
+
+
+def _violates(model: Model, values: list[Any], table: list[Any]) -> bool:
+    match model["model"]:
+        case "k-anonymity":
+            return len(values) < model["k"]
+        case "distinct-l-diversity":
+            return brute_force.distinct(values) < model["l"]
+        case "entropy-l-diversity":
+            return brute_force.entropy(values) < math.log(model["l"]) * (1 - _SLACK)
+        case "recursive-l-diversity":
+            return not brute_force.recursive_ratio(values, model["l"]) < model["c"]
+        case "variance-diversity":
+            return float(brute_force.variance(values)) < model["v"] * (1 - _SLACK)
+    return float(_distance(model["distance"], values, table)) > model["t"] * (1 + _SLACK)
+
+
+def _distance(distance: str, values: list[Any], table: list[Any]) -> Any:
+    match distance:
+        case "equal":
+            return brute_force.equal_distance(values, table)
+        case "ordered":
+            order = sorted(set(table), key=lambda value: (value is not None, value or 0))
+            return brute_force.ordered_distance(values, table, order)
+        case "hierarchical":
+            return brute_force.hierarchical_distance(values, table, {None: ("alone", ROOT), **GROUPS})
+    return brute_force.kl_divergence(values, table)
+
+
+# --- random cases
+
+MODELS: tuple[Model, ...] = (
+    {"model": "k-anonymity", "k": 2},
+    {"model": "k-anonymity", "k": 3},
+    {"model": "distinct-l-diversity", "attribute": "s", "l": 2},
+    {"model": "entropy-l-diversity", "attribute": "s", "l": 1.8},
+    {"model": "recursive-l-diversity", "attribute": "s", "c": 2, "l": 2},
+    {"model": "recursive-l-diversity", "attribute": "s", "c": 1, "l": 3},
+    {"model": "variance-diversity", "attribute": "s", "v": 0.5},
+    {"model": "t-closeness", "attribute": "s", "distance": "equal", "t": 0.3},
+    {"model": "t-closeness", "attribute": "s", "distance": "ordered", "t": 0.2},
+    {"model": "t-closeness", "attribute": "s", "distance": "hierarchical", "t": 0.2},
+    {"model": "t-closeness", "attribute": "s", "distance": "kl", "t": 0.4},
+)
+
+
+@st.composite
+def hierarchies(draw: st.DrawFn) -> Hierarchy:
+    """A random tree over two to six letters: each level merges neighbours of the one below; the last is the root."""
+    leaves = LETTERS[: draw(st.integers(2, 6))]
+    groups: list[tuple[str, ...]] = [tuple(leaves)]
+    for level in range(1, draw(st.integers(0, 2)) + 1):
+        labels, last = [], len(set(groups[-1]))
+        merged = draw(st.lists(st.booleans(), min_size=last, max_size=last))
+        number = -1
+        places = {label: n for n, label in enumerate(dict.fromkeys(groups[-1]))}
+        numbers = {}
+        for label, place in places.items():
+            number += 0 if merged[place] and number >= 0 else 1
+            numbers[label] = f"g{level}{number}"
+        labels = [numbers[label] for label in groups[-1]]
+        groups.append(tuple(labels))
+    return Hierarchy({leaf: (*(level[i] for level in groups[1:]), ROOT) for i, leaf in enumerate(leaves)})
+
+
+@st.composite
+def cases(draw: st.DrawFn, models: Sequence[Model] = MODELS, most_rows: int = 24) -> Case:
+    """A random case with one or two models."""
+    trees = tuple(draw(st.lists(hierarchies(), min_size=1, max_size=3)))
+    values = [st.sampled_from([None, *h.paths]) for h in trees]
+    row = st.tuples(*values, st.sampled_from([None, 1, 1, 2, 3, 4]))
+    return Case(
+        hierarchies=trees,
+        rows=tuple(draw(st.lists(row, min_size=3, max_size=most_rows))),
+        models=tuple(draw(st.lists(st.sampled_from(list(models)), min_size=1, max_size=2, unique_by=str))),
+        suppression=draw(st.sampled_from([0.0, 0.0, 0.1, 0.25, 0.5])),
+        suppressed=draw(st.sampled_from(["omit", "star"])),
+    )

@@ -1,0 +1,167 @@
+"""Checks of generalizations and their releases against brute force, for every model, on both engines."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.lattice.lattice import is_above
+from sqlanon.lattice.search import Wishes, solve
+from tests.lattice_support import posed
+from tests.oracle.lattice import Case, Node, Row, cases, minimal
+from tests.run_support import Database, anonymize, duckdb_url, open_database
+
+EXAMPLES = {"duckdb": 40, "postgres": 12}
+ALGORITHM = {"name": "bottom-up", "quality": "height"}
+
+
+@pytest.fixture
+def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
+    url = duckdb_url(tmp_path / "t.duckdb")
+    if engine_name == "postgres":
+        url = request.getfixturevalue("postgres_url")
+    with open_database(url) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def table_of(database: Database, case: Case) -> Iterator[str]:
+    """The case's table in the database."""
+    table = database.create(case.columns, case.rows)
+    try:
+        yield table
+    finally:
+        database.sql(f"DROP TABLE {table}")
+        database.sql(f"DROP TABLE IF EXISTS {table}_r")
+
+
+def for_every_engine(test: Any) -> Any:
+    """A hypothesis test over cases, with fewer of them where each costs more."""
+
+    def run(database: Database) -> None:
+        count = EXAMPLES[database.engine]
+        quick = settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+        quick(given(cases())(lambda case: test(database, case)))()
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+@for_every_engine
+def test_every_check_counts_what_brute_force_counts(database: Database, case: Case) -> None:
+    with table_of(database, case) as table:
+        policy = database.policy(table, case.attributes, algorithm=ALGORITHM, **case.policy)
+        try:
+            with posed(policy) as problem:
+                verdicts = {node: problem.sets.check(node) for node in problem.lattice.nodes}
+        except ProtectionError:
+            assert case.suppressed_rows(case.nodes[-1])
+            return
+    assert list(verdicts) == case.nodes
+    for node, verdict in verdicts.items():
+        expected = len(case.suppressed_rows(node))
+        if expected <= case.budget:
+            assert verdict.suppressed == expected
+        else:
+            assert case.budget < verdict.suppressed <= expected
+        for other, below in verdicts.items():
+            if is_above(node, other):
+                assert verdict.floor <= len(case.suppressed_rows(other)), (node, other, below)
+
+
+@for_every_engine
+def test_bottom_up_finds_all_and_the_minimal_generalizations(database: Database, case: Case) -> None:
+    with table_of(database, case) as table:
+        policy = database.policy(table, case.attributes, algorithm=ALGORITHM, **case.policy)
+        try:
+            with posed(policy) as problem:
+                findings = solve(problem, policy, Wishes())
+        except ProtectionError:
+            assert case.suppressed_rows(case.nodes[-1])
+            return
+    expected = case.satisfying()
+    assert findings.anonymous == expected
+    assert set(findings.minimal) == minimal(expected)
+    assert findings.chosen == min(expected, key=lambda node: (sum(node), node), default=None)
+
+
+@for_every_engine
+def test_the_release_shows_the_chosen_levels(database: Database, case: Case) -> None:
+    with table_of(database, case) as table:
+        policy = database.policy(table, case.attributes, algorithm=ALGORITHM, **case.policy)
+        expected = case.satisfying()
+        if not expected:
+            with pytest.raises(ProtectionError):
+                anonymize(policy)
+            return
+        outcome = anonymize(policy).as_json()
+        released = database.sql(f"SELECT * FROM {table}_r")
+    node = tuple(outcome["algorithm"]["levels"].values())
+    assert node == min(expected, key=lambda node: (sum(node), node))
+    assert Counter(released) == Counter(_shown(case, node))
+    assert outcome["release"]["suppressed"] == len(case.suppressed_rows(node))
+    assert outcome["metrics"]["gcp"] == pytest.approx(_gcp(case, node))
+    assert outcome["verified"]
+
+
+def _gcp(case: Case, node: Node) -> float:
+    """The mean penalty over all cells: the share of the values in the data that a label covers, 1 where suppressed."""
+    out, penalty = Counter(case.suppressed_rows(node)), 0.0
+    for row in case.rows:
+        if out[row]:
+            out[row] -= 1
+            penalty += len(node)
+            continue
+        for i, hierarchy in enumerate(case.hierarchies):
+            known = {other[i] for other in case.rows} - {None}
+            covered = {v for v in known if hierarchy.label(v, node[i]) == hierarchy.label(row[i], node[i])}
+            if node[i] == hierarchy.height:
+                penalty += 1
+            elif node[i] and row[i] is not None:
+                penalty += len(covered) / len(known)
+    return penalty / len(case.rows) / len(node)
+
+
+@pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
+def test_suppressed_rows_show_no_number(database: Database, show: str) -> None:
+    ages = {"role": "quasi-identifier", "hierarchy": {"intervals": [10, 20]}, "show": show}
+    attributes = {"age": ages, "sex": {"role": "quasi-identifier", "hierarchy": "suppress"}, "s": "sensitive"}
+    rows = [(age, sex, 1) for age in (10, 11, 12) for sex in ("f", "m")] + [(77, "f", 2)]
+    table = database.create({"age": "INTEGER", "sex": "VARCHAR(9)", "s": "INTEGER"}, rows)
+    policy = database.policy(table, attributes, algorithm=ALGORITHM, suppression=0.2, suppressed="star")
+    outcome = anonymize(policy).as_json()
+    released = database.sql(f"SELECT * FROM {table}_r")
+    assert outcome["release"]["suppressed"] == 1
+    (starred,) = [row for row in released if row[-1] == 2]
+    assert starred[-2] == "*"
+    assert set(starred[:-2]) == {None}
+
+
+def test_stars_need_a_column_that_can_show_them(database: Database) -> None:
+    age = {"role": "quasi-identifier", "hierarchy": {"intervals": [10]}, "show": "bounds"}
+    table = database.create({"age": "INTEGER"}, [(1,), (2,)])
+    policy = database.policy(table, {"age": age}, algorithm=ALGORITHM, suppressed="star")
+    with pytest.raises(PolicyError, match="suppressed: star needs a quasi-identifier"):
+        anonymize(policy)
+
+
+def _shown(case: Case, node: Node) -> list[Row]:
+    """The rows of the release, by the definition."""
+    out = Counter(case.suppressed_rows(node))
+    shown: list[Row] = []
+    for row in case.rows:
+        labels = [h.label(row[i], node[i]) for i, h in enumerate(case.hierarchies)]
+        if out[row]:
+            out[row] -= 1
+            if case.suppressed == "star":
+                shown.append((*("*" for _ in labels), row[-1]))
+        else:
+            shown.append((*("NULL" if label is None else label for label in labels), row[-1]))
+    return shown

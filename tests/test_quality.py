@@ -1,0 +1,91 @@
+"""Quality models against brute force: every score, and every bound, on both engines."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sqlanon.errors import ProtectionError
+from sqlanon.lattice.problem import Problem
+from sqlanon.policy import WEIGHTED
+from tests.lattice_support import posed
+from tests.oracle.lattice import Case, Node, cases
+from tests.oracle.quality import SCORES
+from tests.run_support import Database, duckdb_url, open_database
+
+EXAMPLES = {"duckdb": 60, "postgres": 12}
+
+
+@pytest.fixture
+def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
+    url = duckdb_url(tmp_path / "t.duckdb")
+    if engine_name == "postgres":
+        url = request.getfixturevalue("postgres_url")
+    with open_database(url) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def problem_of(database: Database, case: Case, algorithm: dict[str, Any]) -> Iterator[Problem | None]:
+    """The problem of a case; None where the whole table can't satisfy the models."""
+    table = database.create(case.columns, case.rows)
+    policy = database.policy(table, case.attributes, algorithm=algorithm, **case.policy)
+    try:
+        with posed(policy) as problem:
+            yield problem
+    except ProtectionError:
+        yield None
+    finally:
+        database.sql(f"DROP TABLE {table}")
+
+
+def satisfying(case: Case) -> dict[Node, int]:
+    """The generalizations within the budget, and the rows that they suppress."""
+    counts = {node: len(case.suppressed_rows(node)) for node in case.nodes}
+    return {node: count for node, count in counts.items() if count <= case.budget}
+
+
+weights = st.lists(st.sampled_from([0.5, 1, 2]), min_size=3, max_size=3)
+
+
+@pytest.mark.parametrize("quality", SCORES)
+def test_scores_are_those_of_brute_force_and_bounds_are_below_them(database: Database, quality: str) -> None:
+    def check(case: Case, drawn: list[float]) -> None:
+        given_weights = dict(zip(case.names, drawn, strict=False)) if quality in WEIGHTED else {}
+        algorithm = {"name": "bottom-up", "quality": quality, "weights": given_weights}
+        with problem_of(database, case, algorithm) as problem:
+            if problem is not None:
+                compare(problem, case, quality, [given_weights.get(name, 1) for name in case.names])
+
+    quick = settings(max_examples=EXAMPLES[database.engine], deadline=None, suppress_health_check=list(HealthCheck))
+    quick(given(cases(), weights)(check))()
+
+
+def compare(problem: Problem, case: Case, quality: str, used: list[float]) -> None:
+    counts = satisfying(case)
+    expected = {node: SCORES[quality](case, node, used) for node in counts}
+    model = problem.quality
+    nodes = np.array(case.nodes, np.int64)
+    require_sound(problem, nodes, expected, counts)
+    for node, count in counts.items():
+        assert model.score(node, count) == pytest.approx(expected[node], rel=1e-9, abs=1e-9), node
+        require_sound(problem, nodes, expected, counts)  # also with what the model learned from the score
+
+
+def require_sound(problem: Problem, nodes: Any, expected: dict[Node, float], counts: dict[Node, int]) -> None:
+    """Bounds never exceed a score, nor fall as more rows are suppressed."""
+    before = np.full(len(nodes), -np.inf)
+    for suppressed in range(problem.sets.task.budget + 1):
+        bounds = problem.quality.bounds(nodes, np.full(len(nodes), float(suppressed)))
+        assert (bounds >= before).all()
+        before = bounds
+        for node, bound in zip(map(tuple, nodes.tolist()), bounds, strict=True):
+            if node in expected and counts[node] >= suppressed:
+                assert bound <= expected[node] + 1e-12 * max(1, abs(expected[node])), (node, suppressed)
