@@ -103,7 +103,7 @@ def _places(rows: list[list[Node]], wide: float, width: float, top: float) -> _P
 
 def _head(found: Exploration, width: float, used: set[Look]) -> tuple[list[str], float]:
     """Title, how to read the labels, and the legend; and where the lattice begins."""
-    names = [f"{cut(name, 24)} (0–{h})" for name, h in zip(found.lattice.names, found.lattice.heights, strict=True)]
+    names = [f"{cut(name, 24)} (0 to {h})" for name, h in zip(found.lattice.names, found.lattice.heights, strict=True)]
     parts = [
         text(_MARGIN, 38, "Generalization lattice", font_size=19, font_weight="700"),
         text(_MARGIN, 60, _counts(found), font_size=12.5, fill=SOFT),

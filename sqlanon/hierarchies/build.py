@@ -106,7 +106,7 @@ def _number(task: Task, draft: Draft) -> HierarchyTable:
         inner=inner,
         kept=kept,
         covered=covered,
-        counted=draft.counted,
+        counted=draft.lines > 0,
     )
     leaves, largest, domain, *ordinals = task.engine.query_one(
         "hierarchies/measure_digits", numbered=task.numbered, inner=inner, root=covered[-1]
@@ -127,7 +127,7 @@ def _number(task: Task, draft: Draft) -> HierarchyTable:
         shifts=shifts[1:],
         skipped=skipped,
     )
-    return HierarchyTable(task.table, draft.height, shifts, leaves, domain, draft.bounded)
+    return HierarchyTable(task.table, draft.height, shifts, leaves, max(domain, draft.lines), draft.bounded)
 
 
 def _kept_columns(draft: Draft) -> list[Identifier]:

@@ -70,4 +70,4 @@ class Draft:
     height: int
     keys: tuple[Identifier, ...]  # the columns that join leaves to their level-1 group
     bounded: bool = False
-    counted: bool = False  # whether the groups have n1..nh, the leaves they cover; otherwise those of the data
+    lines: int = 0  # the leaves of a taxonomy, whose groups have n1..nh, how many they cover; otherwise the data's

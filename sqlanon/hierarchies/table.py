@@ -11,8 +11,8 @@ from sqlanon.sql import Relation
 class HierarchyTable:
     """A dimension table: one row a value, with its path code and its group and label at every level.
 
-    Columns: `value` (native type), `leaf` (depth-first number from 1), `code`, `g1..gh`, labels `l0..lh`, `n1..nh`, and for
-    a bounded hierarchy `lower1, upper1 .. lowerh, upperh` (lower inclusive, upper exclusive; NULL where unbounded).
+    Columns: `value` (native type), `leaf` (depth-first number from 1), `code`, `g1..gh`, labels `l0..lh`, `n1..nh`, and
+    for a bounded hierarchy `lower1, upper1 .. lowerh, upperh` (lower inclusive, upper exclusive; NULL where unbounded).
     A code packs one digit per level, the ordinal of the group in its parent, coarse digits high: codes are in
     depth-first order, a group is an interval of codes, and generalizing is a shift. The children of the root count
     from 1, because code 0 is that of NULL, which has no row here. With `unknown`, `csv` and `mapping` hierarchies hold

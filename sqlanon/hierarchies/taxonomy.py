@@ -61,7 +61,7 @@ def _draft(task: Task, lines: Iterable[Line], unit: str, source: str) -> Draft:
     task.engine.run("hierarchies/match_paths", leaves=task.leaves, values=task.values, text=task.text, paths=task.paths)
     _check_matches(task, source)
     task.engine.run("hierarchies/group_paths", groups=task.groups, leaves=task.leaves, paths=task.paths, levels=levels)
-    return Draft(height=height, keys=(Identifier("l1"),), counted=True)
+    return Draft(height=height, keys=(Identifier("l1"),), lines=len(checked))
 
 
 def _check_matches(task: Task, source: str) -> None:

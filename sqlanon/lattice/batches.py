@@ -16,7 +16,7 @@ from sqlanon.lattice.frequency import FrequencySet, FrequencySets, Verdict, coun
 from sqlanon.lattice.lattice import Node
 from sqlanon.sql import Identifier, Relation
 
-BATCH_TUPLES = 1_000_000  # that a statement stacks, unless a single generalization has more
+BATCH_TUPLES = 500_000  # that a statement stacks, unless a single generalization has more: measured best
 BATCH_NODES = 200  # generalizations a statement
 
 

@@ -6,7 +6,7 @@ A generalization *satisfies* the models if the rows in classes that violate one 
 classes are suppressed whole. Two facts let a search conclude from one generalization to others:
 
 - *floor*: what a check returns beside the suppressed rows, a number of rows that every more specific generalization
-  must suppress too. A generalization whose floor is over the budget rules out all below it.
+  must suppress too, if it is within the budget at all. One whose floor is over the budget rules out all below it.
 - *predictive*: where nothing may be suppressed, or every model is closed under union (a class that satisfies it does
   so whatever rows join it), a generalization that satisfies the models vouches for all above it.
 """
@@ -26,7 +26,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Keys, lay_out
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.marginals import Marginal, measure_marginals
-from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.base import Drift, Groups, PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.collapse import distinct_share
 from sqlanon.partition.domains import Sensitive
@@ -62,6 +62,18 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Bucket:
+    """Some classes, each of them whole: those whose key has a hash from `low` up to `high`, in 4096ths of the range.
+
+    What is counted in a bucket is a lower bound, and what is counted in all of them adds up. A sample of rows would
+    not do: it makes every class smaller than it is.
+    """
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
 class Task:
     """What is to be satisfied.
 
@@ -89,8 +101,13 @@ class Task:
     def least_rows(self) -> int | None:
         """The k of plain k-anonymity; None where other models look at the classes too."""
         if all(isinstance(model, KAnonymity) for model in self.models):
-            return max(model.least_rows for model in self.models)
+            return self.fewest_rows
         return None
+
+    @property
+    def fewest_rows(self) -> int:
+        """A class of fewer rows violates some model, whatever is in it."""
+        return max(model.least_rows for model in self.models)
 
 
 @dataclass
@@ -113,22 +130,25 @@ class FrequencySets:
     def check(self, node: Node, source: FrequencySet | None = None) -> Verdict:
         """Judge a generalization from `source` (by default the base)."""
         self.checked += 1
-        k, table = self.task.least_rows, (source or self.base).table
-        if k is not None:
-            keys = self.keys.of_node(node)
-            (small,) = self.engine.query_one("lattice/count_small", table=table, keys=keys, k=k)
-            return Verdict(int(small), int(small))
+        if self.task.least_rows is not None:
+            return self.count_small(node, source=source)
         if not self.task.moves:
-            values = self.judged(node, table, self.task.sensitive)
-            suppressed, floor = self.engine.query_one("lattice/count_failing", **values)
-            return Verdict(int(suppressed), int(floor))
+            return self.count_failing(node, source=source)
         failing, verdict = self.create_failing(node, source)
         self.workspace.drop(failing)
         return verdict
 
-    def judge(self, node: Node) -> Verdict:
-        """Judge a generalization, or find out that it is over the budget, with as little work as that takes."""
-        return self.check(node)
+    def count_small(self, node: Node, bucket: Bucket | None = None, source: FrequencySet | None = None) -> Verdict:
+        """The rows in classes that have too few of them for some model, among the classes of a bucket."""
+        keys, k, table = self.keys.of_node(node), self.task.fewest_rows, (source or self.base).table
+        (small,) = self.engine.query_one("lattice/count_small", table=table, keys=keys, k=k, bucket=bucket)
+        return Verdict(int(small), int(small))
+
+    def count_failing(self, node: Node, bucket: Bucket | None = None, source: FrequencySet | None = None) -> Verdict:
+        """The rows in classes, of a bucket, that violate a model in the table as it is before any are left out."""
+        values = self.judged(node, (source or self.base).table, self.task.sensitive)
+        suppressed, floor = self.engine.query_one("lattice/count_failing", **values | {"bucket": bucket})
+        return Verdict(int(suppressed), int(floor))
 
     def create_failing(self, node: Node, source: FrequencySet | None = None) -> tuple[Relation, Verdict]:
         """The classes to suppress at a generalization, as a work table `(class, n, floor)`, and the verdict.
@@ -237,7 +257,7 @@ class FrequencySets:
         measures = [
             {
                 "statement": Markup(self._measure(model, named, domains, rows or self.task.rows)),
-                "floor": self._floor(model),
+                "floor": model.lost(self._drift(domains.get(model.attribute or ""))),
             }
             for model in self.task.models
         ]
@@ -247,6 +267,7 @@ class FrequencySets:
             "sensitive": list(named.values()),
             "measures": measures,
             "excluded": excluded or Markup(""),
+            "bucket": None,
             "several": False,
         }
 
@@ -260,11 +281,17 @@ class FrequencySets:
             groups = Groups(Markup("classes"), avs, table, rows, domain.height)
         return model.measure(self.engine.render, groups)
 
-    def _floor(self, model: PrivacyModel) -> Markup:
-        """How many rows of a violating class `x` every more specific generalization must suppress."""
-        if model.closed_under_union:
-            return Markup("x.n")  # then none of its parts satisfies the model
-        return Markup("0") if self.task.moves and not model.monotone_under_suppression else Markup("1")
+    def _drift(self, domain: Sensitive | None) -> Drift:
+        """How far suppression within the budget may move what classes are compared with."""
+        if domain is None or not self.task.moves:
+            return Drift()
+        return Drift(self.task.budget / self.task.rows, self._rarest[domain.name] <= self.task.budget)
+
+    @cached_property
+    def _rarest(self) -> dict[str, int]:
+        """The rows of the rarest value of each sensitive attribute."""
+        found = ((one.name, one.domain) for one in self.task.sensitive)
+        return {name: int(self.engine.query_one("lattice/find_rarest", domain=domain)[0]) for name, domain in found}
 
 
 def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: Task) -> FrequencySets:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from sqlanon.lattice.lattice import Node
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
+_T = TypeVar("_T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,12 @@ class Grid:
         """The levels of a node."""
         return tuple(int(level) for level in self.nodes[number])
 
-    def below(self, number: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
-        """The part of `values`, one for each node, that belongs to a node and those it generalizes; to be written to."""
+    def below(self, number: int, values: NDArray[_T]) -> NDArray[_T]:
+        """The part of `values` (one for each node) of a node and those it generalizes; writing to it writes there."""
         return values.reshape(self.shape)[tuple(slice(0, place + 1) for place in self._place(number))]
 
-    def above(self, number: int, values: NDArray[np.generic]) -> NDArray[np.generic]:
-        """The part of `values`, one for each node, that belongs to a node and those above it; to be written to."""
+    def above(self, number: int, values: NDArray[_T]) -> NDArray[_T]:
+        """The part of `values` (one for each node) of a node and those above it; writing to it writes there."""
         return values.reshape(self.shape)[tuple(slice(place, None) for place in self._place(number))]
 
     def counts_below(self, flags: Flags) -> Counts:

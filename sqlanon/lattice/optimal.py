@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sqlanon.lattice.frequency import Verdict
-from sqlanon.lattice.grid import Flags, Grid
+from sqlanon.lattice.grid import Counts, Flags, Grid
+from sqlanon.lattice.judging import judge
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
@@ -63,21 +64,23 @@ class _Search:
 
     def run(self) -> Findings:
         """Look at one node after the other; the topmost first, so that there soon is something to release."""
-        number = self.grid.size - 1
-        while not self.problem.is_late:
-            self._look_at(number)
-            self._report()
-            if not self.open.any():
-                return self.findings
-            number = self._next()
+        self._look_at(self.grid.size - 1)
+        while self.open.any() and not self.problem.is_late:
+            self._look_at(self._next())
+        if not self.open.any():
+            return self.findings
         self.findings.proven = False
         self.findings.bound = self._lowest()
         return self.findings
 
     def _look_at(self, number: int) -> None:
+        self._judge(number)
+        self._report()
+
+    def _judge(self, number: int) -> None:
         self.open[number] = False
         node, sets = self.grid.node(number), self.problem.sets
-        verdict = Verdict(0, 0) if self.satisfying[number] else sets.judge(node)
+        verdict = Verdict(0, 0) if self.satisfying[number] else judge(sets, node)
         self.findings.verdicts[node] = verdict
         self._learn_below(number, verdict)
         if not sets.satisfies(verdict):
@@ -106,25 +109,33 @@ class _Search:
         """Compare a node that satisfies the models with the best so far."""
         quality = self.problem.quality
         if self.best is not None:
-            least = quality.bounds(self.grid.nodes[[number]], np.array([float(verdict.suppressed)]))
+            least = np.array([quality.least(node, verdict.suppressed)])
             if not self._is_promising(least, np.array([number]))[0]:
                 return
         score = quality.score(node, verdict.suppressed)
+        if quality.learns:
+            self._raise_above(number)
         findings = self.findings
         if findings.chosen is None or is_better(score, node, findings.score or 0.0, findings.chosen):
             findings.chosen, findings.score, self.best = node, score, number
             self._prune(np.flatnonzero(self.open))
 
-    def _prune(self, numbers: np.ndarray) -> None:
+    def _raise_above(self, number: int) -> None:
+        """The quality model may know more of the nodes above one that it scored."""
+        above = self.grid.above(number, np.arange(self.grid.size))[self.grid.above(number, self.open)]
+        self.bounds[above] = self.problem.quality.bounds(self.grid.nodes[above], self.suppressed[above])
+        self._prune(above)
+
+    def _prune(self, numbers: Counts) -> None:
         self.open[numbers] &= self._is_promising(self.bounds[numbers], numbers)
 
-    def _is_promising(self, bounds: Numbers, numbers: np.ndarray) -> Flags:
+    def _is_promising(self, bounds: Numbers, numbers: Counts) -> Flags:
         """Whether nodes with these bounds can beat the best, or tie with it and be preferred."""
         if self.best is None or self.findings.score is None:
             return np.ones(len(numbers), np.bool_)
         score, slack = self.findings.score, tolerance(self.findings.score)
         preferred = self.grid.preference[numbers] < self.grid.preference[self.best]
-        return (bounds < score - slack) | ((bounds <= score + slack) & preferred)
+        return np.asarray((bounds < score - slack) | ((bounds <= score + slack) & preferred))
 
     def _next(self) -> int:
         """The open node whose check rules out the most others, whichever way it turns out.

@@ -39,6 +39,18 @@ class Groups:
     height: int = 0
 
 
+@dataclass(frozen=True)
+class Drift:
+    """How far the distribution of a whole table may move when rows leave it.
+
+    distance: the greatest total variation between the old and the new one. If s of N rows leave, it is at most s / N.
+    loses_values: whether a value may leave the table altogether.
+    """
+
+    distance: float = 0.0
+    loses_values: bool = False
+
+
 class PrivacyModel(ABC):
     """A privacy model with its parameters."""
 
@@ -60,7 +72,22 @@ class PrivacyModel(ABC):
 
     @abstractmethod
     def measure(self, render: Renderer, groups: Groups) -> Statement:
-        """A SELECT `(class, measure, violates)`: one row a class, the model's measure as a double, and a boolean."""
+        """A SELECT `(class, measure, violates, …)`: one row a class, the model's measure as a double, and a boolean.
+
+        What follows is for `lost` alone.
+        """
+
+    def lost(self, drift: Drift) -> Markup:
+        """How many rows of a class that violates the model must go before the rest can be divided into classes that
+        satisfy it: SQL over the class `x` and its measure `m`, 0 where nothing is known.
+
+        Where merging classes that satisfy the model gives one that does, the rest would satisfy it as one class: so a
+        row must go at least, and all of them if no part of a violating class satisfies the model.
+        """
+        if self.closed_under_union:
+            return Markup("x.n")
+        moved = drift.distance > 0 and not self.monotone_under_suppression
+        return Markup("0") if moved or not self.monotone_under_generalization else Markup("1")
 
     @abstractmethod
     def worst(self, measures: tuple[float, float]) -> float:

@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.models.base import Groups, PrivacyModel, relation
+from sqlanon.models.base import Drift, Groups, PrivacyModel, relation
 from sqlanon.models.numbers import RELATIVE_TOLERANCE, logarithm_scale, rounded_up
-from sqlanon.sql import Renderer, Statement
+from sqlanon.sql import Renderer, Statement, expression
 
 _SQUARE_FITS = 3_037_000_499  # the greatest number of rows whose square is a BIGINT
 _CUBE_FITS = 2_097_151  # and whose cube is one
@@ -50,6 +50,20 @@ class TCloseness(PrivacyModel):
 
     @abstractmethod
     def measure(self, render: Renderer, groups: Groups) -> Statement: ...
+
+    def lost(self, drift: Drift) -> Markup:
+        """Rows that must go for the rest R of a class P, as one, to come within t of the moved distribution.
+
+        The distance is convex and at most 1, so with a share f of the rows gone d(P, Q) <= (1 - f) d(R, Q) + f. Q moves
+        by no more than its total variation, which bounds these distances: d(R, Q) <= t + drift = r, and
+        f >= (d(P, Q) - r) / (1 - r).
+        """
+        reach = self.greatest + drift.distance
+        if reach >= 1:
+            return Markup("0")
+        share = expression("(m.measure - {reach}) / {rest}", reach=reach, rest=1 - reach)
+        lost = expression("greatest(CAST(ceil(x.n * ({share}) - 1e-6) AS BIGINT), 1)", share=share)
+        return expression("CASE WHEN m.measure > {reach} THEN {lost} ELSE 0 END", reach=reach, lost=lost)
 
     def worst(self, measures: tuple[float, float]) -> float:
         return max(measures)
@@ -90,6 +104,10 @@ class OrderedTCloseness(TCloseness):
 
     distance: ClassVar[str] = "ordered"
 
+    def lost(self, drift: Drift) -> Markup:
+        """Nothing is known where a value may leave: then the others stand closer together."""
+        return Markup("0") if drift.loses_values else super().lost(drift)
+
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class, at the cost of its present values, not of the whole domain.
 
@@ -124,6 +142,10 @@ class KlTCloseness(TCloseness):
     """The Kullback-Leibler divergence: the sum of p * ln(p / q), in nats; values absent from a class add nothing."""
 
     distance: ClassVar[str] = "kl"
+
+    def lost(self, drift: Drift) -> Markup:
+        """A row, while the table's distribution stays: the divergence has no upper bound, and none from drift."""
+        return PrivacyModel.lost(self, drift)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The divergence of each class; logarithms are added as integers, so their order does not matter."""

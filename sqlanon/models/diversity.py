@@ -11,9 +11,11 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sqlanon.models.base import Groups, PrivacyModel, relation
+from markupsafe import Markup
+
+from sqlanon.models.base import Drift, Groups, PrivacyModel, relation
 from sqlanon.models.numbers import RELATIVE_TOLERANCE, logarithm_scale, rounded_down, rounded_up
-from sqlanon.sql import Renderer, Statement
+from sqlanon.sql import Renderer, Statement, expression
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,14 @@ class RecursiveLDiversity(PrivacyModel):
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The ratio of each class; counts are exact, the one product with c is a double's."""
         return render("models/measure_recursive_diversity", avs=relation(groups.avs), c=float(self.c), l=self.l)
+
+    def lost(self, drift: Drift) -> Markup:  # noqa: ARG002
+        """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are
+        nowhere larger), and its x1 falls by no more than m. Without a tail all rows must go."""
+        return expression(
+            "CASE WHEN m.tail = 0 THEN x.n ELSE greatest(m.most - CAST(ceil({c} * m.tail) AS BIGINT) + 1, 1) END",
+            c=float(self.c),
+        )
 
     def worst(self, measures: tuple[float, float]) -> float:
         return max(measures)

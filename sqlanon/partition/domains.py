@@ -107,7 +107,7 @@ def _failure(engine: Engine, rows: int, model: PrivacyModel, domains: dict[str, 
         rows=rows,
         height=domain.height if domain else 0,
     )
-    _class, measure, violates = engine.fetch_one(model.measure(engine.render, groups))
+    _class, measure, violates, *_ = engine.fetch_one(model.measure(engine.render, groups))
     if not violates:
         return None
     wanted = ", ".join(f"{key}: {value}" for key, value in model.parameters.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -126,6 +126,31 @@ class Case:
     def violates(self, values: list[Any], table: list[Any]) -> bool:
         """Whether a class with these sensitive values violates a model, in a table with those."""
         return any(_violates(model, values, table) for model in self.models)
+
+    def loss(self, node: Node, weights: Sequence[float], aggregate: str = "geometric") -> float:
+        """The quality model `loss`, by its definition."""
+        out, size, losses = self.suppressed_rows(node), len(self.rows), []
+        kept = list(self.rows)
+        for row in out:
+            kept.remove(row)
+        for i, (hierarchy, level) in enumerate(zip(self.hierarchies, node, strict=True)):
+            leaves = len(hierarchy.paths) + any(row[i] is None for row in self.rows)
+            shares = [hierarchy.share(hierarchy.label(row[i], level), level, leaves) for row in kept]
+            least = size / leaves
+            losses.append((sum(shares) + len(out) - least) / (size - least) if leaves > 1 else 0.0)
+        pairs = list(zip(losses, weights, strict=True))
+        if aggregate == "max":
+            return max(loss * weight for loss, weight in pairs)
+        if aggregate == "arithmetic":
+            return sum(loss * weight for loss, weight in pairs) / sum(weights)
+        return math.prod((1 + loss) ** weight for loss, weight in pairs) ** (1 / sum(weights)) - 1
+
+    def best(self, score: Callable[[Node], float]) -> Node | None:
+        """The satisfying generalization of the lowest score; of equal ones the lowest, then the first."""
+        scores = {node: score(node) for node in self.satisfying()}
+        least = min(scores.values(), default=0.0)
+        equal = (node for node, value in scores.items() if value <= least + 1e-12 * max(1.0, abs(least)))
+        return min(equal, key=lambda node: (sum(node), node), default=None)
 
     def satisfying(self) -> set[Node]:
         """The generalizations that are within the budget."""

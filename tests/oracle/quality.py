@@ -71,9 +71,8 @@ SCORES: Mapping[str, Callable[[Case, Node, Weights], float]] = {
 
 
 def _leaves(case: Case, place: int) -> int:
-    """The leaves of a hierarchy, NULL one of them if it occurs; all of them where nothing else does."""
-    values = {row[place] for row in case.rows}
-    return (len(case.hierarchies[place].paths) if values - {None} else 0) + (None in values)
+    """The leaves of a hierarchy, NULL one of them if it occurs."""
+    return len(case.hierarchies[place].paths) + any(row[place] is None for row in case.rows)
 
 
 def _kept(case: Case, node: Node) -> dict[Row, list[Row]]:
