@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from sqlanon.catalog import Catalog, RunStart, Status
 from sqlanon.encoding import encode
@@ -21,7 +23,7 @@ from sqlanon.exploration import Candidate, Exploration
 from sqlanon.journal import Journal, Observer, Silent, status_after
 from sqlanon.lattice.chart import Chart
 from sqlanon.lattice.classify import classify
-from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.lattice import Node, preference
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.refusal import refusal
 from sqlanon.lattice.search import pose, solve
@@ -34,6 +36,7 @@ from sqlanon.session import MEMORY_URL, open_catalog
 from sqlanon.workspace import TemporaryWorkspace, Workspace
 
 NO_RELEASE = "-"  # what the catalog says of an exploration's release
+SCORED = 100  # minimal generalizations that are scored to be shown
 
 
 def explore(
@@ -116,7 +119,6 @@ class _Exploring:
         algorithm = self.policy.algorithm
         assert isinstance(algorithm, FullDomain)
         minimal = findings.minimal if chart is None else chart.minimal
-        frontier = [_candidate(problem, findings, node) for node in minimal]
         return Exploration(
             source=plan.source_name,
             engine=self.engine.name,
@@ -129,7 +131,7 @@ class _Exploring:
             checked=problem.sets.checked,
             anonymous=sorted(findings.anonymous) if chart is None else chart.anonymous,
             minimal=minimal,
-            frontier=sorted(frontier, key=_rank),
+            frontier=_frontier(problem, findings, minimal),
             complete=findings.complete or (chart is not None and not chart.open),
             optimum=Candidate(findings.chosen, findings.suppressed, findings.score),
             proven=findings.proven,
@@ -158,17 +160,19 @@ def _chart_of(problem: Problem, findings: Findings) -> Chart:
     return chart
 
 
-def _candidate(problem: Problem, findings: Findings, node: Node) -> Candidate:
-    """A generalization with what the search knows of it: nothing is checked for the sake of showing it."""
-    verdict = findings.verdicts.get(node)
-    if verdict is None:
-        return Candidate(node)
-    return Candidate(node, verdict.suppressed, problem.quality.score(node, verdict.suppressed))
+def _frontier(problem: Problem, findings: Findings, minimal: Sequence[Node]) -> list[Candidate]:
+    """The minimal generalizations, the best first, then those without a score.
 
-
-def _rank(one: Candidate) -> tuple[bool, float, int, Node]:
-    """The best first, those without a score last."""
-    return one.score is None, one.score or 0.0, sum(one.levels), one.levels
+    Nothing is checked for the sake of showing it, and of many only those are scored that may be the best.
+    """
+    known = [(node, findings.verdicts[node].suppressed) for node in minimal if node in findings.verdicts]
+    levels = np.array([node for node, _ in known], dtype=np.int64).reshape(len(known), len(problem.lattice.names))
+    bounds = problem.quality.bounds(levels, np.array([float(suppressed) for _, suppressed in known]))
+    first = [known[place] for place in np.argsort(bounds, kind="stable")]
+    scored = [Candidate(node, rows, problem.quality.score(node, rows)) for node, rows in first[:SCORED]]
+    others = [Candidate(node, rows) for node, rows in first[SCORED:]]
+    unchecked = [Candidate(node) for node in minimal if node not in findings.verdicts]
+    return [*sorted(scored, key=lambda one: (one.score, *preference(one.levels))), *others, *unchecked]
 
 
 @contextlib.contextmanager

@@ -20,12 +20,14 @@ from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.hierarchies.scratch import hierarchies_of_models
+from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.search import pose, release, solve
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition import mondrian
+from sqlanon.partition.collapse import collapse
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
@@ -68,10 +70,11 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     workspace = _Names(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
-    source_statistics(engine, coded)
+    tuples = collapse(engine, workspace, coded, models) if isinstance(policy.algorithm, Mondrian) else None
+    source_statistics(engine, coded, tuples)
     engine.phase = "search"
     if isinstance(policy.algorithm, Mondrian):
-        partition = mondrian.search(engine, workspace, coded, models, lambda _progress: None)
+        partition = mondrian.search(engine, workspace, coded, tuples, models, lambda _progress: None)
     else:
         partition = _search_lattice(engine, workspace, coded, models, policy, wishes)
     engine.phase = "recode"
@@ -97,7 +100,7 @@ def _search_lattice(
     policy: Policy,
     wishes: Wishes,
 ) -> Partition:
-    """The policy's algorithm, at work on the top of the lattice; heights are made up, so limits are not held to them."""
+    """The policy's algorithm, at work on the top of the lattice; heights are made up, and limits not looked at."""
     algorithm = policy.algorithm.model_copy(update={"limits": {}})
     policy = policy.model_copy(update={"algorithm": algorithm})
     posed = Wishes(time_limit=wishes.time_limit, any_size=True)
@@ -105,7 +108,8 @@ def _search_lattice(
     problem = pose(engine, workspace, coded, models, policy, lambda _progress: None, posed)
     top = problem.lattice.top
     lowered = [max(0, level - 1) if place < 2 else level for place, level in enumerate(top)]
-    problem = replace(problem, lattice=replace(problem.lattice, bottom=tuple(lowered)))
+    engine.bottom = tuple(lowered)
+    problem = replace(problem, lattice=replace(problem.lattice, bottom=engine.bottom))
     if wishes.levels is not None:
         findings = solve(problem, policy, Wishes(levels=dict(zip(problem.lattice.names, top, strict=True))))
     else:
@@ -142,6 +146,8 @@ class _RehearsedEngine(Engine):
     steps: list[Step] = field(default_factory=list)
     rounds: list[tuple[int, int, int]] = field(default_factory=lambda: list(_ROUNDS))
     repeats: int | None = None  # how many statements of one template are written down; all by default
+    bottom: Node = ()  # of the lattice that is searched
+    stacked: list[int] = field(default_factory=list)  # generalizations that the last table of frequency sets holds
 
     def __post_init__(self) -> None:
         self.dialect = self.inner.dialect  # type: ignore[misc]
@@ -163,6 +169,8 @@ class _RehearsedEngine(Engine):
 
     def _execute(self, statement: Statement) -> int:
         self._note(statement)
+        if statement.name == "lattice/roll_up_each":
+            self.stacked = _stacked(statement)
         return VALUES
 
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
@@ -273,6 +281,28 @@ def _marginal(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any,
     return [(-1, 0, 0, None, None), *groups]
 
 
+def _class_sizes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    """One class, and one more of the row that is suppressed, if any is."""
+    gone = _suppressed(engine)
+    return [(engine.plan.rows - gone, 1), *[(1, 1)] * gone]
+
+
+def _group_sizes(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
+    """One group on each level."""
+    return [(level, engine.plan.rows, 1) for level in range(statement.text.count("GROUP BY g.n"))]
+
+
+def _stacked(statement: Statement) -> list[int]:
+    """The numbers of the generalizations that a statement counts."""
+    return [int(number) for number in re.findall(r"^\s+\((\d+), [\d, -]+\)", statement.text, re.MULTILINE)]
+
+
+def _candidate(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
+    """One candidate in each iteration: the first attributes, at the bottom of the lattice."""
+    size = statement.text.count("c.dim_")
+    return [(0, *range(size), *engine.bottom[:size])]
+
+
 def _measured_classes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
     models = [(place + 1, None, 0, 0.0, 0.0, 0) for place in range(len(engine.plan.policy.privacy))]
     return [(-1, None, 0, None, None, None), (0, VALUES, 1, None, None, None), *models]
@@ -284,6 +314,15 @@ _ANSWERS: dict[str, _Answer] = {
     "hierarchies/count_torn_groups": lambda *_: [],
     "hierarchies/measure_length": lambda *_: [(5,)],
     "hierarchies/measure_digits": _digits,
+    "lattice/count_class_sizes": _class_sizes,
+    "lattice/count_failing_sizes": lambda engine, _: [(1, 1)] * _suppressed(engine),
+    "lattice/count_group_sizes": _group_sizes,
+    "lattice/count_suppressed_sizes": lambda *_: [],
+    "lattice/count_failing_each": lambda engine, s: [(node, _suppressed(engine), 0, VALUES) for node in _stacked(s)],
+    "lattice/count_sets": lambda engine, _: [(node, VALUES) for node in engine.stacked],
+    "lattice/count_small_each": lambda engine, s: [(node, _suppressed(engine), VALUES) for node in _stacked(s)],
+    "lattice/list_candidates": _candidate,
+    "lattice/list_edges": lambda *_: [],
     "lattice/count_failing": lambda engine, _: [(_suppressed(engine), 0)],
     "lattice/count_small": lambda engine, _: [(_suppressed(engine),)],
     "lattice/measure_marginal": _marginal,

@@ -105,7 +105,7 @@ def run_command(
         str | None,
         typer.Option(
             metavar="NAME=LEVEL,...",
-            help="Release this full-domain generalization: the level of each quasi-identifier.",
+            help="Release this generalization: a level of each quasi-identifier.",
         ),
     ] = None,
     time_limit: TimeLimit = None,

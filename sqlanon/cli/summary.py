@@ -100,16 +100,16 @@ def generalization_text(outcome: Mapping[str, Any]) -> str:
     levels = "\n".join(f"  {name}: {level}" for name, level in found["levels"].items())
     share = outcome["release"]["suppressed"] / outcome["source"]["rows"]
     return (
-        f"Levels of generalization ({found['name']}, {found['checked']:,} of {found['nodes']:,} generalizations checked):"
-        f"\n{levels}\n  {found['quality']} {found['score']:.6g} (lower is better), {proof(found)}; "
-        f"{percent(share)} of the rows suppressed"
+        f"Levels ({found['name']}, {found['checked']:,} of {found['nodes']:,} generalizations checked):\n"
+        f"{levels}\n  {found['quality']} {found['score']:.6g} (lower is better), {proof(found)};"
+        f" {percent(share)} of the rows suppressed"
     )
 
 
 def proof(found: Mapping[str, Any]) -> str:
     """Whether it is sure that there is no better one."""
     if found["proven"]:
-        return "none better among those it may choose from"
+        return "proven: it may choose none better"
     bound = found["bound"]
     return "not proven to be the best" + ("" if bound is None else f": none is below {bound:.6g}")
 
@@ -183,11 +183,11 @@ def comparison_text(comparison: Comparison) -> str:
 
 def next_text(run: str, policy: str) -> str:
     """Commands to go on with."""
-    file, program = shlex.quote(policy), program()
+    file, sqlanon = shlex.quote(policy), program()
     commands = [
-        [f"{program} verify {file}", "check the release again, at any time"],
-        [f"{program} show {run} --policy {file}", "what was done; --steps adds every statement"],
-        [f"{program} run {file} --replace", "anonymize anew, in the release's place"],
+        [f"{sqlanon} verify {file}", "check the release again, at any time"],
+        [f"{sqlanon} show {run} --policy {file}", "what was done; --steps adds every statement"],
+        [f"{sqlanon} run {file} --replace", "anonymize anew, in the release's place"],
     ]
     return commands_text(commands)
 

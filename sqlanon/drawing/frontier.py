@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlanon.drawing.hasse import describe
+from sqlanon.drawing.hasse import describe, name_of
 from sqlanon.drawing.svg import BLUE, DARK_BLUE, FAINT, PAPER, SOFT, cut, document, element, line, text, width_of, words
 from sqlanon.exploration import Candidate, Exploration
 
@@ -29,7 +29,7 @@ def draw_frontier(found: Exploration) -> str:
     if left:
         parts.append(text(_MARGIN + 24, y + 6, f"and {left:,} more", font_size=12, fill=SOFT))
         y += _ROW
-    return document(width, y + 20, f"Minimal generalizations of {found.source}", describe(found), parts)
+    return document(width, y + 20, f"Minimal generalizations of {name_of(found)}", describe(found), parts)
 
 
 def _wide(found: Exploration, place: int) -> float:
@@ -52,7 +52,7 @@ def _head(found: Exploration, columns: list[float], end: float) -> Iterator[str]
     yield text(
         _MARGIN,
         60,
-        f"{len(found.minimal):,} of {found.lattice.size:,}, {shown}; filled steps are the level, of as many as there are",
+        f"{len(found.minimal):,} of {found.lattice.size:,}, {shown}; filled steps: the level, of all there are",
         font_size=12.5,
         fill=SOFT,
     )
@@ -68,13 +68,13 @@ def _row(found: Exploration, one: Candidate, columns: list[float], end: float, y
     best = one.levels == found.optimum.levels
     parts = [element("title", words(_title(found, one)))]
     if best:
-        frame = {"x": _MARGIN - 8, "y": y - 3, "width": end + 186 - _MARGIN, "height": _ROW - 1, "rx": 5}
-        parts.append(element("rect", fill="none", stroke=DARK_BLUE, stroke_width=2.4, **frame))
+        frame: dict[str, object] = {"x": _MARGIN - 8, "y": y - 3, "width": end + 186 - _MARGIN, "height": _ROW - 1}
+        parts.append(element("rect", fill="none", stroke=DARK_BLUE, stroke_width=2.4, rx=5, **frame))
         parts.append(text(_MARGIN, y + 13, "★", font_size=14, fill=DARK_BLUE))
     for x, level, height in zip(columns, one.levels, found.lattice.heights, strict=True):
         parts += _steps(x, y, level, height)
-    suppressed = "–" if one.suppressed is None else f"{one.suppressed:,}"
-    score = "–" if one.score is None else f"{one.score:.6g}"
+    suppressed = "-" if one.suppressed is None else f"{one.suppressed:,}"
+    score = "-" if one.score is None else f"{one.score:.6g}"
     weight = "700" if best else None
     parts.append(text(end + 62, y + 13, suppressed, font_size=12, text_anchor="end", font_weight=weight))
     parts.append(text(end + 76, y + 13, score, font_size=12, font_weight=weight))

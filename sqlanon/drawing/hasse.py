@@ -37,7 +37,12 @@ def draw_lattice(found: Exploration, chart: Chart) -> str:
         *_edges(lattice, chart, places),
         *(_drawn(found, node, places[node], wide, looks[node]) for row in rows for node in row),
     ]
-    return document(width, bottom, f"Generalization lattice of {found.source}", describe(found), parts)
+    return document(width, bottom, f"Generalization lattice of {name_of(found)}", describe(found), parts)
+
+
+def name_of(found: Exploration) -> str:
+    """The source's name; of a file without its directory."""
+    return found.source.rsplit("/", 1)[-1]
 
 
 def describe(found: Exploration) -> str:
@@ -103,7 +108,7 @@ def _places(rows: list[list[Node]], wide: float, width: float, top: float) -> _P
 
 def _head(found: Exploration, width: float, used: set[Look]) -> tuple[list[str], float]:
     """Title, how to read the labels, and the legend; and where the lattice begins."""
-    names = [f"{cut(name, 24)} (0–{h})" for name, h in zip(found.lattice.names, found.lattice.heights, strict=True)]
+    names = [f"{cut(name, 24)} (0 to {h})" for name, h in zip(found.lattice.names, found.lattice.heights, strict=True)]
     parts = [
         text(_MARGIN, 38, "Generalization lattice", font_size=19, font_weight="700"),
         text(_MARGIN, 60, _counts(found), font_size=12.5, fill=SOFT),

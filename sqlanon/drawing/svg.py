@@ -11,7 +11,7 @@ RUST = "#a8420b"
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif"
 
 
-def element(name: str, content: str = "", **attributes: object) -> str:
+def element(name: str, content: str = "", /, **attributes: object) -> str:
     """An element; in the names of attributes `_` stands for `-`, attributes that are None are left out."""
     given = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(_plain(value))}"
@@ -43,7 +43,7 @@ def document(width: float, height: float, title: str, description: str, parts: I
         element("desc", words(description), id="desc"),
         element("rect", width=width, height=height, fill=PAPER),
     ]
-    attributes = {
+    attributes: dict[str, object] = {
         "xmlns": "http://www.w3.org/2000/svg",
         "viewBox": f"0 0 {_plain(width)} {_plain(height)}",
         "width": width,

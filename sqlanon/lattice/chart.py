@@ -36,10 +36,6 @@ class Chart:
         self.floors: NDArray[np.int64] = np.zeros(lattice.shape, dtype=np.int64)
         """Rows that each node must suppress at least."""
 
-    def check(self, node: Node) -> None:
-        """Check a node, and conclude from it what can be."""
-        self.learn(node, self._sets.check(node))
-
     def learn(self, node: Node, verdict: Verdict) -> None:
         """Take in a verdict."""
         self.verdicts[node] = verdict

@@ -10,9 +10,7 @@ import numpy as np
 
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
-from sqlanon.lattice.sizes import Rising, class_sizes, group_sizes
-
-SLACK = 1e-12  # the part of a bound that the rounding of doubles may have added to it
+from sqlanon.lattice.sizes import SLACK, Rising, class_sizes, group_sizes, looked_up
 
 
 @dataclass(frozen=True)
@@ -20,6 +18,7 @@ class Discernibility(Quality):
     """Each row is charged the rows of its class, a suppressed one the whole table (Bayardo, Agrawal, ICDE 2005)."""
 
     name: ClassVar[str] = "discernibility"
+    learns: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
         """What the classes cost if none were suppressed, and what it costs more at least to suppress so many rows.
@@ -50,7 +49,7 @@ class Discernibility(Quality):
             return np.asarray(suppressed * max(0, rows - k + 1) * (1 - SLACK))
         most = self.sets.task.budget
         least = np.minimum(suppressed, most)
-        return np.minimum(least * (rows - least), most * (rows - most)) * (1 - SLACK)
+        return np.asarray(np.minimum(least * (rows - least), most * (rows - most)) * (1 - SLACK))
 
     def _squares_of_marginals(self, nodes: Nodes) -> Numbers:
         """The least sum of squared class sizes with the groups that each attribute has by itself.
@@ -58,8 +57,8 @@ class Discernibility(Quality):
         The table of the n classes there could be is its mean, a main effect of each attribute, and a rest, all
         orthogonal: its square is at least the sum of the squares of the former.
         """
-        classes = np.prod(_looked_up(self._groups, nodes), axis=1)
-        spread = _looked_up(self._spreads, nodes).sum(axis=1)
+        classes = np.prod(looked_up(self._groups, nodes), axis=1)
+        spread = looked_up(self._spreads, nodes).sum(axis=1)
         return np.asarray(float(self.sets.task.rows) ** 2 / classes * (1 + spread))
 
     @property
@@ -77,7 +76,7 @@ class Discernibility(Quality):
 
     @cached_property
     def _spreads(self) -> list[Numbers]:
-        """For each attribute and level: groups * sum of (group / N)^2, minus 1; 0 where all groups are equally large."""
+        """For each attribute and level: groups * sum of (group / N)^2, minus 1; 0 where all are equal."""
         return [
             np.array([_spread([*sizes.elements()], self.sets.task.rows) for sizes in group_sizes(self.sets, marginal)])
             for marginal in self.sets.marginals
@@ -89,6 +88,7 @@ class AverageClassSize(Quality):
     """The mean rows of a class, the suppressed ones together being one (LeFevre et al., ICDE 2006, section 5.1)."""
 
     name: ClassVar[str] = "aecs"
+    learns: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
         """N over the most classes that there can be.
@@ -98,7 +98,7 @@ class AverageClassSize(Quality):
         """
         rows, least = self.sets.task.rows, max(model.least_rows for model in self.sets.task.models)
         groups = [np.array([level.groups for level in m.levels], np.float64) for m in self.sets.marginals]
-        combined = np.minimum(np.prod(_looked_up(groups, nodes), axis=1), self.sets.base.tuples)
+        combined = np.minimum(np.prod(looked_up(groups, nodes), axis=1), self.sets.base.tuples)
         filled = np.where(suppressed > 0, np.floor((rows - suppressed) / least) + 1, np.ceil(rows / least))
         return np.asarray(rows / np.minimum(np.minimum(combined, -self._known.at(nodes)), filled) * (1 - SLACK))
 
@@ -112,11 +112,6 @@ class AverageClassSize(Quality):
     def _known(self) -> Rising:
         """Minus the number of classes if none were suppressed: there are never more of them further up."""
         return Rising(self.lattice)
-
-
-def _looked_up(values: list[Numbers], nodes: Nodes) -> Numbers:
-    """For each node, the value of each attribute's level."""
-    return np.column_stack([each[nodes[:, number]] for number, each in enumerate(values)])
 
 
 def _spread(sizes: list[int], rows: int) -> float:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from sqlanon.lattice.chart import Chart, Standing
+from sqlanon.lattice.frequency import Verdict
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import is_better
+from sqlanon.lattice.walk import judge
+
+TOGETHER = 100  # nodes that are checked between two looks at the clock
 
 
 @dataclass
@@ -29,27 +34,37 @@ def classify(problem: Problem) -> tuple[Findings, Chart]:
     checked from the most general down, which leaves out just those that a node above rules out.
     """
     chart = Chart(problem.lattice, problem.sets)
-    for node in _halving(chart) if problem.sets.task.predictive else _descending(chart):
+    for nodes in _halving(chart) if problem.sets.task.predictive else _descending(chart):
         if problem.is_late:
             break
-        chart.check(node)
+        for node, verdict in _verdicts(problem, nodes).items():
+            chart.learn(node, verdict)
         problem.report(LatticeProgress(problem.sets.checked, chart.open))
     findings = Findings(chart.verdicts, set(chart.anonymous), complete=not chart.open)
     _choose(problem, findings, chart)
     return findings, chart
 
 
-def _halving(chart: Chart) -> Iterator[Node]:
+def _verdicts(problem: Problem, nodes: list[Node]) -> dict[Node, Verdict]:
+    if len(nodes) == 1:
+        return {nodes[0]: problem.sets.check(nodes[0])}
+    checked = Findings()
+    judge(problem, checked, nodes)
+    return checked.verdicts
+
+
+def _halving(chart: Chart) -> Iterator[list[Node]]:
     while chart.open:
-        yield chart.halving()
+        yield [chart.halving()]
 
 
-def _descending(chart: Chart) -> Iterator[Node]:
+def _descending(chart: Chart) -> Iterator[list[Node]]:
+    """The open nodes of one height say nothing of each other, so that many are checked at once."""
     lattice = chart.lattice
     for height in range(sum(lattice.top), sum(lattice.bottom) - 1, -1):
-        for node in lattice.at_height(height):
-            if chart.of(node) is Standing.OPEN:
-                yield node
+        nodes = (node for node in lattice.at_height(height) if chart.of(node) is Standing.OPEN)
+        while part := list(itertools.islice(nodes, TOGETHER)):
+            yield part
 
 
 def _choose(problem: Problem, findings: Findings, chart: Chart) -> None:

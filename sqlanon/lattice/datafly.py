@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.materialize import count_values
 from sqlanon.lattice.problem import Findings, Problem, choose
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.policy import Datafly
@@ -15,7 +14,7 @@ def datafly(problem: Problem, _algorithm: Datafly) -> Findings:
     Ties go to the first column. What it ends at need not be minimal, or of the best quality.
     """
     sets = problem.sets
-    values, _ = count_values(sets)
+    values = [[level.groups for level in marginal.levels] for marginal in sets.marginals]
     findings = Findings(proven=False)
     node: Node | None = problem.lattice.bottom
     while node is not None:

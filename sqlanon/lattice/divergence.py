@@ -18,10 +18,17 @@ import numpy as np
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.marginals import Marginal
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
-from sqlanon.lattice.sizes import Rising, Sizes, class_sizes, group_sizes, self_logarithms, sum_logarithms
+from sqlanon.lattice.sizes import (
+    SLACK,
+    Rising,
+    Sizes,
+    class_sizes,
+    group_sizes,
+    looked_up,
+    self_logarithms,
+    sum_logarithms,
+)
 from sqlanon.sql import Identifier, expression
-
-SLACK = 1e-12  # of the greatest term of a bound, which the rounding of doubles may have added to it
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,7 @@ class Divergence(Quality):
     """The divergence in nats; 0 where the release tells each row's values."""
 
     name: ClassVar[str] = "kl-divergence"
+    learns: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:  # noqa: ARG002
         """The divergence of each attribute by itself, and what the release must have lost of how they depend.
@@ -38,8 +46,8 @@ class Divergence(Quality):
         below some nodes, and never rises; nor is it more than the entropies of all groups but the most varied ones.
         Suppression only adds to the divergence (the log sum inequality), if nothing be known of how much.
         """
-        rows, own = self._times_rows, _looked_up(self._own, nodes).sum(axis=1)
-        groups = _looked_up(self._groups, nodes)
+        rows, own = self._times_rows, looked_up(self._own, nodes).sum(axis=1)
+        groups = looked_up(self._groups, nodes)
         correlation = np.minimum(-self._known.at(nodes), (rows - groups).sum(axis=1) - (rows - groups.min(axis=1)))
         lost = np.maximum(self._correlation - correlation, 0)
         slack = SLACK * rows * len(self.weights)
@@ -118,11 +126,6 @@ class Divergence(Quality):
     def _known(self) -> Rising:
         """Minus N times the total correlation of the groups, none suppressed."""
         return Rising(self.lattice)
-
-
-def _looked_up(values: list[Numbers], nodes: Nodes) -> Numbers:
-    """For each node, the value of each attribute's level."""
-    return np.column_stack([each[nodes[:, number]] for number, each in enumerate(values)])
 
 
 def _joined(marginal: Marginal, level: int) -> dict[str, Any]:

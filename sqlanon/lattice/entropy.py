@@ -19,10 +19,8 @@ from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.marginals import Marginal
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
-from sqlanon.lattice.sizes import Sizes, failing_classes, group_sizes, self_logarithms, unfolded
+from sqlanon.lattice.sizes import SLACK, Sizes, failing_classes, group_sizes, self_logarithms, unfolded
 from sqlanon.sql import Relation, expression
-
-SLACK = 1e-12  # of the greatest term of a bound, which the rounding of doubles may have added to it
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Entropy(Quality):
     name: ClassVar[str] = "entropy"
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
-        """The score without suppression less what suppression may gain: an attribute's least, whatever rows it takes."""
+        """The attributes' least costs, whatever rows are suppressed (see `Curve`)."""
         total = np.zeros(len(nodes))
         for number, weight in enumerate(self.weights):
             levels = nodes[:, number]
@@ -44,6 +42,12 @@ class Entropy(Quality):
                 there = levels == level
                 total[there] += weight * curve.least(suppressed[there])
         return total
+
+    def least(self, node: Node, suppressed: int) -> float:
+        """The sum of the attributes' least costs at just so many suppressed rows."""
+        rows = np.array([float(suppressed)])
+        pairs = zip(self.weights, self._curves, node, strict=True)
+        return sum(weight * float(curves[level].cost(rows)[0]) for weight, curves, level in pairs)
 
     def score(self, node: Node, suppressed: int) -> float:
         """The score, in bits, of a generalization."""
@@ -112,7 +116,10 @@ class Curve:
 
         The cost falls while fewer rows are suppressed than stay of the largest group, and rises from there.
         """
-        rows = np.minimum(np.maximum(suppressed, self._turn), self.budget)
+        return self.cost(np.minimum(np.maximum(suppressed, self._turn), self.budget))
+
+    def cost(self, rows: Numbers) -> Numbers:
+        """In bits, for just so many rows suppressed."""
         place = np.searchsorted(self.starts, rows, side="right") - 1
         size = np.maximum(self.sizes[place] - (rows - self.starts[place]) / self.largest[place], 0)
         cost = self.largest[place] * _times_logarithm(size) + self.smaller[place] + _times_logarithm(rows)

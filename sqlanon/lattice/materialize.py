@@ -10,12 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlanon.lattice.batches import Step, roll_up_each
-from sqlanon.lattice.frequency import FrequencySet, FrequencySets, sensitive_column
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets
 from sqlanon.lattice.lattice import Node
 from sqlanon.sql import Relation
 
 KEPT_TUPLES = 4_000_000  # in all frequency sets that are kept at a time: some 16 bytes each, and 8 a further key word
-WRITING = 2  # what writing a tuple costs, in tuples read
+WRITING = (
+    12  # what making a tuple costs, in tuples read: a group of a hash table is dear, a tuple that joins one is not
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,9 @@ class Sizes:
 
     def __init__(self, sets: FrequencySets) -> None:
         self._base = sets.base.tuples
-        self.values, self._sensitive = count_values(sets)
+        self._values = [[level.groups for level in marginal.levels] for marginal in sets.marginals]
+        domains = (sets.engine.query_one("count_rows", table=one.domain)[0] for one in sets.task.sensitive)
+        self._sensitive = math.prod(int(values) for values in domains)
         self._seen: dict[Node, int] = {}
 
     def note(self, node: Node, tuples: int) -> None:
@@ -89,23 +93,10 @@ class Sizes:
 
     def estimate(self, node: Node) -> int:
         """At most so many tuples has the frequency set of a generalization."""
-        values = [of_level[level] for of_level, level in zip(self.values, node, strict=True)]
+        values = [of_level[level] for of_level, level in zip(self._values, node, strict=True)]
         bounds = [self._base, math.prod(values) * self._sensitive]
-        for place, of_level in enumerate(self.values):
+        for place, of_level in enumerate(self._values):
             without = (*node[:place], len(of_level) - 1, *node[place + 1 :])
             if without in self._seen:
                 bounds.append(self._seen[without] * values[place])
         return min(bounds)
-
-
-def count_values(sets: FrequencySets) -> tuple[list[list[int]], int]:
-    """The distinct values of each attribute at each level, and the combinations of sensitive values there may be."""
-    top = tuple(dimension.height for dimension in sets.keys.dimensions)
-    single = [
-        (*top[:place], level, *top[place + 1 :]) for place, height in enumerate(top) for level in range(height + 1)
-    ]
-    keys = [sets.engine.render.macro("record", sets.keys.of_node(node)) for node in single]
-    sensitive = [sensitive_column(number) for number in range(len(sets.task.sensitive))]
-    counts = iter(sets.engine.query_one("lattice/count_values", keys=[*keys, *sensitive], table=sets.base.table))
-    values = [[int(next(counts)) for _ in range(height + 1)] for height in top]
-    return values, math.prod(int(count) for count in counts)

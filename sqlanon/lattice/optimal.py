@@ -109,16 +109,24 @@ class _Search:
         """Compare a node that satisfies the models with the best so far."""
         quality = self.problem.quality
         if self.best is not None:
-            least = quality.bounds(self.grid.nodes[[number]], np.array([float(verdict.suppressed)]))
+            least = np.array([quality.least(node, verdict.suppressed)])
             if not self._is_promising(least, np.array([number]))[0]:
                 return
         score = quality.score(node, verdict.suppressed)
+        if quality.learns:
+            self._raise_above(number)
         findings = self.findings
         if findings.chosen is None or is_better(score, node, findings.score or 0.0, findings.chosen):
             findings.chosen, findings.score, self.best = node, score, number
         left = np.flatnonzero(self.open)
         self.bounds[left] = quality.bounds(self.grid.nodes[left], self.suppressed[left])  # it may learn from scores
         self._prune(left)
+
+    def _raise_above(self, number: int) -> None:
+        """The quality model may know more of the nodes above one that it scored."""
+        above = self.grid.above(number, np.arange(self.grid.size))[self.grid.above(number, self.open)]
+        self.bounds[above] = self.problem.quality.bounds(self.grid.nodes[above], self.suppressed[above])
+        self._prune(above)
 
     def _prune(self, numbers: Counts) -> None:
         self.open[numbers] &= self._is_promising(self.bounds[numbers], numbers)

@@ -1,4 +1,4 @@
-"""Precision: how far up the values are (Sweeney, IJUFKS 10(5), 2002, section 4; here as a loss, 1 minus her precision)."""
+"""Precision: how far up the values are (Sweeney, IJUFKS 10(5), 2002, section 4; 1 minus hers, so less is better)."""
 
 from __future__ import annotations
 

@@ -29,9 +29,11 @@ class Quality(ABC):
     """A quality model over one lattice.
 
     weights: how much each attribute counts, in the lattice's order.
+    learns: whether a score can raise the bounds of the nodes above.
     """
 
     name: ClassVar[str]
+    learns: ClassVar[bool] = False
 
     sets: FrequencySets
     lattice: Lattice
@@ -53,6 +55,10 @@ class Quality(ABC):
 
         Never decreasing in `suppressed`; minus infinity where nothing is known.
         """
+
+    def least(self, node: Node, suppressed: int) -> float:
+        """A lower bound on the score of a generalization that was checked, and that suppresses just so many rows."""
+        return float(self.bounds(np.array([node]), np.array([float(suppressed)]))[0])
 
     @abstractmethod
     def score(self, node: Node, suppressed: int) -> float:

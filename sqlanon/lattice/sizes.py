@@ -20,6 +20,8 @@ from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.marginals import Marginal
 from sqlanon.sql import Relation, expression
 
+SLACK = 1e-12  # the part of a bound, or of its greatest term, that the rounding of doubles may have added to it
+
 Sizes = Counter[int]
 """How many classes, groups or values there are of each size (in rows); negative where some are missing."""
 
@@ -44,6 +46,7 @@ def class_sizes(sets: FrequencySets, node: Node, suppressed: int) -> tuple[Sizes
 def failing_classes(sets: FrequencySets, node: Node) -> Iterator[Relation]:
     """The classes that a generalization suppresses, as a work table (see `FrequencySets.create_failing`)."""
     failing, _ = sets.create_failing(node)
+    sets.engine.analyze(failing)
     try:
         yield failing
     finally:
@@ -80,6 +83,11 @@ def unfolded(sizes: Sizes) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The sizes, the greatest first, and how many there are of each."""
     pairs: list[Any] = sorted(sizes.items(), reverse=True)
     return np.array([size for size, _ in pairs], np.float64), np.array([count for _, count in pairs], np.float64)
+
+
+def looked_up(values: list[NDArray[np.float64]], nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """For each node (row), the value of each attribute's (column's) level there."""
+    return np.column_stack([each[nodes[:, number]] for number, each in enumerate(values)])
 
 
 class Rising:

@@ -1,0 +1,104 @@
+"""The Adult table as the lattice benchmarks use it, and problems over it that are searched but not released."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlanon.catalog import RunStart
+from sqlanon.encoding import encode
+from sqlanon.engines.base import EngineOptions
+from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.lattice.search import Wishes, pose, solve
+from sqlanon.models import from_spec
+from sqlanon.plan import resolve
+from sqlanon.policy import Policy
+from sqlanon.policy_reader import build_policy
+from sqlanon.session import open_session
+from sqlanon.workspace import Workspace
+
+DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[2] / "shared" / "data")) / "adult"
+PAPER_ORDER = (
+    "age",
+    "sex",
+    "race",
+    "marital-status",
+    "education",
+    "native-country",
+    "workclass",
+    "occupation",
+    "salary-class",
+)
+"""The quasi-identifiers in the order in which SIGMOD 2005 (figure 9) adds them."""
+_START = RunStart("s", "r", "{}", "benchmark", "none", 1)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What a search found, and what it took."""
+
+    findings: Findings
+    nodes: int
+    checked: int
+    statements: int
+    seconds: float
+    cpu_seconds: float
+
+
+def policy(size: int, k: int, algorithm: dict[str, Any], suppression: float = 0.0) -> Policy:
+    """A policy whose quasi-identifiers are the first `size` attributes of the paper."""
+    quasi = {
+        name: {"role": "quasi-identifier", "hierarchy": {"csv": str(DATA / f"adult_hierarchy_{name}.csv")}}
+        for name in PAPER_ORDER[:size]
+    }
+    others = {name: {"role": "identifier"} for name in PAPER_ORDER[size:]}
+    return build_policy(
+        {
+            "source": {"file": str(DATA / "adult.csv")},
+            "release": {"file": "adult-release.parquet"},
+            "attributes": {**quasi, **others},
+            "privacy": [{"model": "k-anonymity", "k": k}],
+            "algorithm": {"quality": "height", **algorithm},
+            "suppression": suppression,
+        }
+    )
+
+
+@contextlib.contextmanager
+def posed(wanted: Policy, options: EngineOptions | None = None) -> Iterator[Problem]:
+    """The problem that a run of the policy would search."""
+    with open_session(wanted, options or EngineOptions()) as session:
+        plan = resolve(wanted, session.engine, replace=True)
+        run = session.catalog.start_run(_START)
+        with Workspace(session.engine, session.catalog, run) as workspace:
+            with session.engine.transaction():
+                coded = encode(session.engine, plan, workspace)
+            models = tuple(from_spec(spec) for spec in wanted.privacy)
+            yield pose(session.engine, workspace, coded, models, wanted, lambda _: None, Wishes())
+
+
+def timed(wanted: Policy, search: Callable[[Problem], Findings] | None = None) -> Timed:
+    """Search, by the policy's algorithm or another function, and take the time of that alone."""
+    with posed(wanted) as problem:
+        statements = 0
+
+        def count(*_: object) -> None:
+            nonlocal statements
+            statements += 1
+
+        problem.sets.engine.listener = count
+        wall, cpu = time.perf_counter(), _cpu()
+        findings = search(problem) if search else solve(problem, wanted, Wishes())
+        seconds, cpu_seconds = time.perf_counter() - wall, _cpu() - cpu
+        return Timed(findings, problem.lattice.size, problem.sets.checked, statements, seconds, cpu_seconds)
+
+
+def _cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,206 @@
+"""Incognito in all variants, bottom-up, Samarati and Datafly against brute force over the whole lattice."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sqlanon.errors import ProtectionError
+from sqlanon.lattice.incognito import IncognitoSearch
+from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.lattice.search import Wishes, solve
+from tests.lattice_support import posed
+from tests.oracle.lattice import Case, cases, minimal
+from tests.run_support import Database, duckdb_url, open_database
+
+EXAMPLES = {"duckdb": 25, "postgres": 6}
+VARIANTS = ("basic", "super-roots", "cube")
+COMPLETE: tuple[dict[str, Any], ...] = (
+    *({"name": "incognito", "variant": variant} for variant in VARIANTS),
+    {"name": "bottom-up", "rollup": True},
+    {"name": "bottom-up", "rollup": False},
+)
+
+
+@pytest.fixture
+def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
+    url = duckdb_url(tmp_path / "t.duckdb")
+    if engine_name == "postgres":
+        url = request.getfixturevalue("postgres_url")
+    with open_database(url) as opened:
+        yield opened
+
+
+@st.composite
+def limited_cases(draw: st.DrawFn) -> Case:
+    """A random case, some attributes of which may not be at every level."""
+    case = draw(cases())
+    limits = {}
+    for name, hierarchy in zip(case.names, case.hierarchies, strict=True):
+        if draw(st.integers(0, 3)) == 0:
+            low = draw(st.integers(0, hierarchy.height))
+            limits[name] = (low, draw(st.integers(low, hierarchy.height)))
+    return replace(case, limits=limits)
+
+
+def for_every_engine(test: Any) -> Any:
+    """A hypothesis test over cases, with fewer of them where each costs more."""
+
+    def run(database: Database) -> None:
+        count = EXAMPLES[database.engine]
+        quick = settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
+        quick(given(limited_cases())(lambda case: test(database, case)))()
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+@contextlib.contextmanager
+def table_of(database: Database, case: Case) -> Iterator[str]:
+    """The case's table in the database."""
+    table = database.create(case.columns, case.rows)
+    try:
+        yield table
+    finally:
+        database.sql(f"DROP TABLE {table}")
+
+
+def found(database: Database, table: str, case: Case, algorithm: dict[str, Any]) -> Findings | None:
+    """What an algorithm finds; None where the whole table as one class violates a model."""
+    limits = {name: list(limit) for name, limit in case.limits.items()}
+    asked = {**algorithm, "quality": "height", "limits": limits}
+    policy = database.policy(table, case.attributes, algorithm=asked, **case.policy)
+    try:
+        with posed(policy) as problem:
+            return solve(problem, policy, Wishes())
+    except ProtectionError:
+        return None
+
+
+@for_every_engine
+def test_every_complete_algorithm_finds_what_brute_force_finds(database: Database, case: Case) -> None:
+    expected = case.satisfying()
+    with table_of(database, case) as table:
+        for algorithm in COMPLETE:
+            findings = found(database, table, case, algorithm)
+            if findings is None:
+                assert not expected
+                continue
+            assert findings.complete, algorithm
+            assert findings.anonymous == expected, algorithm
+            assert set(findings.minimal) == minimal(expected), algorithm
+            assert findings.chosen == min(expected, key=lambda node: (sum(node), node), default=None)
+            if findings.chosen is not None:
+                assert findings.suppressed == len(case.suppressed_rows(findings.chosen))
+
+
+@for_every_engine
+def test_incognito_as_published_finds_the_same_with_more_checks(database: Database, case: Case) -> None:
+    with table_of(database, case) as table:
+        limits = {name: list(limit) for name, limit in case.limits.items()}
+        algorithm = {"name": "incognito", "quality": "height", "limits": limits}
+        policy = database.policy(table, case.attributes, algorithm=algorithm, **case.policy)
+        try:
+            for variant in VARIANTS:
+                with posed(policy) as problem:
+                    findings = IncognitoSearch(problem, variant, infers=False).go()
+                    assert findings.anonymous == case.satisfying()
+        except ProtectionError:
+            assert not case.satisfying()
+
+
+@for_every_engine
+def test_samarati_finds_the_best_of_the_least_height(database: Database, case: Case) -> None:
+    expected = case.satisfying()
+    with table_of(database, case) as table:
+        findings = found(database, table, case, {"name": "samarati"})
+    best = min(expected, key=lambda node: (sum(node), node), default=None)
+    if findings is None:
+        assert not expected
+        return
+    assert findings.chosen == best
+    assert findings.anonymous <= expected
+    if best is not None:
+        assert {node for node in expected if sum(node) == sum(best)} <= findings.anonymous
+        assert findings.proven
+
+
+@for_every_engine
+def test_datafly_climbs_the_attribute_with_the_most_values_until_it_satisfies(database: Database, case: Case) -> None:
+    with table_of(database, case) as table:
+        findings = found(database, table, case, {"name": "datafly"})
+    if findings is None:
+        assert not case.satisfying()
+        return
+    bottom, top = case.nodes[0], case.nodes[-1]
+    node = list(bottom)
+    while len(case.suppressed_rows(tuple(node))) > case.budget and tuple(node) != top:
+        node[_most_diverse(case, node, top)] += 1
+    satisfied = len(case.suppressed_rows(tuple(node))) <= case.budget
+    assert findings.chosen == (tuple(node) if satisfied else None)
+    assert not findings.proven
+
+
+def _most_diverse(case: Case, node: list[int], top: tuple[int, ...]) -> int:
+    open_ = [place for place, level in enumerate(node) if level < top[place]]
+
+    def values(place: int) -> int:
+        return len({case.hierarchies[place].label(row[place], node[place]) for row in case.rows})
+
+    return max(open_, key=lambda place: (values(place), -place))
+
+
+def test_no_work_tables_but_the_base_are_left_by_a_search(database: Database) -> None:
+    rows = [(letter, number % 3, number) for number, letter in enumerate("aabbccddeeff" * 3)]
+    letters = {letter: ["low" if letter < "d" else "high", "*"] for letter in "abcdef"}
+    attributes = {
+        "a": {"role": "quasi-identifier", "hierarchy": {"mapping": letters}},
+        "b": {"role": "quasi-identifier", "hierarchy": "suppress"},
+        "c": {"role": "quasi-identifier", "hierarchy": {"intervals": [2, 4, 8]}},
+    }
+    table = database.create({"a": "VARCHAR(9)", "b": "INTEGER", "c": "INTEGER"}, rows)
+    for algorithm in COMPLETE:
+        policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
+        with posed(policy) as problem:
+            assert problem.sets.marginals  # these stay as long as the base
+            before = _work_tables(problem)
+            assert solve(problem, policy, Wishes()).anonymous
+            assert _work_tables(problem) == before
+
+
+def _work_tables(problem: Problem) -> set[str]:
+    return {relation.name for relation in problem.sets.engine.relations()}
+
+
+PATIENTS = (
+    ("1976-01-21", "Male", "53715"),
+    ("1986-04-13", "Female", "53715"),
+    ("1976-02-28", "Male", "53703"),
+    ("1976-01-21", "Male", "53703"),
+    ("1986-04-13", "Female", "53706"),
+    ("1976-02-28", "Female", "53706"),
+)
+"""The patients of SIGMOD 2005, figure 1."""
+
+
+def test_the_paper_s_patients_have_three_minimal_generalizations(database: Database) -> None:
+    zipcodes = {zipcode: [zipcode[:4] + "*", "537**"] for zipcode in ("53715", "53703", "53706")}
+    attributes = {
+        "birthdate": {"role": "quasi-identifier", "hierarchy": "suppress"},
+        "sex": {"role": "quasi-identifier", "hierarchy": "suppress"},
+        "zipcode": {"role": "quasi-identifier", "hierarchy": {"mapping": zipcodes}},
+    }
+    table = database.create(dict.fromkeys(attributes, "VARCHAR(10)"), PATIENTS)
+    for algorithm in COMPLETE:
+        policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
+        with posed(policy) as problem:
+            findings = solve(problem, policy, Wishes())
+        assert findings.minimal == [(0, 1, 2), (1, 0, 2), (1, 1, 0)]
+        assert findings.anonymous == {(0, 1, 2), (1, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)}

@@ -1,0 +1,107 @@
+"""Published figures of Adult, nine quasi-identifiers, and what the searches ask of the database for them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.engines.base import EngineOptions
+from sqlanon.lattice.incognito import IncognitoSearch
+from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.lattice.search import Wishes, solve
+from sqlanon.policy import Policy
+from sqlanon.policy_reader import build_policy
+from tests.lattice_support import posed
+
+DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")) / "adult"
+pytestmark = pytest.mark.skipif(
+    not DATA.is_dir(), reason="no Adult data: set SQLANON_TEST_DATA to the folder that holds adult/"
+)
+ATTRIBUTES = (
+    *("sex", "age", "race", "marital-status", "education"),
+    *("native-country", "workclass", "occupation", "salary-class"),
+)
+PUBLISHED = {2: (136, 32), 5: (87, 27), 10: (65, 20), 100: (22, 7)}
+"""Anonymous and minimal generalizations, by k."""
+
+
+def policy_of(k: int, algorithm: dict[str, Any]) -> Policy:
+    quasi = {
+        name: {"role": "quasi-identifier", "hierarchy": {"csv": str(DATA / f"adult_hierarchy_{name}.csv")}}
+        for name in ATTRIBUTES
+    }
+    return build_policy(
+        {
+            "source": {"file": str(DATA / "adult.csv")},
+            "release": {"file": "unused.parquet"},
+            "attributes": quasi,
+            "privacy": [{"model": "k-anonymity", "k": k}],
+            "algorithm": {"quality": "height", **algorithm},
+        }
+    )
+
+
+@contextlib.contextmanager
+def counted(k: int, algorithm: dict[str, Any]) -> Iterator[tuple[Problem, Policy, Counter[str]]]:
+    """A problem over Adult, and the statements from then on, by name."""
+    policy, names = policy_of(k, algorithm), Counter[str]()
+    with posed(policy, EngineOptions()) as problem:
+        problem.sets.engine.listener = lambda statement, *_: names.update([statement.name])
+        yield problem, policy, names
+
+
+def assert_published(findings: Findings, k: int) -> None:
+    assert findings.complete
+    assert (len(findings.anonymous), len(findings.minimal)) == PUBLISHED[k]
+
+
+@pytest.mark.parametrize("variant", ["basic", "super-roots", "cube"])
+@pytest.mark.parametrize("k", PUBLISHED)
+def test_incognito_finds_the_published_generalizations(k: int, variant: str) -> None:
+    with counted(k, {"name": "incognito", "variant": variant}) as (problem, policy, _):
+        assert problem.lattice.size == 12_960
+        assert_published(solve(problem, policy, Wishes()), k)
+        assert problem.sets.checked < 250
+
+
+def test_incognito_as_published_checks_3538_generalizations_in_few_statements() -> None:
+    with counted(5, {"name": "incognito"}) as (problem, _, names):
+        assert_published(IncognitoSearch(problem, "basic", infers=False).go(), 5)
+        assert problem.sets.checked == 3_538
+        assert names["lattice/count_small_each"] < 250
+        assert sum(names.values()) < 400
+
+
+def test_incognito_asks_little_where_smaller_subsets_have_decided() -> None:
+    with counted(5, {"name": "incognito"}) as (problem, policy, names):
+        assert_published(solve(problem, policy, Wishes()), 5)
+        assert problem.sets.checked == 162
+        assert sum(names.values()) < 160
+
+
+def test_a_check_is_one_statement() -> None:
+    with counted(5, {"name": "incognito"}) as (problem, _, names):
+        problem.sets.check(problem.lattice.bottom)
+        assert sum(names.values()) == 1
+
+
+def test_bottom_up_finds_the_published_generalizations() -> None:
+    with counted(5, {"name": "bottom-up"}) as (problem, policy, _):
+        assert_published(solve(problem, policy, Wishes()), 5)
+        assert problem.sets.checked == 12_900
+
+
+def test_samarati_and_incognito_agree_on_the_least_height() -> None:
+    with counted(5, {"name": "samarati"}) as (problem, policy, _):
+        lowest = solve(problem, policy, Wishes())
+    with counted(5, {"name": "incognito"}) as (problem, policy, _):
+        findings = solve(problem, policy, Wishes())
+    height = min(map(sum, findings.anonymous))
+    assert {node for node in findings.anonymous if sum(node) == height} <= lowest.anonymous
+    assert lowest.chosen == findings.chosen
