@@ -8,13 +8,14 @@ of one moment.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.dictionaries import LOOK_DIFFERENT, code_attribute, code_by_value, key_of, plain_value
 from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.files import source_file
 from sqlanon.errors import ConflictError
 from sqlanon.fields import Field, place, word_column
 from sqlanon.plan import Plan
@@ -70,7 +71,20 @@ class CodedTable:
 
 def encode(engine: Engine, plan: Plan, workspace: Workspace) -> CodedTable:
     """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot."""
-    rows, ranges = _measure_source(engine, plan)
+    measured = _measure_source(engine, plan)
+    if plan.policy.source.file is None or source_file(plan.policy.source.file).format == "parquet":
+        return _encode(engine, plan, workspace, *measured)
+    copy = workspace.table("source")
+    columns = [Identifier(attribute.name) for attribute in plan.attributes]
+    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns)
+    coded = _encode(engine, replace(plan, source=copy), workspace, *measured)
+    workspace.drop(copy)
+    return coded
+
+
+def _encode(
+    engine: Engine, plan: Plan, workspace: Workspace, rows: int, ranges: dict[str, tuple[Any, Any]]
+) -> CodedTable:
     kept = [code_attribute(engine, plan, workspace, n, a, ranges.get(a.name)) for n, a in enumerate(plan.attributes)]
     by_value = (code_by_value(engine, plan, workspace, len(kept) + n, coding) for n, coding in enumerate(kept))
     codings = [*kept, *(coding for coding in by_value if coding is not None)]
@@ -106,10 +120,10 @@ def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, tuple[An
     refusing = [Identifier(a.name) for a in plan.attributes if plan.policy.attributes[a.name].nulls == "refuse"]
     count, *found = engine.query_one("encoding/measure_source", source=plan.source, integers=columns, refusing=refusing)
     if not count:
-        raise ConflictError(f"{plan.source} was emptied after the run began.")
+        raise ConflictError(f"{plan.source_name} was emptied after the run began.")
     bounds, nulls = found[: 2 * len(columns)], found[2 * len(columns) :]
     if any(nulls):
-        raise ConflictError(f"{plan.source} got NULLs that the policy refuses after the run began.")
+        raise ConflictError(f"{plan.source_name} got NULLs that the policy refuses after the run began.")
     return count, {a.name: (bounds[2 * i], bounds[2 * i + 1]) for i, a in enumerate(integers)}
 
 
