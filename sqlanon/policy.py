@@ -279,6 +279,14 @@ class _FullDomain(_Part):
     """How much a quasi-identifier counts in `loss`, `precision`, `entropy` and `height`; 1 where none is given."""
     limits: dict[str, tuple[Whole, Whole]] = {}
     """The least and the greatest level that a quasi-identifier may be shown at."""
+    recoding: Literal["full-domain", "attribute-suppression"] = "full-domain"
+    """`full-domain` shows a quasi-identifier at any level of its hierarchy; `attribute-suppression` as it is (level 0)
+    or as `*` (level 1), with nothing between."""
+
+    @property
+    def suppresses_attributes(self) -> bool:
+        """Whether a quasi-identifier is shown as it is or as `*`, with nothing between."""
+        return self.recoding == "attribute-suppression"
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -37,7 +37,12 @@ def draw_lattice(found: Exploration, chart: Chart) -> str:
         *_edges(lattice, chart, places),
         *(_drawn(found, node, places[node], wide, looks[node]) for row in rows for node in row),
     ]
-    return document(width, bottom, f"Generalization lattice of {found.source}", describe(found), parts)
+    return document(width, bottom, f"Generalization lattice of {name_of(found)}", describe(found), parts)
+
+
+def name_of(found: Exploration) -> str:
+    """The source's name; of a file without its directory."""
+    return found.source.rsplit("/", 1)[-1]
 
 
 def describe(found: Exploration) -> str:

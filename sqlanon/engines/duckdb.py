@@ -129,6 +129,7 @@ class DuckDBEngine(Engine):
     def _apply_settings(self) -> None:
         """Every setting goes through SET: other connections of this process may share the instance."""
         settings: dict[str, int | bool | Text] = {"TimeZone": Text("UTC"), "preserve_insertion_order": True}
+        settings["enable_progress_bar"] = False  # it is written to stdout, where results go
         if self._options.memory_limit is not None:
             settings["memory_limit"] = Text(self._options.memory_limit)
         if self._options.threads is not None:

@@ -25,7 +25,7 @@ from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Keys, lay_out
 from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.marginals import Marginal, measure_marginals
+from sqlanon.lattice.marginals import Marginal, marginal_table, measure_marginals
 from sqlanon.models.base import Drift, Groups, PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.collapse import distinct_share
@@ -78,7 +78,9 @@ class Task:
     """What is to be satisfied.
 
     budget: how many rows may be suppressed.
+    rows: of the table, or of the part of it that is generalized.
     omits: whether suppressed rows leave the table, and with them the distribution that t-closeness compares with.
+    compared: the rows of that distribution, where only a part of the table is generalized.
     """
 
     models: tuple[PrivacyModel, ...]
@@ -86,6 +88,7 @@ class Task:
     rows: int
     budget: int
     omits: bool = True
+    compared: int | None = None
 
     @property
     def predictive(self) -> bool:
@@ -166,7 +169,7 @@ class FrequencySets:
         while self.task.moves and before < classes and suppressed <= self.task.budget:
             before = classes
             self.engine.analyze(failing)
-            sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
+            sensitive = tuple(self.narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
             judged = self.judged(node, table, sensitive, failing, self.task.rows - suppressed)
             self.engine.run("lattice/add_failing", **judged)
             suppressed, _, classes = self._sum(failing)
@@ -198,12 +201,32 @@ class FrequencySets:
         self._tables += 1
         return self.workspace.table("frequency", self._tables)
 
+    def part(self, table: Relation, task: Task) -> FrequencySets:
+        """The frequency sets of a part of the table, from the tuples in it."""
+        base = FrequencySet(table, self.base.node, _counted(self.engine, table, -1))
+        part = FrequencySets(self.engine, self.workspace, self.coded, task, self.keys, base)
+        part._tables = self._tables
+        return part
+
+    def drop_marginals(self) -> None:
+        """Make room for the marginals of another part of the table."""
+        self.workspace.drop(*(marginal_table(self.workspace, dimension) for dimension in self.keys.dimensions))
+
     def _sum(self, failing: Relation) -> tuple[int, int, int]:
         suppressed, floor, classes = self.engine.query_one("lattice/sum_failing", failing=failing)
         return int(suppressed), int(floor), int(classes)
 
-    def _narrow(self, one: Sensitive, number: int, node: Node, table: Relation, excluded: Relation) -> Sensitive:
-        narrowed = self.workspace.table("narrowed", number)
+    def narrow(
+        self,
+        one: Sensitive,
+        number: int,
+        node: Node,
+        table: Relation,
+        excluded: Relation | Markup,
+        meaning: str = "narrowed",
+    ) -> Sensitive:
+        """A sensitive attribute with its domain over the rows of a table that are not in excluded classes."""
+        narrowed = self.workspace.table(meaning, number)
         self.workspace.drop(narrowed)
         self.engine.run(
             "lattice/narrow_domain",
@@ -233,7 +256,7 @@ class FrequencySets:
         domains = {one.name: one for one in sensitive}
         measures = [
             {
-                "statement": Markup(self._measure(model, named, domains, rows or self.task.rows)),
+                "statement": Markup(self._measure(model, named, domains, rows or self.task.compared or self.task.rows)),
                 "floor": model.lost(self._drift(domains.get(model.attribute or ""))),
             }
             for model in self.task.models
@@ -271,9 +294,14 @@ class FrequencySets:
         return {name: int(self.engine.query_one("lattice/find_rarest", domain=domain)[0]) for name, domain in found}
 
 
-def create_base(engine: Engine, workspace: Workspace, coded: CodedTable, task: Task) -> FrequencySets:
-    """Count the ungeneralized table once, unless nearly every row is a tuple of its own."""
-    keys = lay_out(coded.quasi_identifiers)
+def create_base(
+    engine: Engine, workspace: Workspace, coded: CodedTable, task: Task, suppresses: bool = False
+) -> FrequencySets:
+    """Count the ungeneralized table once, unless nearly every row is a tuple of its own.
+
+    `suppresses` is whether attributes are shown as they are or as `*`, with nothing between.
+    """
+    keys = lay_out(coded.quasi_identifiers, suppresses)
     sensitive: list[dict[str, Any]] = [
         {
             "name": sensitive_column(i),

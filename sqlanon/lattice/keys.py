@@ -34,11 +34,16 @@ class Digit:
 
 @dataclass(frozen=True)
 class Dimension:
-    """A quasi-identifier of the lattice; `digits` are those of its path code, from the value's up."""
+    """A quasi-identifier of the lattice.
+
+    digits: those of its path code, from the value's up.
+    steps: the level of its hierarchy that each level of the lattice stands for.
+    """
 
     number: int
     field: Field
     digits: tuple[Digit, ...]
+    steps: tuple[int, ...]
 
     @property
     def height(self) -> int:
@@ -55,10 +60,14 @@ class Dimension:
         assert self.field.coding.hierarchy is not None
         return self.field.coding.hierarchy.table
 
+    @property
+    def shifts(self) -> tuple[int, ...]:
+        """How far a code is shifted to the right to get its group, for each level."""
+        return _shifts(self.field, self.steps)
+
     def mask_in_row(self, level: int) -> int:
         """The bits of the coded row's word that tell the groups of a level apart."""
-        assert self.field.coding.hierarchy is not None
-        lower = self.field.coding.hierarchy.shifts[level]
+        lower = self.shifts[level]
         return ((1 << self.field.coding.bits) - (1 << lower)) << self.field.shift
 
 
@@ -98,7 +107,7 @@ class Keys:
         """The words of the ungeneralized key, read from a coded row."""
         terms: list[list[Markup]] = [[] for _ in range(self.words)]
         for dimension in self.dimensions:
-            for digit, place in zip(dimension.digits, _places(dimension.field), strict=True):
+            for digit, place in zip(dimension.digits, _places(dimension), strict=True):
                 if digit.bits:
                     terms[digit.word].append(_moved(dimension.field.column, place, digit))
         return [
@@ -117,7 +126,7 @@ class Keys:
         """The words of a coded row that a generalization keeps, read from a key."""
         terms: list[list[Markup]] = [[] for _ in range(words)]
         for dimension, level in zip(self.dimensions, node, strict=True):
-            places = _places(dimension.field)[level:]
+            places = _places(dimension)[level:]
             for digit, place in zip(dimension.digits[level:], places, strict=True):
                 if digit.bits:
                     terms[dimension.field.word].append(_moved_back(self.columns[digit.word], digit, place))
@@ -127,9 +136,17 @@ class Keys:
         ]
 
 
-def lay_out(fields: Sequence[Field]) -> Keys:
+def steps_of(field: Field, suppresses: bool) -> tuple[int, ...]:
+    """The levels of a quasi-identifier's hierarchy; only values and `*` under attribute suppression."""
+    assert field.coding.hierarchy is not None
+    height = field.coding.hierarchy.height
+    return (0, height) if suppresses else tuple(range(height + 1))
+
+
+def lay_out(fields: Sequence[Field], suppresses: bool = False) -> Keys:
     """Place the digits of all path codes: first the topmost of every attribute, then those below, …"""
-    widths = [_widths(field) for field in fields]
+    steps = [steps_of(field, suppresses) for field in fields]
+    widths = [_widths(field, own) for field, own in zip(fields, steps, strict=True)]
     order = sorted((len(row) - level, number, level) for number, row in enumerate(widths) for level in range(len(row)))
     places: dict[tuple[int, int], Digit] = {}
     word, free = 0, WORD_BITS
@@ -140,26 +157,25 @@ def lay_out(fields: Sequence[Field]) -> Keys:
         free -= bits
         places[number, level] = Digit(word, free, bits)
     dimensions = (
-        Dimension(number, field, tuple(places[number, level] for level in range(len(widths[number]))))
+        Dimension(number, field, tuple(places[number, level] for level in range(len(widths[number]))), steps[number])
         for number, field in enumerate(fields)
     )
     return Keys(tuple(dimensions), word + 1)
 
 
-def _shifts(field: Field) -> tuple[int, ...]:
+def _shifts(field: Field, steps: Sequence[int]) -> tuple[int, ...]:
     assert field.coding.hierarchy is not None
-    return field.coding.hierarchy.shifts
+    return tuple(field.coding.hierarchy.shifts[step] for step in steps)
 
 
-def _widths(field: Field) -> list[int]:
+def _widths(field: Field, steps: Sequence[int]) -> list[int]:
     """The bits of each digit, from the value's up."""
-    shifts = _shifts(field)
-    return [upper - lower for lower, upper in pairwise(shifts)]
+    return [upper - lower for lower, upper in pairwise(_shifts(field, steps))]
 
 
-def _places(field: Field) -> list[int]:
+def _places(dimension: Dimension) -> list[int]:
     """Where each digit begins in the word of the coded row."""
-    return [field.shift + lower for lower in _shifts(field)[:-1]]
+    return [dimension.field.shift + lower for lower in dimension.shifts[:-1]]
 
 
 def _moved(column: Identifier, place: int, digit: Digit) -> Markup:

@@ -74,8 +74,13 @@ def measure_marginals(
     return tuple(_measure(engine, d, made, rows) for d, made in zip(keys.dimensions, tables, strict=True))
 
 
+def marginal_table(workspace: Workspace, dimension: Dimension) -> Relation:
+    """The work table of a dimension's marginal."""
+    return workspace.table("marginal", dimension.number)
+
+
 def _create(engine: Engine, workspace: Workspace, dimension: Dimension, table: Relation) -> Relation:
-    marginal = workspace.table("marginal", dimension.number)
+    marginal = marginal_table(workspace, dimension)
     engine.run(
         "lattice/create_marginal",
         marginal=marginal,
@@ -93,7 +98,7 @@ def _packed(dimension: Dimension) -> list[dict[str, Any]]:
     assert hierarchy is not None
     masks: dict[int, int] = {}
     terms: dict[int, list[Markup]] = {}
-    for digit, lower in zip(dimension.digits, hierarchy.shifts, strict=False):
+    for digit, lower in zip(dimension.digits, dimension.shifts, strict=False):
         masks[digit.word] = masks.get(digit.word, 0) | digit.mask
         moved = expression(
             "(((code >> {lower}) & {mask}) << {shift})", lower=lower, mask=digit.mask >> digit.shift, shift=digit.shift

@@ -84,15 +84,13 @@ def _described(sets: FrequencySets, one: Pass) -> dict[str, Any]:
 
 def _attribute(dimension: Dimension, level: int) -> dict[str, Any]:
     """One attribute of a class: its level, and its group there as the class's words have it."""
-    hierarchy = dimension.field.coding.hierarchy
-    assert hierarchy is not None
-    shift = hierarchy.shifts[level]
+    shift = dimension.shifts[level]
     return {
         "lo": Identifier(f"lo_{dimension.number}"),
         "hi": Identifier(f"hi_{dimension.number}"),
         "column": Identifier(f"level_{dimension.number}"),
         "alias": Identifier(f"group_{dimension.number}"),
-        "level": level,
+        "level": dimension.steps[level],
         "is_root": level == dimension.height,
         "table": dimension.table,
         "group": expression(

@@ -15,6 +15,7 @@ from sqlanon.lattice.bottom_up import bottom_up
 from sqlanon.lattice.datafly import datafly
 from sqlanon.lattice.frequency import Task, create_base
 from sqlanon.lattice.incognito import incognito
+from sqlanon.lattice.keys import steps_of
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Findings, Problem
@@ -22,6 +23,7 @@ from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.refusal import refusal, refusal_of
+from sqlanon.lattice.remainder import recode_remainder
 from sqlanon.lattice.samarati import samarati
 from sqlanon.lattice.wishes import EXHAUSTIVE, Wishes, node_of, require_size
 from sqlanon.models.base import PrivacyModel
@@ -80,7 +82,7 @@ def pose(
     lattice = lattice_of(coded, algorithm)
     if wishes.levels is None and algorithm.name in EXHAUSTIVE:
         require_size(lattice, algorithm.name, wishes.any_size)
-    sets = create_base(engine, workspace, coded, task)
+    sets = create_base(engine, workspace, coded, task, algorithm.suppresses_attributes)
     deadline = None if wishes.time_limit is None else time.monotonic() + wishes.time_limit
     return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)
 
@@ -89,7 +91,7 @@ def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:
     """The lattice within the policy's limits; raises PolicyError for those beyond a hierarchy."""
     fields = coded.quasi_identifiers
     names = tuple(field.attribute.name for field in fields)
-    heights = tuple(_height(field) for field in fields)
+    heights = tuple(len(steps_of(field, algorithm.suppresses_attributes)) - 1 for field in fields)
     limits = [algorithm.limits.get(name, (0, height)) for name, height in zip(names, heights, strict=True)]
     beyond = [
         f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height}, not {low} to {high}."
@@ -99,10 +101,6 @@ def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:
     if beyond:
         raise PolicyError(beyond)
     return Lattice(names, heights, tuple(low for low, _ in limits), tuple(high for _, high in limits))
-
-
-def _height(field: Any) -> int:
-    return int(field.coding.hierarchy.height)
 
 
 def solve(problem: Problem, policy: Policy, wishes: Wishes) -> Findings:
@@ -126,10 +124,15 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Partition:
     """Recode the table to the chosen generalization."""
     if findings.chosen is None:
         raise refusal(problem, findings)
+    told = _told(problem, policy, findings)
+    if policy.remainder == "recode":
+        assert isinstance(policy.algorithm, FullDomain)
+        partition = recode_remainder(problem, policy.algorithm, findings.chosen)
+        return replace(partition, found={**told, **partition.found})
     partition = recode_node(problem.sets, findings.chosen)
     if partition.suppressed != findings.suppressed:
         raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")
-    return replace(partition, found=_told(problem, policy, findings))
+    return replace(partition, found=told)
 
 
 def _told(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any]:

@@ -46,6 +46,7 @@ def class_sizes(sets: FrequencySets, node: Node, suppressed: int) -> tuple[Sizes
 def failing_classes(sets: FrequencySets, node: Node) -> Iterator[Relation]:
     """The classes that a generalization suppresses, as a work table (see `FrequencySets.create_failing`)."""
     failing, _ = sets.create_failing(node)
+    sets.engine.analyze(failing)
     try:
         yield failing
     finally:

@@ -230,7 +230,12 @@ def hierarchies(draw: st.DrawFn) -> Hierarchy:
 
 
 @st.composite
-def cases(draw: st.DrawFn, models: Sequence[Model] = MODELS, most_rows: int = 24) -> Case:
+def cases(
+    draw: st.DrawFn,
+    models: Sequence[Model] = MODELS,
+    most_rows: int = 24,
+    budgets: Sequence[float] = (0.0, 0.0, 0.1, 0.25, 0.5),
+) -> Case:
     """A random case with one or two models."""
     trees = tuple(draw(st.lists(hierarchies(), min_size=1, max_size=3)))
     values = [st.sampled_from([None, *h.paths]) for h in trees]
@@ -239,6 +244,6 @@ def cases(draw: st.DrawFn, models: Sequence[Model] = MODELS, most_rows: int = 24
         hierarchies=trees,
         rows=tuple(draw(st.lists(row, min_size=3, max_size=most_rows))),
         models=tuple(draw(st.lists(st.sampled_from(list(models)), min_size=1, max_size=2, unique_by=str))),
-        suppression=draw(st.sampled_from([0.0, 0.0, 0.1, 0.25, 0.5])),
+        suppression=draw(st.sampled_from(list(budgets))),
         suppressed=draw(st.sampled_from(["omit", "star"])),
     )

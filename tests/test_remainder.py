@@ -1,0 +1,127 @@
+"""Local recoding of the remainder against a plain simulation of its passes, and its releases against the models."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sqlanon.errors import ProtectionError
+from tests.oracle.lattice import MODELS, ROOT, Case, Node, Row, cases
+from tests.run_support import Database, anonymize, duckdb_url, open_database
+
+EXAMPLES = {"duckdb": 60, "postgres": 15}
+Groups = dict[Row, list[Row]]
+CLOSE = [model for model in MODELS if model["model"] == "t-closeness"]
+
+
+@pytest.fixture
+def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
+    url = duckdb_url(tmp_path / "t.duckdb")
+    if engine_name == "postgres":
+        url = request.getfixturevalue("postgres_url")
+    with open_database(url) as opened:
+        yield opened
+
+
+def check(database: Database, case: Case, quality: str) -> None:
+    algorithm = {"name": "bottom-up", "quality": quality}
+    table = database.create(case.columns, case.rows)
+    policy = database.policy(table, case.attributes, algorithm=algorithm, remainder="recode", **case.policy)
+    try:
+        outcome = anonymize(policy).as_json()
+        released = database.sql(f"SELECT * FROM {table}_r")
+    except ProtectionError:
+        assert not case.satisfying()
+        return
+    finally:
+        database.sql(f"DROP TABLE {table}")
+        database.sql(f"DROP TABLE IF EXISTS {table}_r")
+    require_models(case, released)
+    passes = outcome["algorithm"]["passes"]
+    nodes = [tuple(made["levels"].values()) for made in passes]
+    expected = simulate(case, nodes)
+    assert Counter(released) == Counter(expected)
+    assert outcome["release"]["suppressed"] == len(case.rows) - sum(made["rows"] for made in passes)
+    assert outcome["release"]["suppressed"] <= case.budget
+    assert nodes[0] == tuple(outcome["algorithm"]["levels"].values())
+    assert outcome["verified"]
+
+
+def require_models(case: Case, released: list[Row]) -> None:
+    """Every class of the published table satisfies the models in that table."""
+    table = [row[-1] for row in released]
+    classes: Groups = defaultdict(list)
+    for row in released:
+        classes[row[:-1]].append(row)
+    if case.suppressed == "star" and len(classes) > 1:
+        classes.pop(tuple(ROOT for _ in case.hierarchies), None)
+    for rows in classes.values():
+        if case.suppressed == "omit" or set(rows[0][:-1]) != {ROOT}:
+            assert not case.violates([row[-1] for row in rows], table)
+
+
+def simulate(case: Case, nodes: list[Node]) -> list[Row]:
+    """The release, by the definition of the passes."""
+    table, left, placed = [row[-1] for row in case.rows], list(case.rows), []
+    for node in nodes:
+        found = case.classes(node, left)
+        kept = {key: rows for key, rows in found.items() if not case.violates([row[-1] for row in rows], table)}
+        placed += kept.items()
+        left = [row for key, rows in found.items() if key not in kept for row in rows]
+    moves = case.suppressed == "omit" and any(model in CLOSE for model in case.models)
+    failing = bool(left) and moves
+    while failing:
+        table = [row[-1] for _, rows in placed for row in rows]
+        out = [number for number, (_, rows) in enumerate(placed) if case.violates([row[-1] for row in rows], table)]
+        left += [row for number in out for row in placed[number][1]]
+        placed = [entry for number, entry in enumerate(placed) if number not in out]
+        failing = bool(out)
+    if len(left) > case.budget:
+        left = case.suppressed_rows(nodes[0])
+        out_rows = Counter(left)
+        placed = [entry for entry in case.classes(nodes[0]).items() if not out_rows[entry[1][0]]]
+    shown = [(*("NULL" if label is None else label for label in key), row[-1]) for key, rows in placed for row in rows]
+    starred = [(*(ROOT for _ in case.hierarchies), row[-1]) for row in left] if case.suppressed == "star" else []
+    return shown + starred
+
+
+def for_cases(database: Database, drawn: Any) -> None:
+    quick = settings(max_examples=EXAMPLES[database.engine], deadline=None, suppress_health_check=list(HealthCheck))
+    qualities = st.sampled_from(["loss", "height", "discernibility", "entropy", "kl-divergence"])
+    quick(given(drawn, qualities)(lambda case, quality: check(database, case, quality)))()
+
+
+def test_passes_place_what_the_simulation_places(database: Database) -> None:
+    for_cases(database, cases(budgets=(0.25, 0.5, 0.75)))
+
+
+def test_closeness_is_judged_in_the_released_table(database: Database) -> None:
+    for_cases(database, cases(models=CLOSE, budgets=(0.25, 0.5, 0.75)))
+
+
+def test_without_a_remainder_there_is_one_pass(database: Database) -> None:
+    table = database.create({"a": "VARCHAR(9)", "s": "INTEGER"}, [("x", 1), ("x", 2), ("y", 3), ("y", 4)])
+    attributes = {"a": {"role": "quasi-identifier", "hierarchy": "suppress"}, "s": "sensitive"}
+    policy = database.policy(table, attributes, algorithm={"name": "optimal"}, remainder="recode", suppression=0.5)
+    told = anonymize(policy).as_json()["algorithm"]
+    assert told["passes"] == [{"levels": {"a": 0}, "rows": 4}]
+
+
+def test_each_pass_puts_half_of_the_rest_into_classes_where_it_can(database: Database) -> None:
+    rows = [("a1", n) for n in range(5)] + [("b1", 5), ("b2", 6), ("b2", 7), ("c1", 8), ("c2", 9)]
+    mapping = {value: [value[0], "*"] for value, _ in rows}
+    attributes = {"a": {"role": "quasi-identifier", "hierarchy": {"mapping": mapping}}, "s": "sensitive"}
+    table = database.create({"a": "VARCHAR(9)", "s": "INTEGER"}, rows)
+    algorithm, models = {"name": "optimal", "quality": "height"}, [{"model": "k-anonymity", "k": 3}]
+    policy = database.policy(
+        table, attributes, algorithm=algorithm, privacy=models, remainder="recode", suppression=0.5
+    )
+    outcome = anonymize(policy).as_json()
+    assert [made["rows"] for made in outcome["algorithm"]["passes"]] == [5, 3]
+    assert outcome["release"]["suppressed"] == 2
