@@ -111,7 +111,8 @@ def select_statement(scenario: Scenario) -> str:
             f"CAST((({first}) * ({first}) + i * {48_271 + number}) % {_PRIME} AS FLOAT8) / {_PRIME} AS u{number}"
         )
     columns = ", ".join(f"{column.value} AS {column.name}" for column in (*scenario.columns, SENSITIVE))
-    return f"SELECT {columns} FROM (SELECT i, {', '.join(draws)} FROM generate_series(CAST(1 AS BIGINT), {scenario.rows}) AS g(i)) AS d"
+    numbers = f"generate_series(CAST(1 AS BIGINT), {scenario.rows}) AS g(i)"
+    return f"SELECT {columns} FROM (SELECT i, {', '.join(draws)} FROM {numbers}) AS d"
 
 
 def make(name: str, directory: Path, url: str | None) -> dict[str, Any]:

@@ -29,10 +29,9 @@ def _name(name: str) -> str:
 
 def refusal(problem: Problem, findings: Findings) -> ProtectionError:
     """The error for a search that found nothing to release."""
-    lattice, budget = problem.lattice, problem.sets.task.budget
-    lines = [
-        f"{_searched(problem, findings)} the models within the suppression budget ({_rows(budget, problem.sets.task.rows)})."
-    ]
+    lattice, task = problem.lattice, problem.sets.task
+    within = f"the models within the suppression budget ({_rows(task.budget, task.rows)})"
+    lines = [f"{_searched(problem, findings)} {within}."]
     lines += _unattainable(problem.sets)
     lines.append(_failures(problem, lattice.top, "The most general one"))
     near = _nearest(problem, findings)
