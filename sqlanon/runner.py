@@ -24,10 +24,10 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
-from sqlanon.partition import mondrian
+from sqlanon.partition import mondrian, specialization
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Mondrian, Policy
+from sqlanon.policy import Mondrian, Policy, TopDown
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.session import Session, open_session
@@ -187,6 +187,9 @@ class _Run:
             report = self.observer.progress
             if isinstance(self.policy.algorithm, Mondrian):
                 return mondrian.search(self.engine, workspace, coded, self.models, report)
+            if isinstance(self.policy.algorithm, TopDown):
+                algorithm = self.policy.algorithm
+                return specialization.search(self.engine, workspace, coded, self.models, algorithm, report)
             return lattice_search.search(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
