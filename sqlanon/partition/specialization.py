@@ -224,7 +224,7 @@ class _Specialization:
             for place, one in enumerate(self.task.sensitive)
         )
         parts = expression(
-            "(SELECT class AS k0, {child} AS k1{sensitive}, n FROM {rows} WHERE {inside})",
+            "(SELECT class AS k0, {child} AS k1{sensitive}, n FROM {rows} WHERE {inside}) AS parts",
             child=self._child(candidate),
             sensitive=sensitive,
             rows=self.rows,
