@@ -77,12 +77,12 @@ ORDERS = (
 )
 CENSUS = (
     Column("sex", "CASE WHEN u0 < 0.67 THEN 1 ELSE 0 END", "suppress"),
-    Column("age", f"17 + {_skewed(1, 73, 1.7)}", {"intervals": [5, 10, 20]}),
-    Column("race", _skewed(2, 5, 6), "suppress"),
-    Column("marital", _skewed(3, 7, 2.5), {"intervals": [3]}),
-    Column("education", _skewed(4, 16, 2), {"intervals": [2, 8]}),
-    Column("country", _skewed(5, 41, 12), {"intervals": [10]}),
-    Column("workclass", _skewed(6, 8, 3), {"intervals": [3]}),
+    Column("age", f"17 + {_skewed(1, 73, 2.2)}", {"intervals": [5, 10, 20]}),
+    Column("race", _skewed(2, 5, 12), "suppress"),
+    Column("marital", "CAST(floor(7 * power(0.7 * (1 - u1) + 0.3 * u3, 4)) AS INTEGER)", {"intervals": [3]}),
+    Column("education", "CAST(floor(16 * power(0.8 * u7 + 0.2 * u4, 2)) AS INTEGER)", {"intervals": [2, 8]}),
+    Column("country", _skewed(5, 41, 40), {"intervals": [10]}),
+    Column("workclass", "CAST(floor(8 * power(0.4 * u7 + 0.6 * u6, 6)) AS INTEGER)", {"intervals": [3]}),
     Column("occupation", _skewed(7, 14, 1.2), {"intervals": [5]}),
     Column("salary", "CASE WHEN u1 * u4 < 0.3 THEN 0 ELSE 1 END", "suppress"),
 )

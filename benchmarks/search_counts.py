@@ -31,9 +31,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--k", type=int, default=2)
     arguments = parser.parse_args()
-    print(
-        "| attributes | nodes | bottom-up | Incognito as published | Incognito | the paper: bottom-up | the paper: Incognito |"
-    )
+    heads = ("attributes", "nodes", "bottom-up", "Incognito as published", "Incognito")
+    print(f"| {' | '.join(heads)} | paper: bottom-up | paper: Incognito |")
     print("|---|---|---|---|---|---|---|")
     for size in range(3, len(PAPER_ORDER) + 1):
         bottom_up = timed(policy(size, arguments.k, {"name": "bottom-up"}))

@@ -27,6 +27,7 @@ from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition import mondrian, specialization
+from sqlanon.partition.collapse import collapse
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
@@ -69,12 +70,16 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     workspace = _Names(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
-    source_statistics(engine, coded)
+    on_tuples = isinstance(policy.algorithm, (Mondrian, TopDown))
+    tuples = collapse(engine, workspace, coded, models) if on_tuples else None
+    source_statistics(engine, coded, tuples)
     engine.phase = "search"
     if isinstance(policy.algorithm, Mondrian):
-        partition = mondrian.search(engine, workspace, coded, models, lambda _progress: None)
+        partition = mondrian.search(engine, workspace, coded, tuples, models, lambda _progress: None)
     elif isinstance(policy.algorithm, TopDown):
-        partition = specialization.search(engine, workspace, coded, models, policy.algorithm, lambda _progress: None)
+        partition = specialization.search(
+            engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None
+        )
     else:
         partition = _search_lattice(engine, workspace, coded, models, policy, wishes)
     engine.phase = "recode"

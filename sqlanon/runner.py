@@ -25,6 +25,7 @@ from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
 from sqlanon.partition import mondrian, specialization
+from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Mondrian, Policy, TopDown
@@ -149,8 +150,8 @@ class _Run:
             self._lock(plan),
             Workspace(self.engine, self.catalog, outcome.run, home) as workspace,
         ):
-            coded = self._encode(plan, workspace, outcome)
-            partition = self._search(coded, workspace)
+            coded, tuples = self._encode(plan, workspace, outcome)
+            partition = self._search(coded, tuples, workspace)
             recoding = self._recode(coded, partition, workspace)
             outcome.rounds = partition.rounds
             outcome.suppressed = partition.suppressed
@@ -170,26 +171,30 @@ class _Run:
             return release_lock(self.session.target, plan.release)
         return release_lock(self.engine, Relation("file"), Path(file).resolve())
 
-    def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> CodedTable:
+    def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> tuple[CodedTable, Tuples | None]:
+        """The snapshot, coded, and its distinct tuples where the search works on them: the statistics use them too."""
         with self.journal.during("encode"):
             with self.engine.transaction():
                 coded = encode(self.engine, plan, workspace)
             require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
-            outcome.before = source_statistics(self.engine, coded)
+            tuples = None
+            if isinstance(self.policy.algorithm, (Mondrian, TopDown)):
+                tuples = collapse(self.engine, workspace, coded, self.models)
+            outcome.before = source_statistics(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
                 if field_.coding.hierarchy is not None:
                     self.catalog.record_hierarchy(_hierarchy_record(field_))
-        return coded
+        return coded, tuples
 
-    def _search(self, coded: CodedTable, workspace: Workspace) -> Partition:
+    def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
         with self.journal.during("search"):
             report = self.observer.progress
             if isinstance(self.policy.algorithm, Mondrian):
-                return mondrian.search(self.engine, workspace, coded, self.models, report)
+                return mondrian.search(self.engine, workspace, coded, tuples, self.models, report)
             if isinstance(self.policy.algorithm, TopDown):
                 algorithm = self.policy.algorithm
-                return specialization.search(self.engine, workspace, coded, self.models, algorithm, report)
+                return specialization.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
             return lattice_search.search(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:

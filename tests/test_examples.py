@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from ruamel.yaml import YAML
 
-from sqlanon import Outcome, PolicyError, connect, load_policy, run
+from sqlanon import Outcome, PolicyError, connect, explore, load_policy, run
 from sqlanon.engines.base import Column
 from sqlanon.policy_reader import build_policy
 from sqlanon.sql import Relation, Statement
@@ -55,6 +55,33 @@ def test_adult_is_as_good_as_published_figures_and_the_same_on_both_engines(
     _as_published(on_postgres)
     assert (tmp_path / "duckdb.csv").read_bytes() == (tmp_path / "postgres.csv").read_bytes()
     assert on_duckdb.as_json()["metrics"] == on_postgres.as_json()["metrics"]
+
+
+@needs_adult
+def test_adult_in_full_domain_generalization(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SQLANON_TEST_DATA", str(DATA))
+    policy = load_policy(EXAMPLES / "adult-full-domain.yml")
+    release = policy.release.model_copy(update={"file": str(tmp_path / "released.csv")})
+    result = run(policy.model_copy(update={"release": release})).as_json()
+    assert result["verified"]
+    assert result["algorithm"]["proven"]
+    assert list(result["algorithm"]["levels"].values()) == [0, 4, 0, 1, 3, 1, 0, 2]
+    assert result["release"]["suppressed"] == 585
+
+
+@needs_adult
+def test_all_generalizations_of_adult_are_as_many_as_published(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLANON_TEST_DATA", str(DATA))
+    document = YAML(typ="safe").load((EXAMPLES / "adult-full-domain.yml").read_text())
+    hierarchy = {"csv": "${SQLANON_TEST_DATA}/adult/adult_hierarchy_salary-class.csv"}
+    document["attributes"]["salary-class"] = {"role": "quasi-identifier", "hierarchy": hierarchy}
+    for k, anonymous, minimal in ((5, 87, 27), (100, 22, 7)):
+        given = {**document, "privacy": [{"model": "k-anonymity", "k": k}], "suppression": 0.0}
+        found = explore(build_policy(given), everything=True)
+        assert (found.lattice.size, len(found.anonymous), len(found.minimal)) == (12_960, anonymous, minimal)
+        if k == 5:
+            assert found.optimum.levels == (0, 4, 1, 1, 3, 2, 2, 1, 0)
+            assert found.optimum.score == pytest.approx(0.5731509656, abs=1e-9)
 
 
 def _load_adult(url: str) -> None:

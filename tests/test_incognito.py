@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError
+from sqlanon.lattice.batches import Step, count_each
+from sqlanon.lattice.cube import Cube
 from sqlanon.lattice.incognito import IncognitoSearch
+from sqlanon.lattice.materialize import Shelf, Sizes, Wish
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.search import Wishes, solve
 from tests.lattice_support import posed
@@ -204,3 +209,53 @@ def test_the_paper_s_patients_have_three_minimal_generalizations(database: Datab
             findings = solve(problem, policy, Wishes())
         assert findings.minimal == [(0, 1, 2), (1, 0, 2), (1, 1, 0)]
         assert findings.anonymous == {(0, 1, 2), (1, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)}
+
+
+def test_keys_of_more_than_one_word_are_counted_by_all_of_them(database: Database) -> None:
+    """Ten attributes of a hundred values: 70 bits. Rows come in pairs but for the last two attributes."""
+    names = [f"c{number}" for number in range(10)]
+    pairs = [[(pair * factor + factor) % 100 for factor in (1, 3, 7, 9, 11, 13, 17, 19)] for pair in range(150)]
+    rows = [(*pairs[row // 2], row % 100, row * 3 % 100) for row in range(300)]
+    attributes = {name: {"role": "quasi-identifier", "hierarchy": "suppress"} for name in names}
+    table = database.create(dict.fromkeys(names, "INTEGER"), rows)
+    expected = {(*rest, 1, 1) for rest in itertools.product((0, 1), repeat=8)}
+    for algorithm in COMPLETE[:4]:
+        policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
+        with posed(policy) as problem:
+            assert problem.sets.keys.words > 1
+            findings = solve(problem, policy, Wishes())
+        assert expected <= findings.anonymous
+        assert findings.anonymous == {node for node in problem.lattice.nodes if _is_2_anonymous(rows, node)}
+
+
+def _is_2_anonymous(rows: list[tuple[int, ...]], node: tuple[int, ...]) -> bool:
+    shown = Counter(tuple(v for v, level in zip(row, node, strict=True) if not level) for row in rows)
+    return min(shown.values()) >= 2
+
+
+K6 = [{"model": "k-anonymity", "k": 6}]
+
+
+def test_what_is_kept_stays_within_the_budget_and_changes_nothing(database: Database) -> None:
+    rows = [(number % 12, number % 7, number % 5) for number in range(400)]
+    attributes = {name: {"role": "quasi-identifier", "hierarchy": {"intervals": [2, 4]}} for name in "abc"}
+    table = database.create(dict.fromkeys("abc", "INTEGER"), rows)
+    policy = database.policy(table, attributes, algorithm={"name": "bottom-up", "quality": "height"}, privacy=K6)
+    found = []
+    for budget in (0, 200, 100_000):
+        with posed(policy) as problem:
+            shelf, sizes = Shelf(problem.sets, budget), Sizes(problem.sets)
+            made = shelf.keep(
+                Wish(Step(node, problem.sets.base), 100, sizes.estimate(node))
+                for node in problem.lattice.successors(problem.lattice.bottom)
+            )
+            assert sum(one.tuples for one in made.values()) <= budget
+            assert bool(made) == (budget == 100_000)
+            cube = Cube(problem.sets, problem.lattice.heights, budget)
+            for family in itertools.combinations(range(3), 2):
+                source = cube.source(family)
+                node = tuple(1 if place in family else problem.lattice.heights[place] for place in range(3))
+                (count,) = count_each(problem.sets, [Step(node, source)])
+                assert count.verdict == problem.sets.check(node)
+            found.append(solve(problem, policy, Wishes()).anonymous)
+    assert found[0] == found[1] == found[2]

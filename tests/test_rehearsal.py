@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import sqlglot
 from sqlglot import exp
 
+from sqlanon.policy import Quality
 from sqlanon.policy_reader import build_policy
 from sqlanon.rehearsal import Rehearsal, rehearse
 from tests.run_support import OPTIONS, Database, anonymize, open_database
@@ -150,3 +151,31 @@ def test_a_rehearsal_has_the_statements_of_a_run(database: Database) -> None:
     steps = "SELECT DISTINCT phase, name FROM sqlanon.steps WHERE run = ? AND phase NOT IN ('plan', 'publish')"
     done = {(phase, name) for phase, name in database.sql(steps, [outcome.run]) if not name.startswith(PERIPHERAL)}
     assert done <= rehearsed
+
+
+STAR = {"role": "quasi-identifier", "hierarchy": "suppress"}
+FULL_DOMAIN: list[dict[str, Any]] = [
+    *({"name": "incognito", "variant": variant} for variant in ("basic", "super-roots", "cube")),
+    {"name": "samarati"},
+    {"name": "bottom-up"},
+    {"name": "datafly"},
+    *({"name": "optimal", "quality": quality} for quality in get_args(Quality)),
+]
+
+
+@pytest.mark.parametrize("algorithm", FULL_DOMAIN, ids=lambda a: "-".join(a.values()))
+def test_full_domain_searches_parse(database: Database, algorithm: dict[str, Any]) -> None:
+    attributes = {**PLAIN, **{name: STAR for name, role in PLAIN.items() if role == "quasi-identifier"}}
+    attributes["disease"] = {"role": "sensitive", "hierarchy": "suppress"}
+    for models, suppressed in (([K], "omit"), ([K, *DIVERSITY, *CLOSENESS], "star"), ([K, *CLOSENESS], "omit")):
+        for suppression in (0, 0.4):
+            more = {"privacy": models, "algorithm": algorithm, "suppression": suppression, "suppressed": suppressed}
+            _check(rehearse(database.policy("people", attributes, **more), OPTIONS), database.engine)
+    assert database.leftovers() == []
+
+
+def test_a_rehearsed_search_shows_few_of_many_checks(database: Database) -> None:
+    attributes = {**PLAIN, **{name: STAR for name, role in PLAIN.items() if role == "quasi-identifier"}}
+    policy = database.policy("people", attributes, algorithm={"name": "bottom-up"})
+    names = [step.name for step in rehearse(policy, OPTIONS).steps if step.phase == "search"]
+    assert max(names.count(name) for name in names) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlanon.drawing.hasse import describe
+from sqlanon.drawing.hasse import describe, name_of
 from sqlanon.drawing.svg import BLUE, DARK_BLUE, FAINT, PAPER, SOFT, cut, document, element, line, text, width_of, words
 from sqlanon.exploration import Candidate, Exploration
 
@@ -29,7 +29,7 @@ def draw_frontier(found: Exploration) -> str:
     if left:
         parts.append(text(_MARGIN + 24, y + 6, f"and {left:,} more", font_size=12, fill=SOFT))
         y += _ROW
-    return document(width, y + 20, f"Minimal generalizations of {found.source}", describe(found), parts)
+    return document(width, y + 20, f"Minimal generalizations of {name_of(found)}", describe(found), parts)
 
 
 def _wide(found: Exploration, place: int) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -15,6 +17,7 @@ from sqlanon.lattice.lattice import Lattice, Node
 MOST_NODES = 300
 _ROW, _BOX, _GAP = 64.0, 24.0, 12.0  # the distance of rows, the height of a box, the room between two
 _LEFT, _MARGIN = 84.0, 28.0
+_ABREAST, _LOWER = 18, 34.0  # nodes of a height in one line, and how far the next line of the same height is below
 _SWEEPS = 8  # over the rows, to put nodes near those they are joined to
 
 _Places = dict[Node, tuple[float, float]]
@@ -26,18 +29,24 @@ def draw_lattice(found: Exploration, chart: Chart) -> str:
     looks = {node: _look(found, chart, node) for node in lattice.nodes}
     rows = _rows(lattice)
     wide = max(width_of(_label(node), 12) for node in looks) + 20
-    width = max(_LEFT + max(map(len, rows)) * (wide + _GAP) + _MARGIN, _LEFT + 640)
+    abreast = max(math.ceil(len(row) / _lines(row)) for row in rows)
+    width = max(_LEFT + (abreast + 0.5) * (wide + _GAP) + _MARGIN, _LEFT + 640)
     head = _head(found, width, set(looks.values()))
-    top = head[1]
-    places = _places(rows, wide, width, top)
-    bottom = top + (len(rows) - 1) * _ROW + _BOX + _MARGIN + 14
+    tops = list(itertools.accumulate((_ROW + (_lines(row) - 1) * _LOWER for row in rows), initial=head[1]))
+    places = _places(rows, wide, width, tops)
+    bottom = tops[-1] - _ROW + _BOX + _MARGIN + 14
     parts = [
         *head[0],
-        *_heights(lattice, rows, top),
+        *_heights(lattice, rows, tops),
         *_edges(lattice, chart, places),
         *(_drawn(found, node, places[node], wide, looks[node]) for row in rows for node in row),
     ]
-    return document(width, bottom, f"Generalization lattice of {found.source}", describe(found), parts)
+    return document(width, bottom, f"Generalization lattice of {name_of(found)}", describe(found), parts)
+
+
+def name_of(found: Exploration) -> str:
+    """The source's name; of a file without its directory."""
+    return found.source.rsplit("/", 1)[-1]
 
 
 def describe(found: Exploration) -> str:
@@ -91,13 +100,20 @@ def _by_barycenter(row: list[Node], near: dict[Node, list[Node]], spread: dict[N
     return sorted(row, key=lambda node: (round(means[node], 9), node))
 
 
-def _places(rows: list[list[Node]], wide: float, width: float, top: float) -> _Places:
+def _lines(row: list[Node]) -> int:
+    """The lines that the nodes of one height take, each a little to the right of the one above."""
+    return math.ceil(len(row) / _ABREAST)
+
+
+def _places(rows: list[list[Node]], wide: float, width: float, tops: list[float]) -> _Places:
     middle = _LEFT + (width - _LEFT - _MARGIN) / 2
     places: _Places = {}
-    for number, row in enumerate(rows):
-        start = middle - (len(row) - 1) * (wide + _GAP) / 2
+    for row, top in zip(rows, tops, strict=False):
+        lines = _lines(row)
+        step = (wide + _GAP) / lines
+        start = middle - (len(row) - 1) * step / 2
         for place, node in enumerate(row):
-            places[node] = (start + place * (wide + _GAP), top + number * _ROW)
+            places[node] = (start + place * step, top + place % lines * _LOWER)
     return places
 
 
@@ -143,11 +159,11 @@ def _wrap(content: str, room: float) -> Iterator[str]:
     yield current
 
 
-def _heights(lattice: Lattice, rows: list[list[Node]], top: float) -> Iterator[str]:
+def _heights(lattice: Lattice, rows: list[list[Node]], tops: list[float]) -> Iterator[str]:
     """The scale at the left."""
-    yield text(_MARGIN, top - 26, "height", font_size=11, fill=SOFT)
-    for number in range(len(rows)):
-        y = top + number * _ROW
+    yield text(_MARGIN, tops[0] - 26, "height", font_size=11, fill=SOFT)
+    for number, row in enumerate(rows):
+        y = tops[number] + (_lines(row) - 1) * _LOWER / 2
         yield text(_MARGIN + 20, y + 4, str(sum(lattice.top) - number), font_size=12, fill=SOFT, text_anchor="end")
         yield line(_MARGIN + 28, y, _MARGIN + 36, y, stroke=FAINT)
 

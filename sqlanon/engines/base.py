@@ -84,6 +84,8 @@ class Engine(ABC):
 
     replaces_work_tables: ClassVar[bool] = False  # whether creating a work table replaces one of the same name
 
+    stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
+
     listener: StatementListener | None = None
 
     @property

@@ -76,6 +76,7 @@ class DuckDBEngine(Engine):
     dialect: ClassVar[str] = "duckdb"
     parallel_sessions = 1  # one statement uses all threads already
     sorts_narrow_rows: ClassVar[bool] = True  # it writes sorted rows with one thread, and a plain copy with all
+    stacked_tuples: ClassVar[int] = 500_000  # beyond it, hash tables outgrow the processor's cache
     replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 
@@ -128,6 +129,7 @@ class DuckDBEngine(Engine):
     def _apply_settings(self) -> None:
         """Every setting goes through SET: other connections of this process may share the instance."""
         settings: dict[str, int | bool | Text] = {"TimeZone": Text("UTC"), "preserve_insertion_order": True}
+        settings["enable_progress_bar"] = False  # it is written to stdout, where results go
         if self._options.memory_limit is not None:
             settings["memory_limit"] = Text(self._options.memory_limit)
         if self._options.threads is not None:

@@ -14,9 +14,8 @@ from markupsafe import Markup
 
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets, Verdict, count_type, sensitive_column
 from sqlanon.lattice.lattice import Node
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, expression
 
-BATCH_TUPLES = 500_000  # that a statement stacks, unless a single generalization has more: measured best
 BATCH_NODES = 200  # generalizations a statement
 
 
@@ -44,7 +43,7 @@ def count_each(sets: FrequencySets, steps: Sequence[Step]) -> list[Count]:
     """
     sets.checked += len(steps)
     counts: dict[int, Count] = {}
-    for places in _batches(steps):
+    for places in _batches(sets, steps):
         stacked = _stacked(sets, steps, places)
         counts |= _count_small(sets, stacked) if sets.task.least_rows is not None else _count_failing(sets, stacked)
     return [counts[place] for place in range(len(steps))]
@@ -53,7 +52,7 @@ def count_each(sets: FrequencySets, steps: Sequence[Step]) -> list[Count]:
 def roll_up_each(sets: FrequencySets, steps: Sequence[Step]) -> list[FrequencySet]:
     """The frequency sets of several generalizations, in their order: those of one statement share a table."""
     rolled: dict[int, FrequencySet] = {}
-    for places in _batches(steps):
+    for places in _batches(sets, steps):
         table = sets.new_table()
         stacked = _stacked(sets, steps, places)
         used = {word["column"] for word in stacked["words"]}
@@ -67,8 +66,9 @@ def roll_up_each(sets: FrequencySets, steps: Sequence[Step]) -> list[FrequencySe
     return [rolled[place] for place in range(len(steps))]
 
 
-def _batches(steps: Sequence[Step]) -> Iterator[list[int]]:
+def _batches(sets: FrequencySets, steps: Sequence[Step]) -> Iterator[list[int]]:
     """The places of the steps that one statement serves: of one source table, and not too many."""
+    most = sets.engine.stacked_tuples
     tables: dict[Relation, list[int]] = {}
     for place, step in enumerate(steps):
         tables.setdefault(step.source.table, []).append(place)
@@ -77,7 +77,7 @@ def _batches(steps: Sequence[Step]) -> Iterator[list[int]]:
         tuples = 0
         for place in places:
             more = steps[place].source.tuples
-            if batch and (tuples + more > BATCH_TUPLES or len(batch) == BATCH_NODES):
+            if batch and (tuples + more > most or len(batch) == BATCH_NODES):
                 yield batch
                 batch, tuples = [], 0
             batch.append(place)
@@ -90,15 +90,28 @@ def _stacked(sets: FrequencySets, steps: Sequence[Step], places: Sequence[int]) 
     source = steps[places[0]].source
     masks = {place: sets.keys.masks(steps[place].node) for place in places}
     words = [word for word in range(sets.keys.words) if any(masks[place][word] for place in places)] or [0]
+    several = len(places) > 1
     return {
         "source": source.table,
         "numbered": source.number is not None,
         "generalizations": [
             (place, steps[place].source.number or 0, *(masks[place][word] for word in words)) for place in places
         ],
-        "words": [{"column": sets.keys.columns[word], "mask": Identifier(f"m{word}")} for word in words],
+        "node": Markup("g.node") if several else places[0],
+        "masks": [_mask(word) for word in words],
+        "words": [
+            {
+                "column": sets.keys.columns[word],
+                "mask": expression("g.{mask}", mask=_mask(word)) if several else masks[places[0]][word],
+            }
+            for word in words
+        ],
         "sensitive": [sensitive_column(number) for number in range(len(sets.task.sensitive))],
     }
+
+
+def _mask(word: int) -> Identifier:
+    return Identifier(f"m{word}")
 
 
 def _count_small(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:

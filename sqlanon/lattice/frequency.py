@@ -196,25 +196,6 @@ class FrequencySets:
         yield Markup(self.engine.render("lattice/failing_keys", table=table, words=words, keys=keys, failing=failing))
         self.workspace.drop(failing)
 
-    def roll_up(self, node: Node, source: FrequencySet | None = None) -> FrequencySet:
-        """The frequency set of a node, kept as a table, from one that it generalizes; drop it with `drop`."""
-        source = source or self.base
-        rolled = self.new_table()
-        masks = zip(self.keys.columns, self.keys.masks(node), strict=True)
-        tuples = self.engine.run(
-            "lattice/roll_up",
-            rolled=rolled,
-            table=source.table,
-            words=[
-                {"name": column, "value": expression("({column} & {mask})", column=column, mask=mask)}
-                for column, mask in masks
-            ],
-            sensitive=[sensitive_column(i) for i in range(len(self.task.sensitive))],
-            count_type=count_type(self.task.rows),
-        )
-        self.engine.analyze(rolled)
-        return FrequencySet(rolled, node, _counted(self.engine, rolled, tuples))
-
     def new_table(self) -> Relation:
         """The name of one more table of frequency sets."""
         self._tables += 1
@@ -230,10 +211,6 @@ class FrequencySets:
     def drop_marginals(self) -> None:
         """Make room for the marginals of another part of the table."""
         self.workspace.drop(*(marginal_table(self.workspace, dimension) for dimension in self.keys.dimensions))
-
-    def drop(self, frequency_set: FrequencySet) -> None:
-        """Drop a frequency set that is no longer needed."""
-        self.workspace.drop(frequency_set.table)
 
     def _sum(self, failing: Relation) -> tuple[int, int, int]:
         suppressed, floor, classes = self.engine.query_one("lattice/sum_failing", failing=failing)

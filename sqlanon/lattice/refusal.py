@@ -29,15 +29,24 @@ def _name(name: str) -> str:
 
 def refusal(problem: Problem, findings: Findings) -> ProtectionError:
     """The error for a search that found nothing to release."""
-    lattice, budget = problem.lattice, problem.sets.task.budget
-    searched = "No generalization satisfies" if findings.proven else "Within the time limit, none was found to satisfy"
-    lines = [f"{searched} the models within the suppression budget ({_rows(budget, problem.sets.task.rows)})."]
+    lattice, task = problem.lattice, problem.sets.task
+    within = f"the models within the suppression budget ({_rows(task.budget, task.rows)})"
+    lines = [f"{_searched(problem, findings)} {within}."]
     lines += _unattainable(problem.sets)
     lines.append(_failures(problem, lattice.top, "The most general one"))
     near = _nearest(problem, findings)
     lines.append(_remedy(problem, near, _needed(problem.sets, near)))
     lines += _limits(lattice)
     return ProtectionError("\n".join(lines))
+
+
+def _searched(problem: Problem, findings: Findings) -> str:
+    """How sure it is that there is none."""
+    if not findings.proven and problem.is_late:
+        return "Within the time limit, no generalization was found that satisfies"
+    if not findings.proven and not problem.sets.task.predictive:
+        return "The search found no generalization that satisfies"
+    return "No generalization satisfies"
 
 
 def refusal_of(problem: Problem, node: Node) -> ProtectionError:

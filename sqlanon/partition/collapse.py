@@ -11,7 +11,8 @@ from markupsafe import Markup
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.fields import Field
-from sqlanon.partition.domains import Sensitive
+from sqlanon.models.base import PrivacyModel
+from sqlanon.partition.domains import judged_fields
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
@@ -27,9 +28,9 @@ class Tuples:
     masks: tuple[int, ...]
 
 
-def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, sensitive: Sequence[Sensitive]) -> Tuples | None:
+def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Tuples | None:
     """The table's frequency set, or None where it would be nearly as large as the table."""
-    fields = [*coded.quasi_identifiers, *(coded.judged_field(s.name) for s in sensitive)]
+    fields = [*coded.quasi_identifiers, *judged_fields(coded, models)]
     if distinct_share(engine, coded, fields) > WORTH_SHARE:
         return None
     masks, words = _masked_words(coded, fields)

@@ -33,8 +33,14 @@ def create_domains(
     engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]
 ) -> tuple[Sensitive, ...]:
     """The domain of every sensitive attribute that a model looks at, counted over the whole table."""
+    fields = judged_fields(coded, models)
+    return tuple(_create_domain(engine, workspace, coded, number, field) for number, field in enumerate(fields))
+
+
+def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Field]:
+    """The fields of the sensitive attributes that a model looks at."""
     names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
-    return tuple(_create_domain(engine, workspace, coded, i, coded.judged_field(name)) for i, name in enumerate(names))
+    return [coded.judged_field(name) for name in names]
 
 
 def _create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, number: int, field: Field) -> Sensitive:

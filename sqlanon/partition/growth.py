@@ -63,6 +63,10 @@ class Task:
         return tuple(Identifier(f"p{w}") for w in range(self.words)) + ((Identifier("w"),) if self.weighted else ())
 
     @property
+    def masks(self) -> tuple[Identifier, ...]:
+        return tuple(mask_column(w) for w in range(self.words))
+
+    @property
     def bits(self) -> int:
         return max(axis.fan_out_bits for axis in self.axes)
 
@@ -160,7 +164,7 @@ class Growth:
         report: Callable[[Progress], None],
     ) -> Frontier | None:
         nodes = self._table("nodes")
-        self._choose(frontier, parts, members, nodes)
+        self._choose(parts, members, nodes)
         finished, active, active_rows, numbered = self.engine.query_one("partition/count_nodes", nodes=nodes)
         if finished:
             self._retire(frontier, members, nodes)
@@ -207,6 +211,7 @@ class Growth:
             members=members,
             parts=parts,
             splits=frontier.splits,
+            lasting=self.task.lasting,
             bits=self.task.bits,
             child_mask=(1 << self.task.bits) - 1,
             measures=[Markup(m) for m in self._measures(avs)],
@@ -229,7 +234,7 @@ class Growth:
         groups = Groups(classes, merged, expression("{d}", d=sensitive.domain), self.task.table_rows, sensitive.height)
         return model.measure(self.engine.render, groups)
 
-    def _choose(self, frontier: Frontier, parts: Relation, members: Relation, nodes: Relation) -> None:
+    def _choose(self, parts: Relation, members: Relation, nodes: Relation) -> None:
         axes = self.task.axes
         masks = [
             {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
@@ -240,9 +245,7 @@ class Growth:
             nodes=nodes,
             members=members,
             parts=parts,
-            splits=frontier.splits,
             axes=axes,
-            lasting=self.task.lasting,
             smallest=self.task.smallest,
             ranges=Markup(", ").join(Markup(str(axis.range)) for axis in axes),
             masks=masks,
@@ -273,17 +276,18 @@ class Growth:
                 "weight": self.task.weight("x"),
                 "carried": Markup(", r.w") if self.task.weighted else Markup(""),
             }
-            bins = {"bin_bits": bin_bits, "bin_mask": (1 << bin_bits) - 1, "bin_shift": self._bin_shift(bin_bits)}
+            key_bits = bin_bits + 1  # bins start at multiples of their width: a range may touch one more
+            bins = {"key_bits": key_bits, "key_mask": (1 << key_bits) - 1, "bin_shift": self._bin_shift(bin_bits)}
             self.engine.run("partition/count_bins", **bins, **weighted, **values)
             self.engine.run("partition/cut_bins", **bins, **weighted, **values)
             used.append(histogram)
         else:
             self.engine.run("partition/cut_weighted_values" if self.task.weighted else "partition/cut_values", **values)
-        self.engine.run("partition/record_splits", splits=splits, nodes=nodes, cuts=cuts)
+        self.engine.run("partition/record_splits", splits=splits, nodes=nodes, cuts=cuts, masks=self.task.masks)
         return used
 
     def _bin_shift(self, bin_bits: int) -> Markup:
-        """The shift that maps a node's range to at most 2**bin_bits bins; codes stay where they lie in the word."""
+        """The shift at which a node's range is at most 2**bin_bits bins wide; codes stay where they lie in the word."""
         length = self.engine.render.macro("bit_length", Markup("(n.hi - n.lo) >> n.shift"))
         return expression("(greatest(0, {length} - {bits}) + n.shift)", length=length, bits=bin_bits)
 
@@ -296,6 +300,8 @@ class Growth:
             members=members,
             splits=splits,
             bits=self.task.bits,
+            hierarchies=any(axis.dimension for axis in self.task.axes),
+            masks=self.task.masks,
             value=masked_value("s", self.task.words),
             words=carried("r", self.task.word_columns),
             carried=carried("x", self.task.word_columns),

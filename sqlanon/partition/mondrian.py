@@ -13,7 +13,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import Axis
-from sqlanon.partition.collapse import collapse, expand
+from sqlanon.partition.collapse import Tuples, expand
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.forest import grow_forest
 from sqlanon.partition.growth import Progress, Task
@@ -25,10 +25,14 @@ def search(
     engine: Engine,
     workspace: Workspace,
     coded: CodedTable,
+    tuples: Tuples | None,
     models: Sequence[PrivacyModel],
     report: Callable[[Progress], None],
 ) -> Partition:
-    """Partition the coded table. Raises ProtectionError, before any split, when no release can meet the models."""
+    """Partition the coded table, over its distinct tuples where these are given.
+
+    Raises ProtectionError, before any split, when no release can meet the models.
+    """
     sensitive = create_domains(engine, workspace, coded, models)
     require_attainable(engine, coded.source_rows, models, sensitive)
     task = Task(
@@ -41,7 +45,6 @@ def search(
         smallest=2 * max(model.least_rows for model in models),
         lasting=_lasting(coded, models),
     )
-    tuples = collapse(engine, workspace, coded, sensitive)
     if tuples is None:
         grown = grow_forest(engine, workspace, task, coded.rows, report)
         return Partition(task.axes, grown.leaves, grown.done, grown.rounds)

@@ -28,7 +28,7 @@ from sqlanon.lattice.keys import WholeKeys
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.numbers import logarithm_scale
 from sqlanon.partition.axes import Axis
-from sqlanon.partition.collapse import collapse, expand
+from sqlanon.partition.collapse import Tuples, expand
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
 from sqlanon.policy import TopDown
@@ -69,15 +69,18 @@ def search(
     engine: Engine,
     workspace: Workspace,
     coded: CodedTable,
+    tuples: Tuples | None,
     models: Sequence[PrivacyModel],
     algorithm: TopDown,
     report: Callable[[SpecializationProgress], None],
 ) -> Partition:
-    """Specialize the coded table. Raises ProtectionError where no release can meet the models."""
+    """Specialize the coded table, over its distinct tuples where these are given.
+
+    Raises ProtectionError where no release can meet the models.
+    """
     sensitive = create_domains(engine, workspace, coded, models)
     require_attainable(engine, coded.source_rows, models, sensitive)
     gains = [_gains(engine, coded, place, algorithm) for place in range(len(coded.quasi_identifiers))]
-    tuples = collapse(engine, workspace, coded, sensitive)
     rows = coded.rows if tuples is None else tuples.table
     task = Task(tuple(models), sensitive, coded.source_rows, 0)
     tree = _Specialization(engine, workspace, coded, task, gains)

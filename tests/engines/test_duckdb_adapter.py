@@ -251,6 +251,10 @@ def test_settings_hold_in_forks(memory: DuckDBEngine) -> None:
             assert ask(engine, f"SELECT {settings}") == [("UTC", True)]
 
 
+def test_no_progress_bar_gets_between_results(memory: DuckDBEngine) -> None:
+    assert memory.fetch(Statement("test", "SELECT current_setting('enable_progress_bar')")) == [(False,)]
+
+
 def test_kinds_of_its_own_types(memory: DuckDBEngine) -> None:
     kinds = {
         "TINYINT": Kind.INTEGER,
