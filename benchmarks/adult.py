@@ -66,6 +66,7 @@ def policy(size: int, k: int, algorithm: dict[str, Any], suppression: float = 0.
             "privacy": [{"model": "k-anonymity", "k": k}],
             "algorithm": {"quality": "height", **algorithm},
             "suppression": suppression,
+            "catalog": {"url": "duckdb:///:memory:"},
         }
     )
 

@@ -158,6 +158,7 @@ class _RehearsedEngine(Engine):
         self.dialect = self.inner.dialect  # type: ignore[misc]
         self.sorts_narrow_rows = self.inner.sorts_narrow_rows  # type: ignore[misc]
         self.replaces_work_tables = self.inner.replaces_work_tables  # type: ignore[misc]
+        self.stacked_tuples = self.inner.stacked_tuples  # type: ignore[misc]
         self.parallel_sessions = 1
 
     @property
@@ -304,7 +305,8 @@ def _group_sizes(engine: _RehearsedEngine, statement: Statement) -> list[tuple[A
 
 def _stacked(statement: Statement) -> list[int]:
     """The numbers of the generalizations that a statement counts."""
-    return [int(number) for number in re.findall(r"^\s+\((\d+), [\d, -]+\)", statement.text, re.MULTILINE)]
+    numbers = re.findall(r"^\s+\((\d+), [\d, -]+\)|\bSELECT (\d+) AS node", statement.text, re.MULTILINE)
+    return [int(several or single) for several, single in numbers]
 
 
 def _candidate(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:

@@ -19,7 +19,9 @@ from sqlanon.policy import Policy
 from sqlanon.policy_reader import build_policy
 from tests.lattice_support import posed
 
-DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")) / "adult"
+DATA = (
+    Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")).resolve() / "adult"
+)
 pytestmark = pytest.mark.skipif(
     not DATA.is_dir(), reason="no Adult data: set SQLANON_TEST_DATA to the folder that holds adult/"
 )
@@ -29,6 +31,12 @@ ATTRIBUTES = (
 )
 PUBLISHED = {2: (136, 32), 5: (87, 27), 10: (65, 20), 100: (22, 7)}
 """Anonymous and minimal generalizations, by k."""
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog of its own: that of a release that is a file is in the current folder."""
+    monkeypatch.chdir(tmp_path)
 
 
 def policy_of(k: int, algorithm: dict[str, Any]) -> Policy:

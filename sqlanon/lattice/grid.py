@@ -62,13 +62,22 @@ class Grid:
         """The part of `values` (one for each node) of a node and those above it; writing to it writes there."""
         return values.reshape(self.shape)[tuple(slice(place, None) for place in self._place(number))]
 
-    def counts_below(self, flags: Flags) -> Counts:
-        """For each node, how many of those that it generalizes, itself among them, have a flag."""
-        counts = flags.reshape(self.shape).astype(np.int64)
-        for axis, size in enumerate(self.shape):
+    def counts_below(self, numbers: Counts) -> Counts:
+        """How many of some nodes each one of them generalizes, itself among them."""
+        places = self._places[numbers]
+        low, high = places.min(axis=0), places.max(axis=0)
+        there = tuple((places - low).T)
+        counts = np.zeros(tuple(high - low + 1), np.int32)  # the box around the nodes
+        counts[there] = 1
+        for axis, size in enumerate(counts.shape):
             if size > 1:
                 np.cumsum(counts, axis=axis, out=counts)
-        return counts.ravel()
+        return np.asarray(counts[there])
+
+    @cached_property
+    def _places(self) -> Counts:
+        """Each node's place along every axis."""
+        return np.stack(np.unravel_index(np.arange(self.size), self.shape), axis=1)
 
     def _place(self, number: int) -> Sequence[int]:
-        return [int(place) for place in np.unravel_index(number, self.shape)]
+        return [int(place) for place in self._places[number]]

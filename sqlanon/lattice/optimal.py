@@ -118,7 +118,9 @@ class _Search:
         findings = self.findings
         if findings.chosen is None or is_better(score, node, findings.score or 0.0, findings.chosen):
             findings.chosen, findings.score, self.best = node, score, number
-            self._prune(np.flatnonzero(self.open))
+        left = np.flatnonzero(self.open)
+        self.bounds[left] = quality.bounds(self.grid.nodes[left], self.suppressed[left])  # it may learn from scores
+        self._prune(left)
 
     def _raise_above(self, number: int) -> None:
         """The quality model may know more of the nodes above one that it scored."""
@@ -140,10 +142,13 @@ class _Search:
     def _next(self) -> int:
         """The open node whose check rules out the most others, whichever way it turns out.
 
-        If it fails, those are the nodes below; if not, and it suppresses little, those with a higher bound.
+        If it fails, those are the nodes below; if not, and it suppresses little, those with a higher bound. Where
+        nothing may be suppressed few nodes satisfy the models, so that those below alone decide.
         """
         numbers = np.flatnonzero(self.open)
-        below = self.grid.counts_below(self.open)[numbers]
+        below = self.grid.counts_below(numbers)
+        if self.problem.sets.task.budget == 0:
+            return int(numbers[np.argmax(below)])
         bounds = self.bounds[numbers]
         above = len(numbers) - np.searchsorted(np.sort(bounds), bounds)
         return int(numbers[np.argmax(np.minimum(below, above))])

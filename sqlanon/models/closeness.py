@@ -89,6 +89,14 @@ class EqualTCloseness(TCloseness):
 
     distance: ClassVar[str] = "equal"
 
+    def lost(self, drift: Drift) -> Markup:
+        """Let S be the values of which the class P has less than the table Q: d(P, Q) = Q(S) - P(S). The rest R has no
+        more rows of S, and needs Q(S) - R(S) <= r: so it has at most n * P(S) / (Q(S) - r) rows."""
+        reach = self.greatest + drift.distance
+        kept = expression("(x.n - m.surplus) / (1 - m.expected - {reach})", reach=reach)
+        lost = expression("greatest(x.n - CAST(floor({kept} + 1e-6) AS BIGINT), 1)", kept=kept)
+        return expression("CASE WHEN m.measure > {reach} THEN {lost} ELSE 0 END", reach=reach, lost=lost)
+
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class, from its present values alone: the absent ones sum to 1 - Q(present)."""
         return self._render(
