@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError
@@ -21,9 +16,9 @@ from sqlanon.lattice.incognito import IncognitoSearch
 from sqlanon.lattice.materialize import Shelf, Sizes, Wish
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.search import Wishes, solve
-from tests.lattice_support import posed
+from tests.lattice_support import for_random, posed, table_of
 from tests.oracle.lattice import Case, cases, minimal
-from tests.run_support import Database, duckdb_url, open_database
+from tests.run_support import Database
 
 EXAMPLES = {"duckdb": 25, "postgres": 6}
 VARIANTS = ("basic", "super-roots", "cube")
@@ -32,15 +27,6 @@ COMPLETE: tuple[dict[str, Any], ...] = (
     {"name": "bottom-up", "rollup": True},
     {"name": "bottom-up", "rollup": False},
 )
-
-
-@pytest.fixture
-def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
-    url = duckdb_url(tmp_path / "t.duckdb")
-    if engine_name == "postgres":
-        url = request.getfixturevalue("postgres_url")
-    with open_database(url) as opened:
-        yield opened
 
 
 @st.composite
@@ -55,28 +41,6 @@ def limited_cases(draw: st.DrawFn) -> Case:
     return replace(case, limits=limits)
 
 
-def for_every_engine(test: Any) -> Any:
-    """A hypothesis test over cases, with fewer of them where each costs more."""
-
-    def run(database: Database) -> None:
-        count = EXAMPLES[database.engine]
-        quick = settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
-        quick(given(limited_cases())(lambda case: test(database, case)))()
-
-    run.__name__, run.__doc__ = test.__name__, test.__doc__
-    return run
-
-
-@contextlib.contextmanager
-def table_of(database: Database, case: Case) -> Iterator[str]:
-    """The case's table in the database."""
-    table = database.create(case.columns, case.rows)
-    try:
-        yield table
-    finally:
-        database.sql(f"DROP TABLE {table}")
-
-
 def found(database: Database, table: str, case: Case, algorithm: dict[str, Any]) -> Findings | None:
     """What an algorithm finds; None where the whole table as one class violates a model."""
     limits = {name: list(limit) for name, limit in case.limits.items()}
@@ -89,7 +53,7 @@ def found(database: Database, table: str, case: Case, algorithm: dict[str, Any])
         return None
 
 
-@for_every_engine
+@for_random(limited_cases(), EXAMPLES)
 def test_every_complete_algorithm_finds_what_brute_force_finds(database: Database, case: Case) -> None:
     expected = case.satisfying()
     with table_of(database, case) as table:
@@ -106,7 +70,7 @@ def test_every_complete_algorithm_finds_what_brute_force_finds(database: Databas
                 assert findings.suppressed == len(case.suppressed_rows(findings.chosen))
 
 
-@for_every_engine
+@for_random(limited_cases(), EXAMPLES)
 def test_incognito_as_published_finds_the_same_with_more_checks(database: Database, case: Case) -> None:
     with table_of(database, case) as table:
         limits = {name: list(limit) for name, limit in case.limits.items()}
@@ -121,7 +85,7 @@ def test_incognito_as_published_finds_the_same_with_more_checks(database: Databa
             assert not case.satisfying()
 
 
-@for_every_engine
+@for_random(limited_cases(), EXAMPLES)
 def test_samarati_finds_the_best_of_the_least_height(database: Database, case: Case) -> None:
     expected = case.satisfying()
     with table_of(database, case) as table:
@@ -137,7 +101,7 @@ def test_samarati_finds_the_best_of_the_least_height(database: Database, case: C
         assert findings.proven
 
 
-@for_every_engine
+@for_random(limited_cases(), EXAMPLES)
 def test_datafly_climbs_the_attribute_with_the_most_values_until_it_satisfies(database: Database, case: Case) -> None:
     with table_of(database, case) as table:
         findings = found(database, table, case, {"name": "datafly"})

@@ -2,59 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.lattice.lattice import is_above
 from sqlanon.lattice.search import Wishes, solve
-from tests.lattice_support import posed
+from tests.lattice_support import for_random, posed, table_of
 from tests.oracle.lattice import Case, Node, Row, cases, minimal
-from tests.run_support import Database, anonymize, duckdb_url, open_database
+from tests.run_support import Database, anonymize
 
 EXAMPLES = {"duckdb": 40, "postgres": 12}
 ALGORITHM = {"name": "bottom-up", "quality": "height"}
 
 
-@pytest.fixture
-def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
-    url = duckdb_url(tmp_path / "t.duckdb")
-    if engine_name == "postgres":
-        url = request.getfixturevalue("postgres_url")
-    with open_database(url) as opened:
-        yield opened
-
-
-@contextlib.contextmanager
-def table_of(database: Database, case: Case) -> Iterator[str]:
-    """The case's table in the database."""
-    table = database.create(case.columns, case.rows)
-    try:
-        yield table
-    finally:
-        database.sql(f"DROP TABLE {table}")
-        database.sql(f"DROP TABLE IF EXISTS {table}_r")
-
-
-def for_every_engine(test: Any) -> Any:
-    """A hypothesis test over cases, with fewer of them where each costs more."""
-
-    def run(database: Database) -> None:
-        count = EXAMPLES[database.engine]
-        quick = settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
-        quick(given(cases())(lambda case: test(database, case)))()
-
-    run.__name__, run.__doc__ = test.__name__, test.__doc__
-    return run
-
-
-@for_every_engine
+@for_random(cases(), EXAMPLES)
 def test_every_check_counts_what_brute_force_counts(database: Database, case: Case) -> None:
     with table_of(database, case) as table:
         policy = database.policy(table, case.attributes, algorithm=ALGORITHM, **case.policy)
@@ -77,7 +40,7 @@ def test_every_check_counts_what_brute_force_counts(database: Database, case: Ca
                 assert least > case.budget or verdict.floor <= least, (node, other, below)
 
 
-@for_every_engine
+@for_random(cases(), EXAMPLES)
 def test_bottom_up_finds_all_and_the_minimal_generalizations(database: Database, case: Case) -> None:
     with table_of(database, case) as table:
         policy = database.policy(table, case.attributes, algorithm=ALGORITHM, **case.policy)
@@ -93,7 +56,7 @@ def test_bottom_up_finds_all_and_the_minimal_generalizations(database: Database,
     assert findings.chosen == min(expected, key=lambda node: (sum(node), node), default=None)
 
 
-@for_every_engine
+@for_random(cases(), EXAMPLES)
 def test_the_release_shows_the_chosen_levels(database: Database, case: Case) -> None:
     with table_of(database, case) as table:
         policy = database.policy(table, case.attributes, algorithm=ALGORITHM, **case.policy)

@@ -27,7 +27,7 @@ from sqlanon.policy import Optimal, Policy
 from sqlanon.policy_reader import build_policy
 from tests.lattice_support import posed
 from tests.oracle.lattice import Case, Node, cases
-from tests.run_support import Database, anonymize, duckdb_url, open_database
+from tests.run_support import Database, anonymize
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]  # shrinking a search takes minutes
 EXAMPLES = {"duckdb": 60, "postgres": 12}
@@ -44,15 +44,6 @@ ADULT = (
     "occupation",
     "salary-class",
 )
-
-
-@pytest.fixture
-def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
-    url = duckdb_url(tmp_path / "t.duckdb")
-    if engine_name == "postgres":
-        url = request.getfixturevalue("postgres_url")
-    with open_database(url) as opened:
-        yield opened
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,15 +25,6 @@ from tests.run_support import Database, duckdb_url, open_database
 EXAMPLES = {"duckdb": 40, "postgres": 8}
 
 
-@pytest.fixture
-def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
-    url = duckdb_url(tmp_path / "t.duckdb")
-    if engine_name == "postgres":
-        url = request.getfixturevalue("postgres_url")
-    with open_database(url) as opened:
-        yield opened
-
-
 @contextlib.contextmanager
 def problem_of(database: Database, case: Case, algorithm: dict[str, Any]) -> Iterator[Problem | None]:
     """The problem of a case; None where the whole table can't satisfy the models."""

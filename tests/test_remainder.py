@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError
 from tests.oracle.lattice import MODELS, ROOT, Case, Node, Row, cases
-from tests.run_support import Database, anonymize, duckdb_url, open_database
+from tests.run_support import Database, anonymize
 
 EXAMPLES = {"duckdb": 60, "postgres": 15}
 Groups = dict[Row, list[Row]]
 CLOSE = [model for model in MODELS if model["model"] == "t-closeness"]
-
-
-@pytest.fixture
-def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
-    url = duckdb_url(tmp_path / "t.duckdb")
-    if engine_name == "postgres":
-        url = request.getfixturevalue("postgres_url")
-    with open_database(url) as opened:
-        yield opened
 
 
 def check(database: Database, case: Case, quality: str) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,20 +11,11 @@ from hypothesis import HealthCheck, given, settings
 
 from sqlanon.errors import PolicyError, ProtectionError
 from tests.oracle.lattice import LETTERS, ROOT, Case, Hierarchy, Row, cases
-from tests.run_support import Database, anonymize, duckdb_url, open_database
+from tests.run_support import Database, anonymize
 
 EXAMPLES = {"duckdb": 40, "postgres": 10}
 Cut = list[dict[str | None, int]]
 """For each attribute, the level that each of its values is shown at."""
-
-
-@pytest.fixture
-def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
-    url = duckdb_url(tmp_path / "t.duckdb")
-    if engine_name == "postgres":
-        url = request.getfixturevalue("postgres_url")
-    with open_database(url) as opened:
-        yield opened
 
 
 def for_cases(database: Database, check: Any, **drawn: Any) -> None:
