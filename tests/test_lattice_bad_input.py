@@ -172,3 +172,20 @@ def test_an_attribute_of_weight_0_leaves_the_choice_to_the_others(database: Data
 def test_weights_must_not_all_be_0(database: Database) -> None:
     message = _refused(_policy(database, algorithm={"name": "optimal", "weights": {"q": 0, "p": 0.0}}), PolicyError)
     assert message.startswith("algorithm.weights: at least one quasi-identifier needs a weight above 0")
+
+
+# --- large lattices
+
+
+@pytest.mark.parametrize("quality", ["aecs", "discernibility", "kl-divergence"])
+def test_a_lattice_that_no_memory_holds_is_searched_by_datafly_alone(database: Database, quality: str) -> None:
+    names = [f"q{number}" for number in range(20)]
+    tree = {"a": ["low", "some", "any", "*"], "b": ["high", "some", "any", "*"]}
+    table = database.create(dict.fromkeys(names, "VARCHAR(9)"), [("a",) * 20, ("b",) * 20] * 3)
+    roles = {name: {"role": "quasi-identifier", "hierarchy": {"mapping": tree}} for name in names}
+    datafly, optimal = (
+        database.policy(table, roles, algorithm={"name": name, "quality": quality}) for name in ("datafly", "optimal")
+    )
+    message = _refused(optimal, PolicyError)
+    assert message.startswith(f"The lattice has {5**20:,} generalizations, and optimal holds something of every one")
+    assert anonymize(datafly).found["levels"] == dict.fromkeys(names, 0)

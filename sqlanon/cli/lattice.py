@@ -27,7 +27,7 @@ TimeLimit = Annotated[
     typer.Option("--time-limit", min=0.001, help="Seconds after which the search stops with the best it has found."),
 ]
 AnySize = Annotated[
-    bool, typer.Option("--any-size", help="Search exhaustively however many generalizations the lattice has.")
+    bool, typer.Option("--any-size", help="Search however many generalizations the lattice has.")
 ]
 
 

@@ -25,7 +25,7 @@ from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.remainder import recode_remainder
 from sqlanon.lattice.samarati import samarati
-from sqlanon.lattice.wishes import EXHAUSTIVE, Wishes, node_of, require_size
+from sqlanon.lattice.wishes import EXHAUSTIVE, HOLDS_ALL, Wishes, node_of, require_room, require_size
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
@@ -82,6 +82,8 @@ def pose(
     lattice = lattice_of(coded, algorithm)
     if wishes.levels is None and algorithm.name in EXHAUSTIVE:
         require_size(lattice, algorithm.name, wishes.any_size)
+    if wishes.levels is None and algorithm.name in HOLDS_ALL:
+        require_room(lattice, algorithm.name, wishes.any_size)
     sets = create_base(engine, workspace, coded, task, algorithm.suppresses_attributes)
     deadline = None if wishes.time_limit is None else time.monotonic() + wishes.time_limit
     return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.marginals import Marginal
+from sqlanon.lattice.wishes import LARGEST_HELD
 from sqlanon.sql import Relation, expression
 
 SLACK = 1e-12  # the part of a bound, or of its greatest term, that the rounding of doubles may have added to it
@@ -91,17 +92,24 @@ def looked_up(values: list[NDArray[np.float64]], nodes: NDArray[np.int64]) -> ND
 
 
 class Rising:
-    """What is known of a quantity that never falls from a generalization to those above it."""
+    """What is known of a quantity that never falls from a generalization to those above it.
 
-    def __init__(self, lattice: Lattice) -> None:
+    Of a lattice too large to hold it stays unknown: no search looks at all of its nodes then.
+    """
+
+    def __init__(self, lattice: Lattice, most: int = LARGEST_HELD) -> None:
         self._bottom = lattice.bottom
-        self._least = np.full(lattice.shape, -np.inf)
+        self._least = np.full(lattice.shape, -np.inf) if lattice.size <= most else None
 
     def learn(self, node: Node, value: float) -> None:
         """It is so much at `node`, and no less at the nodes above."""
+        if self._least is None:
+            return
         above = self._least[tuple(slice(level - low, None) for level, low in zip(node, self._bottom, strict=True))]
         np.maximum(above, value, out=above)
 
     def at(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """The least that it can be at each node; minus infinity where nothing below is known."""
+        if self._least is None:
+            return np.full(len(nodes), -np.inf)
         return np.asarray(self._least[tuple((nodes - np.array(self._bottom)).T)])

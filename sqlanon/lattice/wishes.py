@@ -12,6 +12,8 @@ from sqlanon.suggest import did_you_mean, quoted
 
 EXHAUSTIVE = ("incognito", "bottom-up")  # searches that may have to look at every generalization
 LARGEST = 100_000  # generalizations from which on these ask first: minutes on a small table, days on a large one
+HOLDS_ALL = ("optimal",)  # searches that hold something of every generalization in memory, though they check few
+LARGEST_HELD = 5_000_000  # generalizations from which on these ask first: about half a kilobyte each
 STOPS_EARLY = ("optimal",)  # searches that know what the best is that they have found so far
 
 
@@ -21,7 +23,7 @@ class Wishes:
 
     levels: the generalization to release, by attribute, in place of a search.
     time_limit: seconds after which a search that can stop early does.
-    any_size: search exhaustively however large the lattice is.
+    any_size: search however large the lattice is.
     """
 
     levels: Mapping[str, int] | None = None
@@ -57,11 +59,29 @@ def on_lattice(policy: Policy) -> Policy:
 def require_size(lattice: Lattice, what: str, any_size: bool) -> None:
     """Raise PolicyError if `what`, which looks at every generalization, would have to look at very many."""
     if lattice.size > LARGEST and not any_size:
-        raise PolicyError(
-            f"The lattice has {lattice.size:,} generalizations, and {what} may have to look at every one of them; "
-            f"more than {LARGEST:,} can take very long. The algorithms optimal, samarati and datafly look at few. "
-            "Coarser hierarchies and algorithm.limits make the lattice smaller; --any-size searches it all the same."
+        frugal = "optimal, samarati and datafly" if lattice.size <= LARGEST_HELD else "samarati and datafly"
+        raise _too_large(
+            lattice,
+            f"{what} may have to look at every one of them; more than {LARGEST:,} can take very long. "
+            f"The algorithms {frugal} look at few.",
         )
+
+
+def require_room(lattice: Lattice, what: str, any_size: bool) -> None:
+    """Raise PolicyError if `what`, which holds something of every generalization, would have to hold very many."""
+    if lattice.size > LARGEST_HELD and not any_size:
+        raise _too_large(
+            lattice,
+            f"{what} holds something of every one of them in memory; more than {LARGEST_HELD:,} can take very much. "
+            "The algorithms samarati and datafly hold nothing of those that they don't look at.",
+        )
+
+
+def _too_large(lattice: Lattice, why: str) -> PolicyError:
+    return PolicyError(
+        f"The lattice has {lattice.size:,} generalizations, and {why} "
+        "Coarser hierarchies and algorithm.limits make the lattice smaller; --any-size searches it all the same."
+    )
 
 
 def node_of(lattice: Lattice, levels: Mapping[str, int]) -> Node:
