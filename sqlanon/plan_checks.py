@@ -11,7 +11,18 @@ from typing import Any
 
 from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies import hierarchy_problems
-from sqlanon.policy import Attribute, FullDomain, Hierarchy, KAnonymity, Mondrian, Policy, Role, Show, TCloseness
+from sqlanon.policy import (
+    Attribute,
+    FullDomain,
+    Hierarchy,
+    KAnonymity,
+    Mondrian,
+    Policy,
+    Role,
+    Show,
+    TCloseness,
+    TopDown,
+)
 from sqlanon.policy_document import path_text
 from sqlanon.sql import MAX_IDENTIFIER_BYTES
 from sqlanon.suggest import did_you_mean, quoted
@@ -136,7 +147,7 @@ def _show_problems(place: str, column: Column, attribute: Attribute, to_duckdb: 
 
 def _algorithm_problems(subject: Subject) -> Iterator[str]:
     algorithm = subject.policy.algorithm
-    if not isinstance(algorithm, FullDomain):
+    if isinstance(algorithm, Mondrian):
         return
     quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
     for name, attribute in quasi:
@@ -145,6 +156,9 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
                 f"{_place(name)}: {algorithm.name} generalizes by hierarchies, and it has none; give it one, "
                 "or hierarchy: suppress to show its values or `*`."
             )
+    if isinstance(algorithm, TopDown):
+        yield from _target_problems(subject, algorithm)
+        return
     if subject.policy.suppressed == "star" and not any(a.show is Show.LABEL for _, a in quasi):
         yield "suppressed: star needs a quasi-identifier with show: label, which can show `*`; or use omit."
     for key in ("limits", "weights"):
@@ -152,6 +166,17 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
             if name not in [known for known, _ in quasi]:
                 offer = did_you_mean(name, [known for known, _ in quasi])
                 yield f"{path_text(('algorithm', key, name))}: it is not a quasi-identifier; {offer}"
+
+
+def _target_problems(subject: Subject, algorithm: TopDown) -> Iterator[str]:
+    if algorithm.target is None:
+        return
+    roles = {column.name: attribute.role for column, attribute in subject.attributes}
+    kept = [name for name, role in roles.items() if role in (Role.SENSITIVE, Role.INSENSITIVE)]
+    if algorithm.target not in roles:
+        yield f"algorithm.target: {subject.table} has no such column; {did_you_mean(algorithm.target, kept)}"
+    elif algorithm.target not in kept:
+        yield f"algorithm.target: it must be sensitive or insensitive, not {roles[algorithm.target].value}."
 
 
 def _model_problems(subject: Subject) -> Iterator[str]:
@@ -210,8 +235,9 @@ def warnings(subject: Subject) -> Iterator[str]:
     """What can be carried out, but may not be what was meant."""
     yield from _protection_warnings(subject)
     asked = subject.policy.suppression or subject.policy.suppressed == "star" or subject.policy.remainder == "recode"
-    if asked and isinstance(subject.policy.algorithm, Mondrian):
-        yield "suppression: mondrian puts every row into a class and leaves none out, so nothing will be suppressed."
+    if asked and not isinstance(subject.policy.algorithm, FullDomain):
+        name = subject.policy.algorithm.name
+        yield f"suppression: {name} puts every row into a class and leaves none out, so nothing will be suppressed."
     for column, attribute in subject.attributes:
         place = _place(column.name)
         if column.name in subject.unique and attribute.role in (Role.SENSITIVE, Role.INSENSITIVE):

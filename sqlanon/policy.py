@@ -267,6 +267,23 @@ class Mondrian(_Part):
     name: Literal["mondrian"] = "mondrian"
 
 
+class TopDown(_Part):
+    """Cuts every quasi-identifier's hierarchy somewhere, each branch at a level of its own: from `*` down, the group
+    whose children gain most takes their place, for as long as every class satisfies all models."""
+
+    name: Literal["top-down"]
+    quality: Literal["loss", "information-gain"] = "loss"
+    """What is to be gained: less `loss`, or more that the quasi-identifiers tell of the target."""
+    target: str | None = None
+    """With information-gain: the sensitive or insensitive attribute that readers of the release want to predict."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.target is not None) != (self.quality == "information-gain"):
+            raise _broken("must have a target with quality: information-gain, and only with that.")
+        return self
+
+
 class _FullDomain(_Part):
     """Full-domain generalization: every value of a column is shown at one level of its hierarchy."""
 
@@ -343,7 +360,7 @@ class Datafly(_FullDomain):
 
 
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
-Algorithm = Annotated[Mondrian | FullDomain, Field(discriminator="name")]
+Algorithm = Annotated[Mondrian | TopDown | FullDomain, Field(discriminator="name")]
 
 
 class Catalog(_Place):

@@ -26,12 +26,12 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
-from sqlanon.partition import mondrian
+from sqlanon.partition import mondrian, specialization
 from sqlanon.partition.collapse import collapse
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
-from sqlanon.policy import Mondrian, Policy
+from sqlanon.policy import Mondrian, Policy, TopDown
 from sqlanon.recode import create_regions
 from sqlanon.rows import stage
 from sqlanon.session import open_to_look
@@ -70,11 +70,16 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     workspace = _Names(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
-    tuples = collapse(engine, workspace, coded, models) if isinstance(policy.algorithm, Mondrian) else None
+    on_tuples = isinstance(policy.algorithm, (Mondrian, TopDown))
+    tuples = collapse(engine, workspace, coded, models) if on_tuples else None
     source_statistics(engine, coded, tuples)
     engine.phase = "search"
     if isinstance(policy.algorithm, Mondrian):
         partition = mondrian.search(engine, workspace, coded, tuples, models, lambda _progress: None)
+    elif isinstance(policy.algorithm, TopDown):
+        partition = specialization.search(
+            engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None
+        )
     else:
         partition = _search_lattice(engine, workspace, coded, models, policy, wishes)
     engine.phase = "recode"
@@ -288,6 +293,11 @@ def _class_sizes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[
     return [(engine.plan.rows - gone, 1), *[(1, 1)] * gone]
 
 
+def _gains(_engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
+    """Two children of the root, which are values."""
+    return [(statement.text.count("WHERE p.level ="), 0, 2, 1)]
+
+
 def _group_sizes(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
     """One group on each level."""
     return [(level, engine.plan.rows, 1) for level in range(statement.text.count("GROUP BY g.n"))]
@@ -335,6 +345,8 @@ _ANSWERS: dict[str, _Answer] = {
     "partition/sample_tuples": lambda engine, _: [(engine.plan.rows, engine.plan.rows, engine.plan.rows, 0)],
     "release/compare_classes": lambda *_: [(0, 0)],
     "release/measure_range": lambda *_: [(0.0, 1.0)],
+    "specialization/count_nulls": lambda *_: [(0,)],
+    "specialization/measure_gains": _gains,
     "verify/compare_multisets": lambda *_: [(0, 0)],
     "verify/measure_avs": _measured_classes,
     "verify/measure_classes": _measured_classes,

@@ -24,11 +24,11 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
-from sqlanon.partition import mondrian
+from sqlanon.partition import mondrian, specialization
 from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Mondrian, Policy
+from sqlanon.policy import Mondrian, Policy, TopDown
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.session import Session, open_session
@@ -172,14 +172,14 @@ class _Run:
         return release_lock(self.engine, Relation("file"), Path(file).resolve())
 
     def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> tuple[CodedTable, Tuples | None]:
-        """The snapshot, coded, and its distinct tuples where Mondrian works on them: the statistics use them too."""
+        """The snapshot, coded, and its distinct tuples where the search works on them: the statistics use them too."""
         with self.journal.during("encode"):
             with self.engine.transaction():
                 coded = encode(self.engine, plan, workspace)
             require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
             tuples = None
-            if isinstance(self.policy.algorithm, Mondrian):
+            if isinstance(self.policy.algorithm, (Mondrian, TopDown)):
                 tuples = collapse(self.engine, workspace, coded, self.models)
             outcome.before = source_statistics(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
@@ -192,6 +192,9 @@ class _Run:
             report = self.observer.progress
             if isinstance(self.policy.algorithm, Mondrian):
                 return mondrian.search(self.engine, workspace, coded, tuples, self.models, report)
+            if isinstance(self.policy.algorithm, TopDown):
+                algorithm = self.policy.algorithm
+                return specialization.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
             return lattice_search.search(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError
+from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Problem
-from sqlanon.policy import WEIGHTED
+from sqlanon.policy import WEIGHTED, Optimal
 from tests.lattice_support import posed
-from tests.oracle.lattice import Case, Node, cases
+from tests.oracle.lattice import Case, Hierarchy, Node, cases
 from tests.oracle.quality import SCORES
 from tests.run_support import Database, duckdb_url, open_database
 
-EXAMPLES = {"duckdb": 60, "postgres": 12}
+EXAMPLES = {"duckdb": 40, "postgres": 8}
 
 
 @pytest.fixture
@@ -89,3 +91,40 @@ def require_sound(problem: Problem, nodes: Any, expected: dict[Node, float], cou
         for node, bound in zip(map(tuple, nodes.tolist()), bounds, strict=True):
             if node in expected and counts[node] >= suppressed:
                 assert bound <= expected[node] + 1e-12 * max(1, abs(expected[node])), (node, suppressed)
+
+
+@pytest.mark.parametrize("quality", SCORES)
+def test_the_optimal_search_finds_the_best(database: Database, quality: str) -> None:
+    def check(case: Case) -> None:
+        with problem_of(database, case, {"name": "optimal", "quality": quality}) as problem:
+            if problem is None:
+                return
+            findings = optimal(problem, Optimal(name="optimal"))
+        scores = {node: SCORES[quality](case, node, [1] * len(node)) for node in satisfying(case)}
+        best = min(scores.values(), default=None)
+        assert (findings.chosen is None) == (best is None)
+        if best is not None:
+            tied = [node for node, score in scores.items() if score == pytest.approx(best, rel=1e-11, abs=1e-11)]
+            assert findings.chosen == min(tied, key=lambda node: (sum(node), node))
+
+    quick = settings(max_examples=EXAMPLES[database.engine], deadline=None, suppress_health_check=list(HealthCheck))
+    quick(given(cases())(check))()
+
+
+def test_scores_are_the_same_numbers_on_both_engines(tmp_path: Path, postgres_url: str) -> None:
+    numbers = random.Random(7)
+    trees = (
+        Hierarchy({value: (f"g{value in 'ab'}", "*") for value in "abcdef"}),
+        Hierarchy(dict.fromkeys("abc", ("*",))),
+    )
+    rows = [(numbers.choice("abcdef"), numbers.choice(["a", "b", None]), numbers.randint(1, 4)) for _ in range(97)]
+    case = Case(trees, tuple(rows), ({"model": "k-anonymity", "k": 5},), suppression=0.3)
+    found: dict[str, list[float]] = {}
+    for url in (duckdb_url(tmp_path / "t.duckdb"), postgres_url):
+        with open_database(url) as database:
+            scores = found.setdefault(database.engine, [])
+            for quality in SCORES:
+                with problem_of(database, case, {"name": "bottom-up", "quality": quality}) as problem:
+                    assert problem is not None
+                    scores += [problem.quality.score(node, count) for node, count in satisfying(case).items()]
+    assert found["duckdb"] == found["postgres"]

@@ -160,6 +160,9 @@ FULL_DOMAIN: list[dict[str, Any]] = [
     {"name": "bottom-up"},
     {"name": "datafly"},
     *({"name": "optimal", "quality": quality} for quality in get_args(Quality)),
+    {"name": "optimal", "recoding": "attribute-suppression"},
+    {"name": "top-down"},
+    {"name": "top-down", "quality": "information-gain", "target": "disease"},
 ]
 
 
@@ -172,6 +175,17 @@ def test_full_domain_searches_parse(database: Database, algorithm: dict[str, Any
             more = {"privacy": models, "algorithm": algorithm, "suppression": suppression, "suppressed": suppressed}
             _check(rehearse(database.policy("people", attributes, **more), OPTIONS), database.engine)
     assert database.leftovers() == []
+
+
+def test_the_recoding_of_a_remainder_parses(database: Database) -> None:
+    attributes = {**PLAIN, **{name: STAR for name, role in PLAIN.items() if role == "quasi-identifier"}}
+    attributes["disease"] = {"role": "sensitive", "hierarchy": "suppress"}
+    for models, suppressed in (([K], "omit"), ([K, *CLOSENESS], "star"), ([K, *CLOSENESS], "omit")):
+        more = {"privacy": models, "suppression": 0.4, "suppressed": suppressed, "remainder": "recode"}
+        policy = database.policy("people", attributes, algorithm={"name": "optimal"}, **more)
+        found = rehearse(policy, OPTIONS)
+        _check(found, database.engine)
+        assert "lattice/create_suppressed" in [step.name for step in found.steps]
 
 
 def test_a_rehearsed_search_shows_few_of_many_checks(database: Database) -> None:

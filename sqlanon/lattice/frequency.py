@@ -278,7 +278,7 @@ class FrequencySets:
     def judged(
         self,
         node: Node,
-        table: Relation,
+        table: Relation | Markup,
         sensitive: Sequence[Sensitive],
         excluded: Relation | None = None,
         rows: int | None = None,

@@ -136,6 +136,13 @@ class Keys:
         ]
 
 
+class WholeKeys(Keys):
+    """Keys that are never generalized: all words of a frequency set, whatever they hold."""
+
+    def _kept(self, node: Node) -> list[tuple[Identifier, int]]:  # noqa: ARG002
+        return [(column, -1) for column in self.columns]
+
+
 def steps_of(field: Field, suppresses: bool) -> tuple[int, ...]:
     """The levels of a quasi-identifier's hierarchy; only values and `*` under attribute suppression."""
     assert field.coding.hierarchy is not None

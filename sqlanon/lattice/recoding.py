@@ -67,7 +67,7 @@ def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> 
         passes=[_described(sets, one) for one in passes],
         starred=STARRED if stars else None,
         suppressed=suppressed,
-        tops=[{"axis": axis, "height": d.height} for axis, d in zip(axes, sets.keys.dimensions, strict=True)],
+        tops=[{"axis": axis, "height": d.steps[-1]} for axis, d in zip(axes, sets.keys.dimensions, strict=True)],
     )
     sets.engine.analyze(leaves)
     starred = STARRED if stars else None

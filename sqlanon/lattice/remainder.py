@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets, Task, sensitive_column
-from sqlanon.lattice.keys import Keys
+from sqlanon.lattice.keys import WholeKeys
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Problem
@@ -22,7 +22,7 @@ from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import Pass, create_pass, recode_node, release_of
 from sqlanon.partition.result import Partition
 from sqlanon.policy import FullDomain, Optimal
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Relation
 
 
 @dataclass
@@ -162,15 +162,8 @@ def _by_leaf(passes: Passes, table: Relation) -> FrequencySets:
     rows, budget = sets.task.rows - passes.left, passes.problem.sets.task.budget - passes.left
     base = FrequencySet(table, (), rows)
     task = replace(sets.task, rows=rows, budget=max(budget, 0), omits=True)
-    found = FrequencySets(sets.engine, sets.workspace, sets.coded, task, _Leaves((), 1), base)
+    found = FrequencySets(sets.engine, sets.workspace, sets.coded, task, WholeKeys((), 1), base)
     pairs = enumerate(task.sensitive)
     remaining = tuple(found.recount(one, number) for number, one in pairs)
     found.task = replace(task, sensitive=remaining)
     return found
-
-
-class _Leaves(Keys):
-    """Keys that are leaves: one word that is never generalized."""
-
-    def _kept(self, _node: Node) -> list[tuple[Identifier, int]]:
-        return [(column, -1) for column in self.columns]
