@@ -235,6 +235,8 @@ class Shown:
             ends = expression("CASE WHEN {one} THEN '[]' ELSE '[)' END", one=self.axis.is_value("t"))
         if self.kind is Kind.FLOAT:
             low, high = (Markup("CAST({} AS NUMERIC)").format(side) for side in (low, high))
+        if self.kind is Kind.INTEGER and self.hierarchy is not None:  # bounds of intervals may have decimals
+            low, high = (Markup("CAST(ceil(CAST({} AS NUMERIC)) AS BIGINT)").format(side) for side in (low, high))
         return self._at(
             "CASE WHEN t.{hi} > 0 THEN {type}({low}, {high}, {ends}) END",
             type=Markup(RANGE_TYPES[self.kind]),

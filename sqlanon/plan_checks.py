@@ -166,6 +166,8 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
             if name not in [known for known, _ in quasi]:
                 offer = did_you_mean(name, [known for known, _ in quasi])
                 yield f"{path_text(('algorithm', key, name))}: it is not a quasi-identifier; {offer}"
+    if quasi and not any(algorithm.weights.get(name, 1) for name, _ in quasi):
+        yield "algorithm.weights: at least one quasi-identifier needs a weight above 0, which is 1 where none is given."
 
 
 def _target_problems(subject: Subject, algorithm: TopDown) -> Iterator[str]:

@@ -311,8 +311,6 @@ class _FullDomain(_Part):
             raise _broken(f"has an aggregate, which only quality: loss uses, not {self.quality}.")
         if self.weights and self.quality not in WEIGHTED:
             raise _broken(f"has weights, which quality: {self.quality} does not use; {', '.join(WEIGHTED)} do.")
-        if self.weights and max(self.weights.values()) <= 0:
-            raise _broken("has weights of which none is positive.")
         for attribute, weight in self.weights.items():
             if weight < 0:
                 raise _broken(f"has a negative weight for '{attribute}'.")

@@ -159,3 +159,16 @@ def test_a_huge_lattice_is_refused_before_it_is_searched(database: Database, alg
     policy = database.policy(table, dict.fromkeys(columns, star), algorithm={"name": algorithm})
     text = _refused(policy, PolicyError)
     assert f"The lattice has {2**40:,} generalizations, and {algorithm} may have to look at every one" in text
+
+
+# --- weights
+
+
+def test_an_attribute_of_weight_0_leaves_the_choice_to_the_others(database: Database) -> None:
+    policy = _policy(database, algorithm={"name": "optimal", "weights": {"q": 0}})
+    assert explore(policy, options=OPTIONS).optimum.score == 0
+
+
+def test_weights_must_not_all_be_0(database: Database) -> None:
+    message = _refused(_policy(database, algorithm={"name": "optimal", "weights": {"q": 0, "p": 0.0}}), PolicyError)
+    assert message.startswith("algorithm.weights: at least one quasi-identifier needs a weight above 0")

@@ -67,6 +67,18 @@ def test_ranges_on_postgres(
         assert database.sql(f"SELECT CAST(q AS TEXT) FROM {table}_r") == [(text,), (text,), (None,), (None,)]
 
 
+@pytest.mark.parametrize(("width", "ranges"), [(5, ["[0,5)", "[5,10)"]), (4.25, ["[0,5)", "[5,9)"])])
+def test_ranges_of_intervals_of_whole_numbers(postgres_url: str, width: float, ranges: list[str]) -> None:
+    with open_database(postgres_url) as database:
+        table = database.create({"q": "INTEGER"}, [(value,) for value in (0, 3, 5, 8, None, None)])
+        role = {"role": "quasi-identifier", "hierarchy": {"intervals": [width]}, "show": "range"}
+        for algorithm in ("mondrian", "optimal"):
+            database.release(table, {"q": role}, algorithm={"name": algorithm})
+            assert database.columns(f"{table}_r")[0] == ("q", "int8range")
+            cells = database.sql(f"SELECT DISTINCT CAST(q AS TEXT) AS q FROM {table}_r ORDER BY 1")
+            assert cells == [(text,) for text in [*ranges, None]]
+
+
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
 def test_shows_of_extreme_numbers(database: Database, show: str) -> None:
     numbers = [-1.7e308, 1.7e308, 1.7e308, 1.7e308, 1e-300, 1e-300, 1.6e308, 1.7e308]
