@@ -141,6 +141,7 @@ def policy(scenario: Scenario, source: dict[str, Any]) -> dict[str, Any]:
     return {
         "source": source,
         "release": release,
+        "catalog": {} if "url" in source else {"url": "duckdb:///:memory:"},
         "attributes": attributes,
         "privacy": [{"model": "k-anonymity", "k": scenario.k}, *scenario.privacy],
         "algorithm": {"name": "optimal"},

@@ -125,6 +125,7 @@ class FrequencySets:
     base: FrequencySet
     checked: int = 0
     _tables: int = field(default=0, init=False)
+    _kept: tuple[Node, Relation] | None = field(default=None, init=False)
 
     def satisfies(self, verdict: Verdict) -> bool:
         """Whether a generalization with this verdict is within the budget."""
@@ -169,7 +170,7 @@ class FrequencySets:
         while self.task.moves and before < classes and suppressed <= self.task.budget:
             before = classes
             self.engine.analyze(failing)
-            sensitive = tuple(self.narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
+            sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
             judged = self.judged(node, table, sensitive, failing, self.task.rows - suppressed)
             self.engine.run("lattice/add_failing", **judged)
             suppressed, _, classes = self._sum(failing)
@@ -186,15 +187,42 @@ class FrequencySets:
 
         A class may come in several parts.
         """
-        k, keys, table = self.task.least_rows, self.keys.of_node(node), self.base.table
-        words = [{"name": name, "value": value} for name, value in zip(self.keys.kept_columns(node), keys, strict=True)]
-        if k is not None:
-            yield Markup(self.engine.render("lattice/small_classes", table=table, words=words, k=k))
+        if self.task.least_rows is not None and (self._kept is None or self._kept[0] != node):
+            yield Markup(self._small_classes(node))
             return
-        failing, _ = self.create_failing(node)
-        self.engine.analyze(failing)
-        yield Markup(self.engine.render("lattice/failing_keys", table=table, words=words, keys=keys, failing=failing))
-        self.workspace.drop(failing)
+        if self._kept is None or self._kept[0] != node:
+            self.suppress(node)
+        assert self._kept is not None
+        kept = self._kept[1]
+        if self.task.least_rows is not None:
+            yield expression("{kept}", kept=kept)
+            return
+        keys, words, table = self.keys.of_node(node), self._words(node), self.base.table
+        yield Markup(self.engine.render("lattice/failing_keys", table=table, words=words, keys=keys, failing=kept))
+
+    def suppress(self, node: Node) -> Verdict:
+        """Judge a generalization, and keep the classes to suppress there for `suppressed_keys`, until the next one."""
+        if self._kept is not None:
+            self.workspace.drop(self._kept[1])
+        if self.task.least_rows is None:
+            kept, verdict = self.create_failing(node)
+        else:
+            kept = self.workspace.table("small")
+            self.engine.run("lattice/create_small", small=kept, classes=Markup(self._small_classes(node)))
+            (rows,) = self.engine.query_one("lattice/sum_small", small=kept)
+            verdict = Verdict(int(rows), int(rows))
+        self.engine.analyze(kept)
+        self._kept = node, kept
+        return verdict
+
+    def _small_classes(self, node: Node) -> Statement:
+        k, words = self.task.least_rows, self._words(node)
+        return self.engine.render("lattice/small_classes", table=self.base.table, words=words, k=k)
+
+    def _words(self, node: Node) -> list[dict[str, Identifier | Markup]]:
+        """The words that a generalization keeps, and how they are read."""
+        pairs = zip(self.keys.kept_columns(node), self.keys.of_node(node), strict=True)
+        return [{"name": name, "value": value} for name, value in pairs]
 
     def new_table(self) -> Relation:
         """The name of one more table of frequency sets."""
@@ -216,17 +244,23 @@ class FrequencySets:
         suppressed, floor, classes = self.engine.query_one("lattice/sum_failing", failing=failing)
         return int(suppressed), int(floor), int(classes)
 
-    def narrow(
-        self,
-        one: Sensitive,
-        number: int,
-        node: Node,
-        table: Relation,
-        excluded: Relation | Markup,
-        meaning: str = "narrowed",
-    ) -> Sensitive:
-        """A sensitive attribute with its domain over the rows of a table that are not in excluded classes."""
-        narrowed = self.workspace.table(meaning, number)
+    def recount(self, one: Sensitive, number: int) -> Sensitive:
+        """A sensitive attribute with its domain over the rows of the base."""
+        recounted = self.workspace.table("recounted", number)
+        self.engine.run(
+            "lattice/recount_domain",
+            recounted=recounted,
+            domain=one.domain,
+            column=sensitive_column(number),
+            table=self.base.table,
+            levels=list(range(1, one.height + 1)),
+        )
+        self.engine.analyze(recounted)
+        return replace(one, domain=recounted)
+
+    def _narrow(self, one: Sensitive, number: int, node: Node, table: Relation, excluded: Relation) -> Sensitive:
+        """A sensitive attribute, whose domain is that of `table`, over the rows that are not in excluded classes."""
+        narrowed = self.workspace.table("narrowed", number)
         self.workspace.drop(narrowed)
         self.engine.run(
             "lattice/narrow_domain",

@@ -26,14 +26,13 @@ def judge(sets: FrequencySets, node: Node) -> Verdict:
     task, parts = sets.task, _in_parts(sets, node)
     if task.fewest_rows > 1:
         small = _count(lambda bucket: sets.count_small(node, bucket), task.budget, parts)
-        if task.least_rows is not None or small.floor > task.budget:
+        if small is not None and (task.least_rows is not None or small.floor > task.budget):
             return small
-    verdict = _count(lambda bucket: sets.count_failing(node, bucket), task.budget, parts)
-    if not task.moves or not sets.satisfies(verdict):
-        return verdict
-    failing, moved = sets.create_failing(node)
-    sets.workspace.drop(failing)
-    return moved
+    if task.least_rows is None:
+        verdict = _count(lambda bucket: sets.count_failing(node, bucket), task.budget, parts)
+        if verdict is not None and not (task.moves and sets.satisfies(verdict)):
+            return verdict
+    return sets.suppress(node)
 
 
 def _in_parts(sets: FrequencySets, node: Node) -> bool:
@@ -44,18 +43,18 @@ def _in_parts(sets: FrequencySets, node: Node) -> bool:
     return entropy > math.log(_FEW_CLASSES)
 
 
-def _count(count: Count, budget: int, in_parts: bool) -> Verdict:
-    """Count bucket after bucket until the budget is exceeded or all is counted."""
+def _count(count: Count, budget: int, in_parts: bool) -> Verdict | None:
+    """Count bucket after bucket until the budget is exceeded; None where that is not likely before the last one."""
     if not in_parts:
         return count(None)
     total, done, until = Verdict(0, 0), 0, WHOLE // 16
-    while done < WHOLE:
+    while until < WHOLE:
         part = count(Bucket(done, until))
         total, done = Verdict(total.suppressed + part.suppressed, total.floor + part.floor), until
         if total.floor > budget or (total.suppressed > budget and total.floor * WHOLE <= budget * done):
-            break
+            return total
         until = _next(total, done, budget)
-    return total
+    return None
 
 
 def _next(total: Verdict, done: int, budget: int) -> int:

@@ -13,8 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets, Task, sensitive_column
 from sqlanon.lattice.keys import WholeKeys
 from sqlanon.lattice.lattice import Node
@@ -25,8 +23,6 @@ from sqlanon.lattice.recoding import Pass, create_pass, recode_node, release_of
 from sqlanon.partition.result import Partition
 from sqlanon.policy import FullDomain, Optimal
 from sqlanon.sql import Relation
-
-_NOTHING = Markup("(SELECT 0 AS class WHERE FALSE)")
 
 
 @dataclass
@@ -168,6 +164,6 @@ def _by_leaf(passes: Passes, table: Relation) -> FrequencySets:
     task = replace(sets.task, rows=rows, budget=max(budget, 0), omits=True)
     found = FrequencySets(sets.engine, sets.workspace, sets.coded, task, WholeKeys((), 1), base)
     pairs = enumerate(task.sensitive)
-    remaining = tuple(found.narrow(one, number, (), table, _NOTHING, "remaining") for number, one in pairs)
+    remaining = tuple(found.recount(one, number) for number, one in pairs)
     found.task = replace(task, sensitive=remaining)
     return found
