@@ -26,9 +26,7 @@ TimeLimit = Annotated[
     float | None,
     typer.Option("--time-limit", min=0.001, help="Seconds after which the search stops with the best it has found."),
 ]
-AnySize = Annotated[
-    bool, typer.Option("--any-size", help="Search however many generalizations the lattice has.")
-]
+AnySize = Annotated[bool, typer.Option("--any-size", help="Search however many generalizations the lattice has.")]
 
 
 def register(app: typer.Typer) -> None:

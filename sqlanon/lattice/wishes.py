@@ -59,11 +59,11 @@ def on_lattice(policy: Policy) -> Policy:
 def require_size(lattice: Lattice, what: str, any_size: bool) -> None:
     """Raise PolicyError if `what`, which looks at every generalization, would have to look at very many."""
     if lattice.size > LARGEST and not any_size:
-        frugal = "optimal, samarati and datafly" if lattice.size <= LARGEST_HELD else "samarati and datafly"
+        frugal = "optimal and datafly look" if lattice.size <= LARGEST_HELD else "datafly alone looks"
         raise _too_large(
             lattice,
             f"{what} may have to look at every one of them; more than {LARGEST:,} can take very long. "
-            f"The algorithms {frugal} look at few.",
+            f"Of the algorithms, {frugal} at few.",
         )
 
 
@@ -73,7 +73,7 @@ def require_room(lattice: Lattice, what: str, any_size: bool) -> None:
         raise _too_large(
             lattice,
             f"{what} holds something of every one of them in memory; more than {LARGEST_HELD:,} can take very much. "
-            "The algorithms samarati and datafly hold nothing of those that they don't look at.",
+            "The algorithm datafly looks at a few, and holds nothing of the others.",
         )
 
 

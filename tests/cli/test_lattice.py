@@ -90,7 +90,7 @@ def test_a_lattice_too_large_stops_unless_told_otherwise(lattice_policy: Path, m
     refused = call("lattice", lattice_policy, "--all")
     assert refused.exit_code == 2
     assert re.search(r"The lattice has \d\d generalizations, and --all may have to look", refused.stderr)
-    assert "optimal, samarati and datafly" in refused.stderr
+    assert "optimal and datafly look at few" in refused.stderr
     assert call("lattice", lattice_policy, "--all", "--any-size").exit_code == 0
     assert call("lattice", lattice_policy).exit_code == 0
     assert only_object(call("lattice", lattice_policy, "--json").stdout)["concluded"] is None
