@@ -119,7 +119,8 @@ def _row_problems(subject: Subject) -> Iterator[str]:
         return
     for model in subject.policy.privacy:
         if isinstance(model, KAnonymity) and model.k > subject.rows:
-            yield f"k-anonymity: k is {model.k}, but {subject.table} holds {subject.rows} rows."
+            rows = "one row" if subject.rows == 1 else f"{subject.rows} rows"
+            yield f"k-anonymity: k is {model.k}, but {subject.table} holds {rows}."
     for name, nulls in subject.nulls.items():
         if nulls and subject.policy.attributes[name].nulls == "refuse":
             yield f"{_place(name)}: {nulls} rows hold NULL, which the policy refuses."

@@ -21,7 +21,7 @@ from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.search import pose, release, solve
+from sqlanon.lattice.search import pose, search
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
@@ -116,10 +116,8 @@ def _search_lattice(
     engine.bottom = tuple(lowered)
     problem = replace(problem, lattice=replace(problem.lattice, bottom=engine.bottom))
     if wishes.levels is not None:
-        findings = solve(problem, policy, Wishes(levels=dict(zip(problem.lattice.names, top, strict=True))))
-    else:
-        findings = solve(problem, policy, posed)
-    partition = release(problem, policy, findings)
+        posed = Wishes(levels=dict(zip(problem.lattice.names, top, strict=True)))
+    partition = search(problem, policy, posed)
     engine.repeats = None
     return partition
 

@@ -20,6 +20,7 @@ from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.journal import Journal, Observer, Silent, status_after
 from sqlanon.labels import EVERYTHING
 from sqlanon.lattice import search as lattice_search
+from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
@@ -195,7 +196,8 @@ class _Run:
             if isinstance(self.policy.algorithm, TopDown):
                 algorithm = self.policy.algorithm
                 return specialization.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
-            return lattice_search.search(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
+            problem = pose(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
+            return lattice_search.search(problem, self.policy, self.wishes)
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
         with self.journal.during("recode"):

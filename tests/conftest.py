@@ -15,7 +15,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from tests.postgres_server import PostgresServer, find_binaries, start
-from tests.run_support import Database, duckdb_url, open_database
+from tests.run_support import Database, open_database
 
 ENGINES = ("duckdb", "postgres")
 _numbers = itertools.count()
@@ -75,12 +75,9 @@ def engine(engine_name: str, request: pytest.FixtureRequest) -> Iterator[Engine]
 
 
 @pytest.fixture
-def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
+def database(database_url: str) -> Iterator[Database]:
     """A fresh, empty database of either engine that stays open beside the runs in it."""
-    url = duckdb_url(tmp_path / "t.duckdb")
-    if engine_name == "postgres":
-        url = request.getfixturevalue("postgres_url")
-    with open_database(url) as opened:
+    with open_database(database_url) as opened:
         yield opened
 
 

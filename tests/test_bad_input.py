@@ -43,12 +43,6 @@ NAMES = [
 ]
 
 
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    with open_database(database_url) as opened:
-        yield opened
-
-
 # --- names
 
 

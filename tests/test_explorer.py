@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from sqlanon.lattice.chart import Standing
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import build_policy
 from tests.oracle.lattice import Case, cases, minimal
-from tests.run_support import OPTIONS, Database, anonymize, open_database
+from tests.run_support import OPTIONS, Database, anonymize
 
 K2 = {"model": "k-anonymity", "k": 2}
 CLOSE = {"model": "t-closeness", "attribute": "s", "distance": "equal", "t": 0.4}
@@ -57,12 +57,6 @@ KEYS = [
     "seconds",
     "warnings",
 ]
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    with open_database(database_url) as opened:
-        yield opened
 
 
 @pytest.fixture

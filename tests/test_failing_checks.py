@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from sqlanon.errors import VerificationError
 from sqlanon.partition.growth import Progress
-from tests.run_support import Database, anonymize, open_database
+from tests.run_support import Database, anonymize
 
 COLUMNS = {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}
 ROLES = {"q": "quasi-identifier", "p": "quasi-identifier", "s": "sensitive", "id": "insensitive"}
@@ -46,12 +44,6 @@ class Tampering:
             self.database.sql(self.statement.format(staged=staged))
 
     def progress(self, progress: Progress) -> None: ...
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    with open_database(database_url) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize("name", TAMPERING)

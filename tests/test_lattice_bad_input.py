@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from sqlanon import explore
 from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
 from sqlanon.policy import Policy
-from tests.run_support import OPTIONS, Database, anonymize, open_database
+from tests.run_support import OPTIONS, Database, anonymize
 
 COLUMNS = {"q": "VARCHAR(80)", "p": "INTEGER", "s": "VARCHAR(3)"}
 ROWS = [("abcd"[i % 4], i % 5, "xyz"[i % 3]) for i in range(40)]
@@ -21,12 +20,6 @@ ROLES: dict[str, Any] = {
     "p": {"role": "quasi-identifier", "hierarchy": "suppress"},
     "s": "sensitive",
 }
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    with open_database(database_url) as opened:
-        yield opened
 
 
 def _policy(database: Database, rows: list[tuple[Any, ...]] = ROWS, **more: Any) -> Policy:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,6 @@ from tests.run_support import Database, Row, anonymize, duckdb_url, open_databas
 
 K2 = [{"model": "k-anonymity", "k": 2}]
 ATTRIBUTES = {name: {"role": role} for name, role in ROLES.items()}
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    with open_database(database_url) as opened:
-        yield opened
 
 
 # --- where the rows come from

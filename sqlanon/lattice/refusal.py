@@ -35,7 +35,7 @@ def refusal(problem: Problem, findings: Findings) -> ProtectionError:
     lines += _unattainable(problem.sets)
     lines.append(_failures(problem, lattice.top, "The most general one"))
     near = _nearest(problem, findings)
-    lines.append(_remedy(problem, near, _needed(problem.sets, near)))
+    lines.append(_remedy(problem, near))
     lines += _limits(lattice)
     return ProtectionError("\n".join(lines))
 
@@ -53,7 +53,7 @@ def refusal_of(problem: Problem, node: Node) -> ProtectionError:
     """The error for a generalization that was picked and violates the models."""
     budget = _rows(problem.sets.task.budget, problem.sets.task.rows)
     first = f"{_failures(problem, node, 'The generalization')} The suppression budget is {budget}."
-    return ProtectionError("\n".join([first, _remedy(problem, node, _needed(problem.sets, node))]))
+    return ProtectionError("\n".join([first, _remedy(problem, node, "This generalization")]))
 
 
 def _rows(rows: int, of: int) -> str:
@@ -92,9 +92,9 @@ def _nearest(problem: Problem, findings: Findings) -> Node:
     return min(candidates, key=lambda node: (_needed(problem.sets, node), node))
 
 
-def _remedy(problem: Problem, node: Node, needed: int) -> str:
-    rows = problem.sets.task.rows
-    where = f"The nearest found, {levels_text(problem.lattice, node)}, would have to suppress {_rows(needed, rows)}"
+def _remedy(problem: Problem, node: Node, what: str = "The nearest found") -> str:
+    rows, needed = problem.sets.task.rows, _needed(problem.sets, node)
+    where = f"{what}, {levels_text(problem.lattice, node)}, would have to suppress {_rows(needed, rows)}"
     share = (Decimal(needed) / Decimal(rows)).quantize(_DIGITS, ROUND_CEILING)
     if needed >= rows or share >= 1:
         return f"{where}: no suppression would do."

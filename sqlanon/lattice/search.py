@@ -44,22 +44,12 @@ _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
 }
 
 
-def search(
-    engine: Engine,
-    workspace: Workspace,
-    coded: CodedTable,
-    models: tuple[PrivacyModel, ...],
-    policy: Policy,
-    report: Report,
-    wishes: Wishes,
-) -> Partition:
+def search(problem: Problem, policy: Policy, wishes: Wishes) -> Partition:
     """Find and recode the release.
 
     Raises ProtectionError when no generalization satisfies the models, or the wished one doesn't.
     """
-    problem = pose(engine, workspace, coded, models, policy, report, wishes)
-    findings = solve(problem, policy, wishes)
-    return release(problem, policy, findings)
+    return release(problem, policy, solve(problem, policy, wishes))
 
 
 def pose(
@@ -84,6 +74,8 @@ def pose(
         require_size(lattice, algorithm.name, wishes.any_size)
     if wishes.levels is None and algorithm.name in HOLDS_ALL:
         require_room(lattice, algorithm.name, wishes.any_size)
+    if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
+        require_room(lattice, "remainder: recode", wishes.any_size)
     sets = create_base(engine, workspace, coded, task, algorithm.suppresses_attributes)
     deadline = None if wishes.time_limit is None else time.monotonic() + wishes.time_limit
     return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)

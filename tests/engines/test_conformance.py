@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
@@ -83,12 +83,6 @@ def table_of(rows: int, seed: int = 1) -> list[Row]:
         )
         for number in range(rows)
     ]
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    with open_database(database_url) as opened:
-        yield opened
 
 
 def _released(database: Database, rows: list[Row], models: list[dict[str, Any]]) -> list[Row]:
