@@ -173,7 +173,7 @@ def test_sensitive_attributes_must_suit_their_models(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "k", "words"), [(0, 1, "holds no rows"), (3, 4, "k is 4, but"), (1, 2, "holds 1 row")]
+    ("rows", "k", "words"), [(0, 1, "holds no rows"), (3, 4, "k is 4, but"), (1, 2, "holds one row")]
 )
 def test_too_few_rows(engine: Engine, rows: int, k: int, words: str) -> None:
     make_table(engine, rows)

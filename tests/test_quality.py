@@ -50,15 +50,21 @@ weights = st.lists(st.sampled_from([0.5, 1, 2]), min_size=3, max_size=3)
 
 @pytest.mark.parametrize("quality", SCORES)
 def test_scores_are_those_of_brute_force_and_bounds_are_below_them(database: Database, quality: str) -> None:
+    compared = []
+
     def check(case: Case, drawn: list[float]) -> None:
         given_weights = dict(zip(case.names, drawn, strict=False)) if quality in WEIGHTED else {}
         algorithm = {"name": "bottom-up", "quality": quality, "weights": given_weights}
         with problem_of(database, case, algorithm) as problem:
-            if problem is not None:
-                compare(problem, case, quality, [given_weights.get(name, 1) for name in case.names])
+            if problem is None:
+                assert not case.satisfying()
+                return
+            compare(problem, case, quality, [given_weights.get(name, 1) for name in case.names])
+            compared.append(case)
 
     quick = settings(max_examples=EXAMPLES[database.engine], deadline=None, suppress_health_check=list(HealthCheck))
     quick(given(cases(), weights)(check))()
+    assert compared
 
 
 def compare(problem: Problem, case: Case, quality: str, used: list[float]) -> None:
@@ -89,6 +95,7 @@ def test_the_optimal_search_finds_the_best(database: Database, quality: str) -> 
     def check(case: Case) -> None:
         with problem_of(database, case, {"name": "optimal", "quality": quality}) as problem:
             if problem is None:
+                assert not case.satisfying()
                 return
             findings = optimal(problem, Optimal(name="optimal"))
         scores = {node: SCORES[quality](case, node, [1] * len(node)) for node in satisfying(case)}

@@ -121,5 +121,5 @@ class LedgerEntry:
 
 
 def new_run_id() -> str:
-    """A short id that sorts by time: UTC date and time to the second, and four random hexadecimal digits."""
-    return f"{datetime.now(UTC):%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    """A short id that sorts by time: UTC date and time to the second, and eight random hexadecimal digits."""
+    return f"{datetime.now(UTC):%y%m%d-%H%M%S}-{secrets.token_hex(4)}"

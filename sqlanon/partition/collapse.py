@@ -46,8 +46,6 @@ def distinct_share(engine: Engine, coded: CodedTable, fields: Sequence[Field]) -
     sampled = engine.query_one("partition/sample_tuples", rows=coded.rows, words=words, share=share)
     if share == 1.0:
         return float(sampled[1] / max(1, sampled[0]))  # all rows were looked at
-    if share == 1:
-        return float(sampled[1] / max(1, sampled[0]))
     return float(_estimate(*sampled) * share / max(1, sampled[0]))
 
 
