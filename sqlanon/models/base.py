@@ -40,6 +40,24 @@ class Groups:
 
 
 @dataclass(frozen=True)
+class Runs:
+    """Classes that grow: the statistics of every part that a node's thresholds would cut off.
+
+    A *run* is the node's rows in the order of one attribute, upwards or downwards; its class at size n is the first n
+    rows.
+
+    runs: a relation `(run, size, s, n, upto)`: when the class of `run` comes to `size` rows, `n` of the rows that join
+        have the sensitive value `s`, which then occurs `upto` times. Rows with one value of the attribute join at once.
+    domain, rows, height: as in `Groups`.
+    """
+
+    runs: Markup
+    domain: Markup
+    rows: int
+    height: int = 0
+
+
+@dataclass(frozen=True)
 class Drift:
     """How far the distribution of a whole table may move when rows leave it.
 
@@ -76,6 +94,20 @@ class PrivacyModel(ABC):
 
         What follows is for `lost` alone.
         """
+
+    def follow(self, render: Renderer, runs: Runs) -> Statement:
+        """A SELECT `(run, size, violates)`: whether the class of a run violates the model at that size.
+
+        It need not decide everything: `violates` is NULL where only `measure` can tell, as for a figure within rounding
+        of the parameter. By default it decides nothing.
+        """
+        return render("models/follow_nothing", runs=runs.runs)
+
+    def refutes(self) -> Markup | None:
+        """SQL over two classes of one run, `z` of measure `z.measure` and `o`, of `z.n` and `o.n` rows: whether `z`, which
+        violates the model, shows that `o` does too. None where it shows nothing.
+        """
+        return None
 
     def lost(self, drift: Drift) -> Markup:
         """How many rows of a class that violates the model must go before the rest can be divided into classes that

@@ -14,13 +14,14 @@ only the last division, and the logarithms of `kl`, are a double's. A class viol
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.models.base import Drift, Groups, PrivacyModel, relation
-from sqlanon.models.numbers import RELATIVE_TOLERANCE, logarithm_scale, rounded_up
+from sqlanon.models.base import Drift, Groups, PrivacyModel, Runs, relation
+from sqlanon.models.numbers import RELATIVE_TOLERANCE, RUNNING_TOLERANCE, logarithm_scale, rounded_up, running_error
 from sqlanon.sql import Renderer, Statement, expression
 
 _SQUARE_FITS = 3_037_000_499  # the greatest number of rows whose square is a BIGINT
@@ -65,6 +66,23 @@ class TCloseness(PrivacyModel):
         lost = expression("greatest(CAST(ceil(x.n * ({share}) - 1e-6) AS BIGINT), 1)", share=share)
         return expression("CASE WHEN m.measure > {reach} THEN {lost} ELSE 0 END", reach=reach, lost=lost)
 
+    def _follow_groups(self, render: Renderer, runs: Runs, groups: Sequence[Markup]) -> Statement:
+        """The running sum of |p - q| / 2 over groups of values, each of which is a column of the domain.
+
+        A group with x rows in a class of n adds its surplus x - n*q from its last row on until n reaches x / q: two
+        events for each row at most, whatever the size of the domain.
+        """
+        return render(
+            "models/follow_closeness",
+            runs=runs.runs,
+            domain=runs.domain,
+            rows=runs.rows,
+            groups=groups,
+            integer=_integer(render, runs.rows * len(groups), _SQUARE_FITS),
+            falls=self.greatest * len(groups) * (1 + RUNNING_TOLERANCE),
+            stands=self.greatest * len(groups) * (1 - RUNNING_TOLERANCE),
+        )
+
     def worst(self, measures: tuple[float, float]) -> float:
         return max(measures)
 
@@ -103,6 +121,9 @@ class EqualTCloseness(TCloseness):
             render, "models/measure_equal_closeness", groups, _integer(render, groups.rows, _SQUARE_FITS)
         )
 
+    def follow(self, render: Renderer, runs: Runs) -> Statement:
+        return self._follow_groups(render, runs, [Markup("s")])
+
 
 class OrderedTCloseness(TCloseness):
     """Ordered ground distance |i - j| / (m - 1): the earth mover's distance is the sum of |cumulated p - q| / (m - 1).
@@ -115,6 +136,12 @@ class OrderedTCloseness(TCloseness):
     def lost(self, drift: Drift) -> Markup:
         """Nothing is known where a value may leave: then the others stand closer together."""
         return Markup("0") if drift.loses_values else super().lost(drift)
+
+    def refutes(self) -> Markup:
+        """A row more moves P by (row - P) / n, and no two rows are further apart than 1: so n * d(P, Q) changes by at
+        most 1 with each row."""
+        greatest = self.greatest * (1 + RUNNING_TOLERANCE)
+        return expression("z.measure * z.n - abs(z.n - o.n) > {greatest} * o.n", greatest=greatest)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class, at the cost of its present values, not of the whole domain.
@@ -145,6 +172,11 @@ class HierarchicalTCloseness(TCloseness):
             render, "models/measure_hierarchical_closeness", groups, integer, levels=levels, height=groups.height
         )
 
+    def follow(self, render: Renderer, runs: Runs) -> Statement:
+        """The ground distance is that of a tree whose edges are 1 / (2H) long: each group below the root adds |p - q|."""
+        levels = ["s", *(f"g{level}" for level in range(1, runs.height))]
+        return self._follow_groups(render, runs, [Markup(level) for level in levels])
+
 
 class KlTCloseness(TCloseness):
     """The Kullback-Leibler divergence: the sum of p * ln(p / q), in nats; values absent from a class add nothing."""
@@ -159,6 +191,18 @@ class KlTCloseness(TCloseness):
         """The divergence of each class; logarithms are added as integers, so their order does not matter."""
         scale, integer = logarithm_scale(groups.rows), _integer(render, groups.rows, _SQUARE_FITS)
         return self._render(render, "models/measure_kl_closeness", groups, integer, scale=scale)
+
+    def follow(self, render: Renderer, runs: Runs) -> Statement:
+        """The running sum of x * ln(x / m), m being the value's count in the table; n of the class comes in at the end."""
+        error = 2 * running_error(runs.rows)
+        return render(
+            "models/follow_kl_closeness",
+            runs=runs.runs,
+            domain=runs.domain,
+            rows=runs.rows,
+            falls=self.greatest + error,
+            stands=self.greatest - error,
+        )
 
 
 DISTANCES: dict[str, type[TCloseness]] = {

@@ -13,8 +13,15 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.models.base import Drift, Groups, PrivacyModel, relation
-from sqlanon.models.numbers import RELATIVE_TOLERANCE, logarithm_scale, rounded_down, rounded_up
+from sqlanon.models.base import Drift, Groups, PrivacyModel, Runs, relation
+from sqlanon.models.numbers import (
+    RELATIVE_TOLERANCE,
+    RUNNING_TOLERANCE,
+    logarithm_scale,
+    rounded_down,
+    rounded_up,
+    running_error,
+)
 from sqlanon.sql import Renderer, Statement, expression
 
 
@@ -41,6 +48,10 @@ class DistinctLDiversity(PrivacyModel):
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The number of distinct sensitive values of each class, exactly."""
         return render("models/measure_distinct_diversity", avs=relation(groups.avs), l=self.l)
+
+    def follow(self, render: Renderer, runs: Runs) -> Statement:
+        """The running number of values that come for the first time, exactly."""
+        return render("models/follow_distinct_diversity", runs=runs.runs, l=self.l)
 
     def worst(self, measures: tuple[float, float]) -> float:
         return min(measures)
@@ -78,6 +89,12 @@ class EntropyLDiversity(PrivacyModel):
         scale = logarithm_scale(groups.rows)
         return render("models/measure_entropy_diversity", avs=relation(groups.avs), least=least, scale=scale)
 
+    def follow(self, render: Renderer, runs: Runs) -> Statement:
+        """The running sum of n * ln(n): only the values that join change their terms."""
+        least = math.log(self.l) * (1 - RELATIVE_TOLERANCE)
+        error = running_error(runs.rows)
+        return render("models/follow_entropy_diversity", runs=runs.runs, falls=least - error, stands=least + error)
+
     def worst(self, measures: tuple[float, float]) -> float:
         return min(measures)
 
@@ -112,6 +129,20 @@ class RecursiveLDiversity(PrivacyModel):
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The ratio of each class; counts are exact, the one product with c is a double's."""
         return render("models/measure_recursive_diversity", avs=relation(groups.avs), c=float(self.c), l=self.l)
+
+    def follow(self, render: Renderer, runs: Runs) -> Statement:
+        """The running greatest count, and the running sum of the l - 1 greatest.
+
+        A value's n rows are its 1st to n-th. Of the rows that are the x-th of their values only the first l - 1 count:
+        with N(x) values that occur x times or more, the j greatest counts add up to the sum of min(N(x), j).
+        """
+        return render(
+            "models/follow_recursive_diversity" if self.l > 2 else "models/follow_frequent_diversity",  # noqa: PLR2004
+            runs=runs.runs,
+            others=self.l - 1,
+            falls=float(self.c) * (1 + RUNNING_TOLERANCE),
+            stands=float(self.c) * (1 - RUNNING_TOLERANCE),
+        )
 
     def lost(self, drift: Drift) -> Markup:  # noqa: ARG002
         """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are

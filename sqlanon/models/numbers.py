@@ -7,6 +7,9 @@ import math
 RELATIVE_TOLERANCE = 1e-9
 """The part of a threshold by which an irrational measure may miss it: it absorbs the rounding of doubles, no more."""
 
+RUNNING_TOLERANCE = 1e-12
+"""The relative distance from a threshold at which a figure computed on the way is left to the exact measure."""
+
 _DIGITS = 4
 
 
@@ -17,6 +20,15 @@ def logarithm_scale(rows: int) -> float:
     """
     bits = 62 - math.ceil(math.log2(max(rows, 2) * max(math.log(max(rows, 2)), 1)))
     return 2.0 ** min(bits, 46)
+
+
+def running_error(rows: int) -> float:
+    """More than what a mean logarithm can err by that is added up, in whatever order, over a class of such a table.
+
+    The sum of n terms, of at most n * ln(n) together, errs by no more than n units in the last place of that. `measure`
+    rounds its logarithms to 1 / `logarithm_scale`.
+    """
+    return 4 * (rows * math.log(max(rows, 2)) * 2.0**-52 + 1 / logarithm_scale(rows)) + RUNNING_TOLERANCE
 
 
 def _scale(value: float) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sqlanon.models.base import Groups, PrivacyModel, relation
+from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
 from sqlanon.models.numbers import RELATIVE_TOLERANCE, rounded_down
 from sqlanon.sql import Renderer, Statement
 
@@ -42,6 +43,22 @@ class VarianceDiversity(PrivacyModel):
             domain=relation(groups.domain),
             least=self.v * (1 - RELATIVE_TOLERANCE),
             integer=render.macro("wide_integer"),
+        )
+
+    def follow(self, render: Renderer, runs: Runs) -> Statement:
+        """Running sums of n, x and x * x: exact in doubles, as x is an integer that counts steps of 2**-b of the node's
+        range, with 2b bits for squares and the rest of 53 for rows.
+
+        Rounding to steps moves no value by more than half a step, nor the standard deviation: what is within 0.51
+        steps of the threshold is not decided.
+        """
+        bits = (53 - runs.rows.bit_length()) // 2
+        return render(
+            "models/follow_variance_diversity",
+            runs=runs.runs,
+            domain=runs.domain,
+            bits=min(bits, 16),
+            deviation=math.sqrt(self.v * (1 - RELATIVE_TOLERANCE)),
         )
 
     def worst(self, measures: tuple[float, float]) -> float:

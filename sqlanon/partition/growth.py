@@ -44,6 +44,7 @@ class Frontier:
     A node is the number of its split and, in the last bits, which child it is.
 
     spent: the tables that nobody needs once the rows have been sent on.
+    searched: whether any node is to be searched at every threshold.
     """
 
     rows: Relation | Markup
@@ -53,6 +54,7 @@ class Frontier:
     round: int = 0
     leaves: int = 0
     next_leaf: int = 0
+    searched: bool = False
 
 
 class Growth:
@@ -86,7 +88,7 @@ class Growth:
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         parents = trunk.parents // shares + (number < trunk.parents % shares)
-        return Frontier(rows, splits, (rows, splits), parents, trunk.round, 0, first_leaf)
+        return Frontier(rows, splits, (rows, splits), parents, trunk.round, 0, first_leaf, trunk.searched)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
@@ -102,14 +104,14 @@ class Growth:
         ranges, splits = self.branch.table("ranges"), self.branch.table("splits", frontier.round + 1)
         self._measure(frontier, ranges)
         candidates = cut_at_medians(self.branch, frontier.rows, ranges, frontier.splits, 2 * frontier.parents)
-        avs = judge(self.branch, frontier.rows, candidates, splits)
+        avs = judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
-        finished, active, active_rows, _ = counts
+        finished, active, active_rows, searched = counts
         if finished:
             self._retire(frontier, ranges, splits)
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
-        following = self._send(frontier, splits, active, leaves)
+        following = self._send(frontier, splits, (active, leaves, searched > 0))
         repeated = () if self.branch.engine.replaces_work_tables else (ranges, *candidates.tables, *avs)
         self.branch.workspace.drop(*frontier.spent, *repeated, *(() if following else (splits,)))
         return following
@@ -119,8 +121,9 @@ class Growth:
             "measure_nodes", ranges=ranges, rows=frontier.rows, weight=self.task.weight("r"), axes=self.task.axes
         )
 
-    def _send(self, frontier: Frontier, splits: Relation, active: int, leaves: int) -> Frontier | None:
+    def _send(self, frontier: Frontier, splits: Relation, counts: tuple[int, int, bool]) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
+        active, leaves, searched = counts
         if not active:
             return None
         rows = self.branch.table("rows", frontier.round + 1)
@@ -137,7 +140,7 @@ class Growth:
             clustered=frontier.round == CLUSTERING_ROUND and self.task.table_rows >= CLUSTERING_ROWS,
         )
         next_leaf = frontier.next_leaf + (frontier.parents << self.task.bits)
-        return Frontier(rows, splits, (rows, splits), active, frontier.round + 1, leaves, next_leaf)
+        return Frontier(rows, splits, (rows, splits), active, frontier.round + 1, leaves, next_leaf, searched)
 
     def _retire(self, frontier: Frontier, ranges: Relation, splits: Relation) -> None:
         values = {"ranges": ranges, "splits": splits, "first_leaf": frontier.next_leaf}

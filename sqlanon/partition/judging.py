@@ -17,13 +17,19 @@ from sqlanon.partition.axes import masked_value
 from sqlanon.partition.domains import Sensitive
 from sqlanon.partition.medians import Candidates
 from sqlanon.partition.task import Branch
+from sqlanon.partition.thresholds import search_thresholds
 from sqlanon.sql import Relation, Statement, expression
 
 NEVER = 2**62  # a threshold above all values: a node whose split fell stays as it is
 
 
-def judge(branch: Branch, rows: Relation | Markup, candidates: Candidates, splits: Relation) -> list[Relation]:
-    """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way."""
+def judge(
+    branch: Branch, rows: Relation | Markup, candidates: Candidates, splits: Relation, *, searched: bool
+) -> list[Relation]:
+    """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way.
+
+    `searched`: whether any node is to be searched at every threshold.
+    """
     task, trials = branch.task, branch.table("trials")
     values: dict[str, Any] = {
         "trials": trials,
@@ -34,10 +40,19 @@ def judge(branch: Branch, rows: Relation | Markup, candidates: Candidates, split
     fewest = max(model.least_rows for model in task.models)
     branch.run("size_trials", fewest=fewest, nested=task.nested, key_bits=candidates.key_bits, **values)
     fallen, avs = _judge_groups(branch, rows, values)
+    found = search_thresholds(branch, rows, candidates.table) if searched else None
     branch.run(
-        "record_splits", splits=splits, fallen=fallen, lasting=task.lasting, never=NEVER, masks=task.masks, **values
+        "record_splits",
+        splits=splits,
+        fallen=fallen,
+        contenders=found.table if found else None,
+        lasting=task.lasting,
+        never=NEVER,
+        masks=task.masks,
+        **values,
     )
-    return [trials, *avs] if fallen is None else [trials, fallen, *avs]
+    used = [trials, *avs, *(found.tables if found else ())]
+    return used if fallen is None else [*used, fallen]
 
 
 def _judge_groups(

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from sqlanon.partition.axes import chosen, mask_column, masked_value
 from sqlanon.partition.task import Branch
+from sqlanon.partition.thresholds import searchable
 from sqlanon.sql import Relation, expression
 
 HISTOGRAM_CELLS = 2**18  # nodes x bins of a level that are few enough to be counted fast
@@ -21,9 +22,9 @@ MOST_BIN_BITS, LEAST_BIN_BITS = 8, 4
 class Candidates:
     """What is tried in a level, one row a node and attribute, and where its values were counted.
 
-    table: `(candidate, node, n, banned, others, attribute, width, lo, hi, shift, child_shift, bin_shift, first_bin,
-        mask_0, …)`; `child_shift` is NULL for an attribute that is cut at values, `others` says whether the node has
-        more attributes to try.
+    table: `(candidate, node, n, banned, stage, next_stage, attribute, width, lo, hi, shift, child_shift, bin_shift, first_bin,
+        mask_0, …)`; `stage` is 0 for the widest attribute, 1 for the others, 2 for a search at every threshold, which has no cuts here;
+        `child_shift` is NULL for an attribute that is cut at values.
     histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin.
     cuts: `(candidate, cut, below, inside, above)`; a split by a hierarchy has none.
     """
@@ -85,6 +86,7 @@ def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Rela
         bin_bits=bin_bits,
         axes=axes,
         smallest=task.smallest,
+        searched=searchable(task),
         all_ranges=Markup(", ").join(Markup(axis.range) for axis in axes),
         choices=Markup(" + ").join(expression("CASE WHEN {r} >= 0 THEN 1 ELSE 0 END", r=axis.range) for axis in axes),
         width=chosen(axes, lambda a: a.range),

@@ -1,0 +1,151 @@
+"""Splits at every threshold, for nodes where the medians of all attributes failed.
+
+The AVS groups of a node's values (LeFevre, DeWitt, TR 1590, section 2), taken upwards and downwards as running sums,
+tell of nearly every threshold whether a model allows both sides, at a cost that depends on the rows and attributes of
+the nodes alone. What the running sums leave open is measured exactly, in batches of bounded size, the best first, until
+every node has a threshold that stands, or none left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.models.base import Groups, PrivacyModel, Runs
+from sqlanon.models.k_anonymity import KAnonymity
+from sqlanon.partition.axes import masked_value
+from sqlanon.partition.domains import Sensitive
+from sqlanon.partition.task import Branch, Task
+from sqlanon.sql import Relation, expression
+
+BATCH_ROWS = 2_000_000  # that the children of one batch have together, at most
+FIRST_EACH = 4  # thresholds of a node in the first batch; every batch takes twice as many
+
+
+@dataclass(frozen=True)
+class Contenders:
+    """The thresholds that are, or may be, allowable: `(trial, candidate, node, threshold, below, above, largest, place,
+    open)`; `below` and `above` are the rows of the children, `place` is the order of preference in the node.
+
+    table: in it, only the first of a node that is surely allowable is kept, and the open ones before it.
+    tables: all tables that were made on the way.
+    """
+
+    table: Relation
+    tables: tuple[Relation, ...]
+
+
+def searchable(task: Task) -> bool:
+    """Whether thresholds other than the medians may be allowable where these are not.
+
+    Not under k-anonymity alone: if any threshold leaves k rows on both sides, so does one of the median's two.
+    """
+    looked_at = [model for model in task.models if not isinstance(model, KAnonymity)]
+    return bool(looked_at) and any(axis.dimension is None for axis in task.axes)
+
+
+def search_thresholds(branch: Branch, rows: Relation | Markup, candidates: Relation) -> Contenders:
+    """The best allowable threshold of every candidate node of the last stage that has one."""
+    return _Search(branch, candidates).search(rows)
+
+
+class _Search:
+    """The search of one round."""
+
+    def __init__(self, branch: Branch, candidates: Relation) -> None:
+        self.branch, self.task = branch, branch.task
+        self.candidates = candidates
+        self.models = [model for model in branch.task.models if not isinstance(model, KAnonymity)]
+        self.runs = [branch.table(f"runs{i}_") for i in range(len(branch.task.sensitive))]
+        self.tables: list[Relation] = []
+
+    def search(self, rows: Relation | Markup) -> Contenders:
+        for runs, sensitive in zip(self.runs, self.task.sensitive, strict=True):
+            self._follow_values(rows, runs, sensitive)
+        contenders = self._judge_thresholds()
+        each = FIRST_EACH
+        while self.branch.engine.query_one("partition/count_open", contenders=contenders)[0]:
+            contenders = self._measure_next(contenders, each)
+            each *= 2
+        self.branch.workspace.drop(*self.runs)
+        return Contenders(contenders, tuple(dict.fromkeys(self.tables)))
+
+    def _table(self, meaning: str) -> Relation:
+        table = self.branch.table(meaning)
+        self.tables.append(table)
+        return table
+
+    def _renew(self, *tables: Relation) -> None:
+        """Make room for tables that an earlier batch may have made."""
+        if not self.branch.engine.replaces_work_tables:
+            self.branch.workspace.drop(*tables)
+
+    def _follow_values(self, rows: Relation | Markup, runs: Relation, sensitive: Sensitive) -> None:
+        self.branch.run(
+            "follow_values",
+            runs=runs,
+            rows=rows,
+            candidates=self.candidates,
+            word=sensitive.word,
+            mask=sensitive.mask,
+            value=masked_value("c", self.task.words),
+            weight=self.task.weight("x"),
+            carried=self.task.carried_weight,
+        )
+        self.branch.engine.analyze(runs)
+
+    def _judge_thresholds(self) -> Relation:
+        thresholds, contenders = self._table("thresholds"), self._table("contenders")
+        self.branch.run(
+            "list_thresholds",
+            thresholds=thresholds,
+            runs=self.runs[0],
+            candidates=self.candidates,
+            fewest=max(model.least_rows for model in self.task.models),
+        )
+        follows = [Markup(self._follow(model)) for model in self.models]
+        self.branch.run("judge_thresholds", contenders=contenders, thresholds=thresholds, follows=follows)
+        return contenders
+
+    def _follow(self, model: PrivacyModel) -> str:
+        runs, sensitive = self._of(model, self.runs)
+        domain = expression("{domain}", domain=sensitive.domain)
+        runs_of = Runs(expression("{runs}", runs=runs), domain, self.task.table_rows, sensitive.height)
+        return model.follow(self.branch.engine.render, runs_of).text
+
+    def _of(self, model: PrivacyModel, tables: Sequence[Relation]) -> tuple[Relation, Sensitive]:
+        """The table, out of one for each sensitive attribute, that the model looks at."""
+        pairs = zip(tables, self.task.sensitive, strict=True)
+        return next((table, sensitive) for table, sensitive in pairs if sensitive.name == model.attribute)
+
+    def _measure_next(self, contenders: Relation, each: int) -> Relation:
+        """Measure the children of the best open thresholds; the contenders that are left."""
+        batch, measured = self._table("batch"), self._table("measured")
+        remaining = self._table("contenders" if contenders.name.endswith("remaining") else "remaining")
+        values: dict[str, Any] = {"contenders": contenders, "batch": batch, "measured": measured}
+        self._renew(batch, measured, remaining)
+        self.branch.run("choose_thresholds", each=each, most_rows=BATCH_ROWS, **values)
+        measures = [Markup(text) for text in self._measures(batch)]
+        self.branch.run("measure_thresholds", measures=measures, **values)
+        self.branch.run("strike_thresholds", remaining=remaining, refuted=self._refuted(), **values)
+        return remaining
+
+    def _measures(self, batch: Relation) -> list[str]:
+        avs = [self._table(f"sides{i}_") for i in range(len(self.runs))]
+        self._renew(*avs)
+        for table, runs in zip(avs, self.runs, strict=True):
+            self.branch.run("count_sides", avs=table, runs=runs, batch=batch)
+        return [self._measure(model, *self._of(model, avs)) for model in self.models]
+
+    def _measure(self, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> str:
+        domain, counted = (expression("{table}", table=table) for table in (sensitive.domain, avs))
+        groups = Groups(Markup("classes"), counted, domain, self.task.table_rows, sensitive.height)
+        return model.measure(self.branch.engine.render, groups).text
+
+    def _refuted(self) -> list[dict[str, Any]]:
+        """What a measured class says about its neighbours, under the models that can tell."""
+        shown = [{"model": number, "condition": model.refutes()} for number, model in enumerate(self.models)]
+        return [entry for entry in shown if entry["condition"] is not None]
