@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 from tests.oracle import brute_force
@@ -92,14 +93,25 @@ FLAVOURS = (
 )
 
 
-def satisfies(models: Sequence[dict[str, Any]], leaf: Sequence[Row], table: Sequence[Row]) -> bool:
-    """Whether a class, as rows `(…, s, id)`, meets all models; measures that are rounded get a hair of room."""
-    values, whole = [row[-2] for row in leaf], [row[-2] for row in table]
-    return all(_meets(model, values, whole) for model in models)
+def satisfies(
+    models: Sequence[dict[str, Any]],
+    leaf: Sequence[Row],
+    table: Sequence[Row],
+    columns: Mapping[str, int] = MappingProxyType({"s": -2}),
+    hair: float = 1e-8,
+) -> bool:
+    """Whether a class meets all models; measures that are rounded get a hair of room, or miss it by one if negative.
+
+    columns: where the sensitive attributes are in a row; `(…, s, id)` by default.
+    """
+    for model in models:
+        column = columns[model.get("attribute", next(iter(columns)))]
+        if not _meets(model, [row[column] for row in leaf], [row[column] for row in table], hair):
+            return False
+    return True
 
 
-def _meets(model: dict[str, Any], values: list[Any], table: list[Any]) -> bool:
-    hair = 1e-9
+def _meets(model: dict[str, Any], values: list[Any], table: list[Any], hair: float) -> bool:
     match model["model"], model.get("distance"):
         case "k-anonymity", _:
             return len(values) >= model["k"]
@@ -108,7 +120,7 @@ def _meets(model: dict[str, Any], values: list[Any], table: list[Any]) -> bool:
         case "entropy-l-diversity", _:
             return brute_force.entropy(values) >= math.log(model["l"]) - hair
         case "recursive-l-diversity", _:
-            return brute_force.recursive_ratio(values, model["l"]) < model["c"]
+            return brute_force.recursive_ratio(values, model["l"]) < model["c"]  # no fraction of counts is near a tie
         case "variance-diversity", _:
             return brute_force.variance(values) >= model["v"] - hair
         case _, "equal":
@@ -124,13 +136,15 @@ def _meets(model: dict[str, Any], values: list[Any], table: list[Any]) -> bool:
     raise ValueError(model)
 
 
-def splittable(attributes: Sequence[Attribute], leaf: Sequence[Row], k: int) -> list[int]:
-    """The attributes on which a leaf could still be split into parts of k rows."""
+def splittable(
+    attributes: Sequence[Attribute], leaf: Sequence[Row], allowed: Callable[[Sequence[Row]], bool]
+) -> list[int]:
+    """The attributes on which a leaf could still be split into allowed parts, at any threshold."""
     return brute_force.allowable_splits(
         leaf,
         {i: order_of for i, a in enumerate(attributes) if a.path is None},
         {i: _children(a) for i, a in enumerate(attributes) if a.path is not None},
-        lambda part: len(part) >= k,
+        allowed,
     )
 
 
