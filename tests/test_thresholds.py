@@ -1,4 +1,4 @@
-"""Splits at every threshold against brute force: no leaf that any threshold of any attribute could split, on both engines."""
+"""Splits at every threshold against brute force, on both engines: no leaf that any threshold could split."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
-from sqlanon.partition import collapse
-from sqlanon.sql import Statement
+from sqlanon.partition import collapse, thresholds
 from tests.mondrian_oracle import FLAVOURS, Attribute, satisfies, splittable
 from tests.run_support import Database, Row, duckdb_url, open_database
 
 FEW = settings(
-    phases=[Phase.generate],
     max_examples=12,
     deadline=None,
     print_blob=True,
@@ -133,3 +131,72 @@ def test_no_leaf_can_be_split_at_any_threshold(databases: tuple[Database, Databa
         note(f"{region}: {leaf}")
         assert case.satisfied_by(leaf)
         assert splittable(case.attributes, leaf, case.surely_satisfied_by) == []
+
+
+def _rounds(database: Database, case: Case, monkeypatch: pytest.MonkeyPatch) -> list[Counter[str]]:
+    """How often every statement of tree growth was issued, round by round."""
+    heard: list[str] = []
+    monkeypatch.setattr(Engine, "_tell", lambda _self, statement, *_: heard.append(statement.name))
+    assert _released(database, case, weighted=False) is not None
+    rounds: list[Counter[str]] = []
+    for name in heard:
+        if name == "partition/measure_nodes":
+            rounds.append(Counter())
+        if rounds and name.startswith("partition/"):
+            rounds[-1][name] += 1
+    return rounds
+
+
+def _table(rows: int, *models: dict[str, Any]) -> Case:
+    """Two attributes of many values, and sensitive ones that go with the first."""
+    cells = [
+        ((i * 37) % rows, (i * 101) % rows, "xyz"[(i * 37) % rows * 3 // rows], (i * 37) % rows % 20, i)
+        for i in range(rows)
+    ]
+    return Case((ORDERED, ORDERED), tuple(cells), ({"model": "k-anonymity", "k": 3}, *models))
+
+
+BATCHED = {
+    f"partition/{name}" for name in ("choose_thresholds", "measure_thresholds", "strike_thresholds", "count_open")
+}
+SIDES = "partition/count_sides"
+
+
+@pytest.mark.parametrize("rows", [120, 600])
+def test_a_round_takes_as_many_statements_whatever_its_nodes(
+    databases: tuple[Database, Database], rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = _table(rows, {"attribute": "s", **TEXTS[3]}, {"attribute": "u", **NUMBERS[1], "t": 0.08})
+    rounds = _rounds(databases[0], case, monkeypatch)
+    searched = [r for r in rounds if r["partition/judge_thresholds"]]
+    assert searched
+    for counts in rounds:
+        batches = counts["partition/choose_thresholds"]
+        assert counts[SIDES] == 2 * batches, "AVS groups are counted once for each sensitive attribute"
+        assert batches <= 1 + rows.bit_length()
+        assert all(counts[name] <= batches + 1 for name in BATCHED)
+        once = {name: n for name, n in counts.items() if name not in BATCHED | {SIDES}}
+        twice = {name for name, n in once.items() if n > 1}
+        assert twice <= {"partition/count_avs_groups", "partition/follow_values"}, "a statement depends on the nodes"
+        assert all(once[name] == 2 for name in twice)
+
+
+def test_under_k_anonymity_alone_thresholds_are_not_searched(
+    databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = _rounds(databases[0], _table(200), monkeypatch)
+    names = set().union(*rounds)
+    assert not names & (
+        BATCHED | {"partition/follow_values", "partition/judge_thresholds", "partition/count_avs_groups"}
+    )
+
+
+def test_what_running_sums_leave_open_is_measured_in_small_batches(
+    databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = _table(90, {"attribute": "u", **NUMBERS[1], "t": 0.08})
+    wide = _released(databases[0], case, weighted=False)
+    monkeypatch.setattr(thresholds, "BATCH_ROWS", 50)
+    rounds = _rounds(databases[0], case, monkeypatch)
+    assert max(counts["partition/choose_thresholds"] for counts in rounds) > 7
+    assert _released(databases[0], case, weighted=False) == wide

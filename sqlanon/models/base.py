@@ -104,8 +104,8 @@ class PrivacyModel(ABC):
         return render("models/follow_nothing", runs=runs.runs)
 
     def refutes(self) -> Markup | None:
-        """SQL over two classes of one run, `z` of measure `z.measure` and `o`, of `z.n` and `o.n` rows: whether `z`, which
-        violates the model, shows that `o` does too. None where it shows nothing.
+        """SQL over two classes of one run, of `z.n` and `o.n` rows: whether `z`, which violates the model by its
+        measure `z.measure`, shows that `o` does too. None where it never does.
         """
         return None
 

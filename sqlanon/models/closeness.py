@@ -173,7 +173,7 @@ class HierarchicalTCloseness(TCloseness):
         )
 
     def follow(self, render: Renderer, runs: Runs) -> Statement:
-        """The ground distance is that of a tree whose edges are 1 / (2H) long: each group below the root adds |p - q|."""
+        """The ground distance is that of a tree with edges of 1 / (2H): each group below the root adds |p - q|."""
         levels = ["s", *(f"g{level}" for level in range(1, runs.height))]
         return self._follow_groups(render, runs, [Markup(level) for level in levels])
 
@@ -193,7 +193,7 @@ class KlTCloseness(TCloseness):
         return self._render(render, "models/measure_kl_closeness", groups, integer, scale=scale)
 
     def follow(self, render: Renderer, runs: Runs) -> Statement:
-        """The running sum of x * ln(x / m), m being the value's count in the table; n of the class comes in at the end."""
+        """The running sum of x * ln(x * M / m), m being the value's rows in the table of M; less ln(n) in the end."""
         error = 2 * running_error(runs.rows)
         return render(
             "models/follow_kl_closeness",

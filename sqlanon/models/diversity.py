@@ -137,7 +137,7 @@ class RecursiveLDiversity(PrivacyModel):
         with N(x) values that occur x times or more, the j greatest counts add up to the sum of min(N(x), j).
         """
         return render(
-            "models/follow_recursive_diversity" if self.l > 2 else "models/follow_frequent_diversity",  # noqa: PLR2004
+            "models/follow_recursive_diversity" if self.l > 2 else "models/follow_frequent_diversity",
             runs=runs.runs,
             others=self.l - 1,
             falls=float(self.c) * (1 + RUNNING_TOLERANCE),

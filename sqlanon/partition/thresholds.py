@@ -22,7 +22,7 @@ from sqlanon.partition.task import Branch, Task
 from sqlanon.sql import Relation, expression
 
 BATCH_ROWS = 2_000_000  # that the children of one batch have together, at most
-FIRST_EACH = 4  # thresholds of a node in the first batch; every batch takes twice as many
+FIRST_EACH, MOST_EACH = 4, 1 << 30  # thresholds of a node in a batch; every batch may take twice as many
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Search:
         each = FIRST_EACH
         while self.branch.engine.query_one("partition/count_open", contenders=contenders)[0]:
             contenders = self._measure_next(contenders, each)
-            each *= 2
+            each = min(2 * each, MOST_EACH)
         self.branch.workspace.drop(*self.runs)
         return Contenders(contenders, tuple(dict.fromkeys(self.tables)))
 
