@@ -23,8 +23,8 @@ class Candidates:
     """What is tried in a level, one row a node and attribute, and where its values were counted.
 
     table: `(candidate, node, n, banned, stage, next_stage, breadth, attribute, width, lo, hi, shift, child_shift,
-        mask_0, …, turn, bin_shift, first_bin)`; `stage` is 0 for the widest attributes, 1 for the others, 2 for a search at
-        every threshold, which has no cuts here; `child_shift` is NULL for an attribute that is cut at values.
+        mask_0, …, turn, bin_shift, first_bin)`; `stage` is 0 for the widest attributes, 1 for the others, 2 for a
+        search at every threshold, which has no cuts here; `child_shift` is NULL for an attribute that is cut at values.
     histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin.
     cuts: `(candidate, cut, below, inside, above)`; a split by a hierarchy has none.
     """
