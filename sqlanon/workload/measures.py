@@ -153,7 +153,9 @@ def _lacking(engine: Engine, view: View, counts: Mapping[str | None, int]) -> Ma
 
 
 def _counts(engine: Engine, view: View) -> Counter[str | None]:
-    return Counter({value: int(n) for value, n in engine.query("workload/count_values", rows=view.rows, text=view.text)})
+    return Counter(
+        {value: int(n) for value, n in engine.query("workload/count_values", rows=view.rows, text=view.text)}
+    )
 
 
 def _information(counts: Mapping[str | None, int], scale: float) -> int:

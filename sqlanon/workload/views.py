@@ -45,9 +45,7 @@ def _named(name: str) -> Markup:
     return expression("r.{name}", name=Identifier(name))
 
 
-def _view(
-    engine: Engine, rows: Relation | Markup, keys: tuple[Markup, ...], column: Column, value: Markup
-) -> View:
+def _view(engine: Engine, rows: Relation | Markup, keys: tuple[Markup, ...], column: Column, value: Markup) -> View:
     kind = column.kind
     number = double_of(engine.render, value, kind) if kind.is_numeric else None
     text = text_of(engine.render, value, kind, column.type)
