@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.engines import connect
@@ -77,7 +77,7 @@ def is_like(found: Measures, wanted: tuple[float, float | None]) -> bool:
     return found.conditional_entropy == pytest.approx(bits, abs=1e-9) and found.rmse == same
 
 
-@FEW
+@settings(FEW, max_examples=10)
 @given(rows=rows_of_a_table, data=st.data())
 def test_measures_are_those_of_their_definitions(engine: Engine, rows: list[Row], data: st.DataObject) -> None:
     held = classes_of(rows)
@@ -133,8 +133,8 @@ JOBS = ["nurse", "a, b", "", "b-c", 'say "no"', "[x]", "Clerk", "NULL", "*"]
 QUASI = dict.fromkeys(list(PEOPLE)[:8], "quasi-identifier") | {"sick": "sensitive", "cost": "insensitive"}
 
 
-def people(rows: int, *, nulls: bool = True, jobs: Sequence[str] = JOBS) -> list[Row]:
-    """Rows with odd texts and NULLs; `sick` and `cost` depend on age and job."""
+def people(rows: int, *, jobs: Sequence[str] = JOBS) -> list[Row]:
+    """Rows with odd texts, and NULLs but in age; `sick` and `cost` depend on age and job."""
     random = Random(rows)
 
     def one() -> Row:
@@ -143,7 +143,7 @@ def people(rows: int, *, nulls: bool = True, jobs: Sequence[str] = JOBS) -> list
         seen = dt.datetime(2020, 1, 1) + dt.timedelta(seconds=random.randint(0, 10**7) / 2)
         values = [age, round(random.random() * 99, 2), random.uniform(-1, 1) * 10 ** random.randint(-9, 20), born, seen]
         values += [f"{random.randint(0, 999):03}", job, random.random() < 0.5]
-        shown = [None if nulls and random.random() < 0.05 else value for value in values]
+        shown = [None if place and random.random() < 0.05 else value for place, value in enumerate(values)]
         return (*shown, "flu" if (age < 45) == (job < "a") else "cold", age * 1.5 + jobs.index(job))
 
     return [one() for _ in range(rows)]
@@ -162,12 +162,10 @@ HIERARCHIES: dict[str, Any] = {
 GROUPED = {name: {"hierarchy": one} for name, one in HIERARCHIES.items()}
 SUPPRESSING = {"algorithm": {"name": "datafly"}, "suppression": 0.2}
 RELEASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "ranges and sets": ({}, {}),
-    "groups": (GROUPED, {}),
-    "bounds": ({"age": {"show": "bounds"}, "born": {"show": "bounds", **GROUPED["born"]}}, {}),
+    "ranges, sets and bounds": ({"age": {"show": "bounds"}}, {}),
+    "groups and their bounds": ({**GROUPED, "born": {"show": "bounds", **GROUPED["born"]}}, {}),
     "omitted rows": (GROUPED, SUPPRESSING),
-    "starred rows": (GROUPED, {**SUPPRESSING, "suppressed": "star"}),
-    "a recoded remainder": (GROUPED, {**SUPPRESSING, "remainder": "recode"}),
+    "a recoded remainder and starred rows": (GROUPED, {**SUPPRESSING, "remainder": "recode", "suppressed": "star"}),
 }
 
 
@@ -192,16 +190,15 @@ def urls(tmp_path: Path, postgres_url: str) -> tuple[str, str]:
 @pytest.mark.parametrize("case", RELEASES)
 def test_every_row_is_found_in_the_class_that_shows_it(urls: tuple[str, str], case: str) -> None:
     changes, more = RELEASES[case]
-    rows = people(240, nulls=case != "bounds", jobs=JOBS[:7] if changes else JOBS)
+    rows = people(240, jobs=JOBS[:7] if "job" in changes else JOBS)
     told = []
     for url in urls:
         policy, outcome = released(url, changes, rows, **more)
         gone = 0 if "suppressed" in more else outcome["release"]["suppressed"]
-        found = [release_utility(policy, target, tree=True, options=OPTIONS) for target in ("sick", "cost")]
-        for utility in found:
-            assert utility.tree is not None
-            assert (utility.omitted, utility.tree.suppressed, utility.tree.rows) == (gone, gone, 240)
-        told.append([utility.as_json() for utility in found])
+        utility = release_utility(policy, "sick", tree=True, options=OPTIONS)
+        assert utility.tree is not None
+        assert (utility.omitted, utility.tree.suppressed, utility.tree.rows) == (gone, gone, 240)
+        told.append(utility.as_json())
     assert told[0] == told[1]
 
 

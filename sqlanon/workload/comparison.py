@@ -49,8 +49,12 @@ def compare_trees(
     """
     quasi = {name: one for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER}
     _check(quasi)
-    with open_source(policy, options) as (engine, table):
-        source = _read_source(engine, table, quasi, target, sample)
+    labelled = {n: one.hierarchy for n, one in quasi.items() if one.hierarchy and one.show is Show.LABEL}
+    with (
+        open_source(policy, options, read_only=not labelled) as (engine, table),
+        scratch_hierarchies(engine, table, labelled) as built,
+    ):
+        source = _read_source(engine, table, quasi, built, target, sample)
     predicts = predict or _guess(source, target)
     with open_release(policy, options=options) as (engine, table):
         classes, sizes = _read_classes(engine, table, quasi)
@@ -74,24 +78,33 @@ def _check(quasi: Mapping[str, Attribute]) -> None:
         )
 
 
-def _read_source(engine: Engine, table: Relation, quasi: Mapping[str, Attribute], target: str, sample: int) -> _Source:
+def _read_source(
+    engine: Engine,
+    table: Relation,
+    quasi: Mapping[str, Attribute],
+    built: Mapping[str, HierarchyTable],
+    target: str,
+    sample: int,
+) -> _Source:
+    """All rows, or a random sample of so many; `built` are the hierarchies of attributes that are shown as labels."""
     columns = {column.name: column for column in engine.columns(table)}
-    specs = {name: one.hierarchy for name, one in quasi.items() if one.hierarchy and one.show is Show.LABEL}
-    with scratch_hierarchies(engine, table, {n: spec for n, spec in specs.items() if spec is not None}) as built:
-        readers = [_reader(engine, table, columns[name], one, built.get(name)) for name, one in quasi.items()]
-        values, joins = _values(engine, columns, quasi, built)
-        values.append(_text(engine, columns[target]))
-        (rows,) = engine.query_one("count_rows", table=table)
-        template = "workload/sample_rows" if rows > sample else "workload/read_rows"
-        digested = Markup(" || ',' || ").join(
-            expression("coalesce(CAST(x.{column} AS TEXT), '')", column=Identifier(f"c{place}"))
-            for place in range(len(values))
-        )
-        more: dict[str, Any] = {"limit": sample, "digested": digested} if rows > sample else {}
-        found = engine.query(template, rows=table, columns=values, joins=joins, **more)
+    readers = [_reader(engine, table, columns[name], one, built.get(name)) for name, one in quasi.items()]
+    values, joins = _values(engine, columns, quasi, built)
+    values.append(_text(engine, columns[target]))
+    (rows,) = engine.query_one("count_rows", table=table)
+    wanted: dict[str, Any] = {"rows": table, "columns": values, "joins": joins}
+    if rows > sample:
+        wanted |= {"limit": sample, "digested": _digested(len(values))}
+    found = engine.query("workload/sample_rows" if rows > sample else "workload/read_rows", **wanted)
     kinds = {name: column.kind for name, column in columns.items()}
     texts = [tuple(None if value is None else str(value) for value in row) for row in found]
     return _Source(kinds, readers, texts, is_sample=rows > sample)
+
+
+def _digested(columns: int) -> Markup:
+    """All values of a row `x` as one text."""
+    texts = [expression("coalesce(CAST(x.{c} AS TEXT), '')", c=Identifier(f"c{n}")) for n in range(columns)]
+    return Markup(" || ',' || ").join(texts)
 
 
 def _reader(

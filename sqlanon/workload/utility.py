@@ -70,7 +70,7 @@ def release_utility(
         require_trees()
     _check(policy, target)
     held = _count_release(policy, target, options)
-    with open_source(policy, options) as (engine, source):
+    with open_source(policy, options, read_only=True) as (engine, source):
         names = [name for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER]
         require_columns(engine, source, [*names, target])
         (rows,) = engine.query_one("count_rows", table=source)
