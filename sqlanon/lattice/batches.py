@@ -6,7 +6,7 @@ together where their sources are small, and one by one where they are large.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,10 +42,25 @@ def count_each(sets: FrequencySets, steps: Sequence[Step]) -> list[Count]:
     classes that fail while all rows are there: a lower bound.
     """
     sets.checked += len(steps)
+    return _each(sets, steps, _count_small if sets.task.least_rows is not None else _count_failing)
+
+
+def count_small_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
+    """`FrequencySets.count_small` of several generalizations, in their order."""
+    return [count.verdict for count in _each(sets, [Step(node, sets.base) for node in nodes], _count_small)]
+
+
+def count_failing_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
+    """`FrequencySets.count_failing` of several generalizations, in their order."""
+    return [count.verdict for count in _each(sets, [Step(node, sets.base) for node in nodes], _count_failing)]
+
+
+def _each(
+    sets: FrequencySets, steps: Sequence[Step], count: Callable[[FrequencySets, dict[str, Any]], dict[int, Count]]
+) -> list[Count]:
     counts: dict[int, Count] = {}
     for places in _batches(sets, steps):
-        stacked = _stacked(sets, steps, places)
-        counts |= _count_small(sets, stacked) if sets.task.least_rows is not None else _count_failing(sets, stacked)
+        counts |= count(sets, _stacked(sets, steps, places))
     return [counts[place] for place in range(len(steps))]
 
 
@@ -115,7 +130,7 @@ def _mask(word: int) -> Identifier:
 
 
 def _count_small(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
-    rows = sets.engine.query("lattice/count_small_each", k=sets.task.least_rows, **stacked)
+    rows = sets.engine.query("lattice/count_small_each", k=sets.task.fewest_rows, **stacked)
     return {place: Count(Verdict(int(small), int(small)), int(tuples)) for place, small, tuples in rows}
 
 

@@ -125,7 +125,7 @@ class FrequencySets:
     base: FrequencySet
     checked: int = 0
     _tables: int = field(default=0, init=False)
-    _kept: tuple[Node, Relation] | None = field(default=None, init=False)
+    _kept: tuple[Node, Relation, Verdict] | None = field(default=None, init=False)
 
     def satisfies(self, verdict: Verdict) -> bool:
         """Whether a generalization with this verdict is within the budget."""
@@ -202,6 +202,8 @@ class FrequencySets:
 
     def suppress(self, node: Node) -> Verdict:
         """Judge a generalization, and keep the classes to suppress there for `suppressed_keys`, until the next one."""
+        if self._kept is not None and self._kept[0] == node:
+            return self._kept[2]
         if self._kept is not None:
             self.workspace.drop(self._kept[1])
         if self.task.least_rows is None:
@@ -212,7 +214,7 @@ class FrequencySets:
             (rows,) = self.engine.query_one("lattice/sum_small", small=kept)
             verdict = Verdict(int(rows), int(rows))
         self.engine.analyze(kept)
-        self._kept = node, kept
+        self._kept = node, kept, verdict
         return verdict
 
     def _small_classes(self, node: Node) -> Statement:
