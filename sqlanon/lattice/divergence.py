@@ -9,6 +9,7 @@ is everything. The score is the sum of P(x) * ln(P(x) / Q(x)).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -20,9 +21,9 @@ from sqlanon.lattice.marginals import Marginal
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
 from sqlanon.lattice.sizes import (
     SLACK,
+    ClassSizes,
     Rising,
     Sizes,
-    class_sizes,
     group_sizes,
     looked_up,
     self_logarithms,
@@ -55,7 +56,7 @@ class Divergence(Quality):
 
     def score(self, node: Node, suppressed: int) -> float:
         """The divergence of a generalization."""
-        kept, gone = class_sizes(self.sets, node, suppressed)
+        kept, gone = self._classes.of(node, suppressed)
         groups = sum(self._groups[number][level] for number, level in enumerate(node))
         correlation = self._times_rows * (len(node) - 1) - groups + self_logarithms(kept + gone)
         self._known.learn(node, -correlation)
@@ -93,7 +94,7 @@ class Divergence(Quality):
     @cached_property
     def _tuples(self) -> Sizes:
         """The sizes of the combinations of values in the table."""
-        return class_sizes(self.sets, tuple(0 for _ in self.lattice.heights), 0)[0]
+        return self._classes.of(tuple(0 for _ in self.lattice.heights), 0)[0]
 
     @property
     def _times_rows(self) -> float:
@@ -121,6 +122,14 @@ class Divergence(Quality):
         """N times the total correlation of the attributes' values."""
         values = sum(float(groups[0]) for groups in self._groups)
         return self._times_rows * (len(self._groups) - 1) - values + self_logarithms(self._tuples)
+
+    def foresee(self, nodes: Sequence[Node]) -> None:
+        """Count the classes of several generalizations that will be scored."""
+        self._classes.foresee(nodes)
+
+    @cached_property
+    def _classes(self) -> ClassSizes:
+        return ClassSizes(self.sets)
 
     @cached_property
     def _known(self) -> Rising:

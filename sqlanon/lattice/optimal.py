@@ -90,10 +90,7 @@ class _Search:
         for number, verdict in verdicts.items():
             self._learn_below(number, verdict, raised)
         self._bound(np.flatnonzero(raised & self.open))
-        satisfying = [number for number, verdict in verdicts.items() if self.problem.sets.satisfies(verdict)]
-        least = {number: self._least(number, verdicts[number]) for number in satisfying}
-        for number in sorted(satisfying, key=least.__getitem__):
-            self._accept(number, verdicts[number])
+        self._accept_best({number: verdict for number, verdict in verdicts.items() if self._satisfies(verdict)})
         self._report()
 
     def _judge(self, numbers: Sequence[int]) -> dict[int, Verdict]:
@@ -121,20 +118,34 @@ class _Search:
             self.bounds[part] = self.problem.quality.bounds(self.grid.nodes(part), self.suppressed[part])
             self._prune(part)
 
+    def _satisfies(self, verdict: Verdict) -> bool:
+        return self.problem.sets.satisfies(verdict)
+
+    def _accept_best(self, verdicts: dict[int, Verdict]) -> None:
+        """Score those of some nodes that satisfy the models and can be the best, the most promising first."""
+        least = {number: self._least(number, verdict) for number, verdict in verdicts.items()}
+        promising = [self.grid.node(number) for number in least if self._can_be_best(number, least[number])]
+        self.problem.quality.foresee(promising)
+        for number in sorted(least, key=least.__getitem__):
+            self._accept(number, verdicts[number])
+
     def _accept(self, number: int, verdict: Verdict) -> None:
         """Note a node that satisfies the models, and score it if it can be the best."""
         node, findings = self.grid.node(number), self.findings
         verdict = findings.verdicts[node] = settle(self.problem.sets, node, verdict)
-        if not self.problem.sets.satisfies(verdict):
+        if not self._satisfies(verdict):
             return
         findings.anonymous.add(node)
         if self.problem.sets.task.budget == 0:
             self.grid.above(number, self.satisfying)[...] = True
-        if self._is_promising(np.array([self._least(number, verdict)]), np.array([number]))[0]:
+        if self._can_be_best(number, self._least(number, verdict)):
             self._score(number, node, verdict)
 
     def _least(self, number: int, verdict: Verdict) -> float:
         return self.problem.quality.least(self.grid.node(number), verdict.suppressed)
+
+    def _can_be_best(self, number: int, least: float) -> bool:
+        return bool(self._is_promising(np.array([least]), np.array([number]))[0])
 
     def _score(self, number: int, node: Node, verdict: Verdict) -> None:
         """Compare a node that satisfies the models with the best so far."""
