@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sqlanon.lattice.groups import Groups, Part
 from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.marginals import Marginal
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
 from sqlanon.lattice.sizes import (
     SLACK,
@@ -29,7 +29,6 @@ from sqlanon.lattice.sizes import (
     self_logarithms,
     sum_logarithms,
 )
-from sqlanon.sql import Identifier, expression
 
 
 @dataclass(frozen=True)
@@ -84,12 +83,12 @@ class Divergence(Quality):
     def _suppressed_leaves(self, node: Node) -> list[tuple[Any, ...]]:
         """(attribute, leaves, suppressed rows) of the attributes that show neither values nor `*`."""
         pairs = zip(self.sets.marginals, node, strict=True)
-        inner = [(m, level) for m, level in pairs if 0 < level < m.dimension.height]
+        inner = [Part(marginal, level) for marginal, level in pairs if 0 < level < marginal.dimension.height]
         if not inner:
             return []
         with self.sets.suppressed_keys(node) as classes:
-            attributes = [_joined(marginal, level) for marginal, level in inner]
-            return self.sets.engine.query("lattice/count_suppressed_leaves", classes=classes, attributes=attributes)
+            values = self._table.looked_up(inner, self.sets.keys.kept_columns(node))
+            return self.sets.engine.query("lattice/count_suppressed_leaves", classes=classes, **values)
 
     @cached_property
     def _tuples(self) -> Sizes:
@@ -128,6 +127,10 @@ class Divergence(Quality):
         self._classes.foresee(nodes)
 
     @cached_property
+    def _table(self) -> Groups:
+        return Groups(self.sets)
+
+    @cached_property
     def _classes(self) -> ClassSizes:
         return ClassSizes(self.sets)
 
@@ -135,17 +138,3 @@ class Divergence(Quality):
     def _known(self) -> Rising:
         """Minus N times the total correlation of the groups, none suppressed."""
         return Rising(self.lattice)
-
-
-def _joined(marginal: Marginal, level: int) -> dict[str, Any]:
-    """What the template needs to find the leaves that a class covers in one attribute."""
-    words = [
-        {
-            "name": word,
-            "there": expression("({word} & {mask})", word=word, mask=mask),
-            "here": expression("(g.{word} & {mask})", word=word, mask=mask),
-        }
-        for word, mask in marginal.words(level)
-    ]
-    number = marginal.dimension.number
-    return {"number": number, "marginal": marginal.table, "covered": Identifier(f"n{level}"), "words": words}

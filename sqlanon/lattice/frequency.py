@@ -200,6 +200,18 @@ class FrequencySets:
         keys, words, table = self.keys.of_node(node), self._words(node), self.base.table
         yield Markup(self.engine.render("lattice/failing_keys", table=table, words=words, keys=keys, failing=kept))
 
+    def suppressed_tuples(self, node: Node) -> dict[str, Any]:
+        """What `lattice/suppressed_tuples` interpolates, for the classes to suppress at a generalization."""
+        keys = self.keys.of_node(node)
+        if self.task.least_rows is None:
+            self.suppress(node)
+            matches = [{"name": Identifier("class"), "value": self.engine.render.macro("record", keys)}]
+        else:
+            matches = [{"name": one, "value": key} for one, key in zip(self.keys.kept_columns(node), keys, strict=True)]
+        is_kept = self._kept is not None and self._kept[0] == node
+        classes = self._kept[1] if self._kept is not None and is_kept else Markup(self._small_classes(node))
+        return {"table": self.base.table, "classes": classes, "matches": matches}
+
     def suppress(self, node: Node) -> Verdict:
         """Judge a generalization, and keep the classes to suppress there for `suppressed_keys`, until the next one."""
         if self._kept is not None and self._kept[0] == node:
