@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from sqlanon.lattice.frequency import FrequencySet, FrequencySets, Verdict, count_type, sensitive_column
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets, count_type, sensitive_column
 from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.task import Verdict
 from sqlanon.sql import Identifier, Relation, expression
 
 T = TypeVar("T")

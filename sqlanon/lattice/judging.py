@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 
 from sqlanon.lattice.batches import count_failing_each, count_small_each
-from sqlanon.lattice.frequency import Bucket, FrequencySets, Verdict
+from sqlanon.lattice.frequency import Bucket, FrequencySets
 from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.task import Verdict
 
 BUCKET_TUPLES = 200_000  # a frequency set up to this size is counted at once
 TOGETHER = 16  # generalizations of a smaller one that are judged in one statement

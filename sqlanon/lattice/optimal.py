@@ -2,7 +2,7 @@
 
 Every node has a lower bound on its score: what the quality model says of it if it suppresses no more rows than it must,
 as far as is known. A check of a node says which others can't satisfy the models (those below, if its floor is over the
-budget), and raises the bounds of those below by the rows they must suppress (see `frequency`); a node whose bound is
+budget), and raises the bounds of those below by the rows they must suppress (see `task`); a node whose bound is
 above the best score is done with. What is left when no node is open is the optimum.
 """
 
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sqlanon.lattice.frequency import Verdict
 from sqlanon.lattice.grid import Counts, Flags, Grid
 from sqlanon.lattice.judging import at_once, judge_each, settle
 from sqlanon.lattice.lattice import Node
@@ -21,6 +20,7 @@ from sqlanon.lattice.picking import pick
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import Numbers, is_better, tolerance
+from sqlanon.lattice.task import Verdict
 from sqlanon.policy import Optimal
 
 _PART = 50_000  # nodes whose bounds are found together: more would take much memory
