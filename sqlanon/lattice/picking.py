@@ -4,7 +4,7 @@ If a check fails, the nodes below are ruled out; if not, and little is suppresse
 nothing may be suppressed few nodes satisfy the models, so that those below alone decide.
 
 Several are picked as if all of them failed: each counts for what those before it leave. A node picked so early may be
-ruled out by another of the same pick, but on the whole no more are checked than one by one (docs/decisions/0009).
+ruled out by another of the same pick, but on the whole no more are checked than one by one (docs/decisions/0010).
 """
 
 from __future__ import annotations
