@@ -288,10 +288,11 @@ def _marginal(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any,
     return [(-1, 0, 0, None, None), *groups]
 
 
-def _class_sizes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+def _class_sizes(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
     """One class, and one more of the row that is suppressed, if any is."""
     gone = _suppressed(engine)
-    return [(engine.plan.rows - gone, 1), *[(1, 1)] * gone]
+    sizes = [(engine.plan.rows - gone, 1), *[(1, 1)] * gone]
+    return [(node, *size) for node in _stacked(statement) for size in sizes]
 
 
 def _gains(_engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
