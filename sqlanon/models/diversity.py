@@ -14,8 +14,15 @@ from typing import Any, ClassVar
 from markupsafe import Markup
 
 from sqlanon.models.base import Drift, Groups, PrivacyModel, relation
-from sqlanon.models.numbers import RELATIVE_TOLERANCE, logarithm_scale, rounded_down, rounded_up
-from sqlanon.sql import Renderer, Statement, expression
+from sqlanon.models.numbers import (
+    RELATIVE_TOLERANCE,
+    integer_type,
+    logarithm_scale,
+    rounded_down,
+    rounded_up,
+    threshold_of_ratios,
+)
+from sqlanon.sql import Renderer, Statement
 
 
 @dataclass(frozen=True)
@@ -110,16 +117,21 @@ class RecursiveLDiversity(PrivacyModel):
         return {"attribute": self.attribute, "c": self.c, "l": self.l}
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
-        """The ratio of each class; counts are exact, the one product with c is a double's."""
-        return render("models/measure_recursive_diversity", avs=relation(groups.avs), c=float(self.c), l=self.l)
+        """The ratio of each class, compared with c exactly, as c is written: a ratio of 0.3 is not below c: 0.3."""
+        c = threshold_of_ratios(self.c, groups.rows)
+        return render(
+            "models/measure_recursive_diversity",
+            avs=relation(groups.avs),
+            numerator=c.numerator,
+            denominator=c.denominator,
+            integer=integer_type(render, groups.rows * max(c.numerator, c.denominator)),
+            l=self.l,
+        )
 
     def lost(self, drift: Drift) -> Markup:  # noqa: ARG002
         """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are
         nowhere larger), and its x1 falls by no more than m. Without a tail all rows must go."""
-        return expression(
-            "CASE WHEN m.tail = 0 THEN x.n ELSE greatest(m.most - CAST(ceil({c} * m.tail) AS BIGINT) + 1, 1) END",
-            c=float(self.c),
-        )
+        return Markup("coalesce(m.lost, x.n)")
 
     def worst(self, measures: tuple[float, float]) -> float:
         return max(measures)
