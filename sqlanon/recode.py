@@ -115,7 +115,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
     table, field = workspace.table("mean", shown.axis.number), shown.axis.field
     value = double_of(engine.render, Markup("v.value"), shown.kind)
     if field.coding.dictionary is None:
-        value = expression("CAST(c.code - 1 + ({origin}) AS FLOAT8)", origin=field.coding.origin or 0)
+        value = expression("CAST(c.code - 1 + ({least}) AS FLOAT8)", least=field.coding.least)
     engine.run(
         "release/create_means",
         means=table,

@@ -169,7 +169,7 @@ class _RehearsedEngine(Engine):
         noted = sum(step.name == statement.name and step.phase == self.phase for step in self.steps)
         if self.repeats is not None and noted >= self.repeats:
             return
-        self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, 0.0))
+        self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.record, 0.0))
 
     def _execute(self, statement: Statement) -> int:
         self._note(statement)
