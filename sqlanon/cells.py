@@ -72,6 +72,13 @@ class Shown:
         return self.show is Show.MEAN
 
     @property
+    def ends(self) -> tuple[Markup, ...]:
+        """The least and the greatest value of a region that is shown as a number, for verification; else nothing."""
+        if self.show is Show.MEAN:
+            return self._at("mean_{i}.least"), self._at("mean_{i}.greatest")
+        return self._bounds if self.show is Show.MIDPOINT else ()
+
+    @property
     def cells(self) -> tuple[Cell, ...]:
         """The columns of the release that stand for this quasi-identifier."""
         column = Identifier(self.name)
