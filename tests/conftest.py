@@ -74,6 +74,18 @@ def engine(engine_name: str, request: pytest.FixtureRequest) -> Iterator[Engine]
         yield session
 
 
+@pytest.fixture(scope="module")
+def engines(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[tuple[Engine, Engine]]:
+    """Both engines at once, to compare them: in memory, and in a database of the module."""
+    name = request.module.__name__.rpartition(".")[2]
+    postgres_server.run(f'CREATE DATABASE "{name}"')
+    with (
+        contextlib.closing(connect("duckdb:///:memory:")) as duckdb,
+        contextlib.closing(connect(postgres_server.url(name))) as postgres,
+    ):
+        yield duckdb, postgres
+
+
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """A fresh, empty database of either engine that stays open beside the runs in it."""
