@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.errors import Cancelled
+from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.exploration import Candidate, Exploration
 from sqlanon.journal import Journal, Observer, Silent
 from sqlanon.lattice.chart import Chart
@@ -44,15 +44,22 @@ def explore(
     Raises PolicyError (the policy doesn't fit the table, or the lattice is too large), ProtectionError (no
     generalization satisfies the models; it says how far the nearest is), AccessError, EngineError, Cancelled.
     """
+    written, policy = policy.algorithm.name, on_lattice(policy)
     try:
         wishes = Wishes(time_limit=time_limit, any_size=any_size)
-        policy = on_lattice(policy)
         if not everything:
             wishes.applied_to(policy)
         journal = Journal(observer or Silent())
         posed_wishes = replace(wishes, any_size=True) if everything else wishes  # of `--all`, `_search` says the size
         with posed(policy, options, posed_wishes, journal) as found:
             return _Exploring(found, everything, wishes, journal).carry_out()
+    except PolicyError as error:
+        if policy.algorithm.name != written:
+            error.add_note(
+                f"A lattice is made of hierarchies. The policy's algorithm, {written}, does not search it, "
+                f"so {policy.algorithm.name} does here."
+            )
+        raise
     except KeyboardInterrupt:  # between two statements; during one the engine says so
         raise Cancelled("Interrupted.") from None
 
