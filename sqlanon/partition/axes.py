@@ -121,24 +121,16 @@ class Axis:
     @property
     def child_shift(self) -> Markup:
         """How far to shift a value right so that the digit below the node's lowest common ancestor comes last."""
-        return self._by_ancestor("INT", lambda lower, _upper: self.shift + lower)
-
-    @property
-    def digit_mask(self) -> Markup:
-        """The mask of that digit; NULL for an axis that is cut at values."""
-        return self._by_ancestor("BIGINT", lambda lower, upper: (1 << (upper - lower)) - 1)
-
-    def _by_ancestor(self, kind: str, value: Callable[[int, int], int]) -> Markup:
         hierarchy = self.field.coding.hierarchy
         if hierarchy is None:
-            return Markup(f"CAST(NULL AS {kind})")
+            return Markup("CAST(NULL AS INT)")
         whens = [
             expression(
                 "WHEN {lo} >> {up} = {hi} >> {up} THEN {value}",
                 lo=self.lo,
                 hi=self.hi,
                 up=self.shift + upper,
-                value=value(lower, upper),
+                value=self.shift + lower,
             )
             for lower, upper in zip(hierarchy.shifts, hierarchy.shifts[1:], strict=False)
         ]

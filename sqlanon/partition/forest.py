@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.partition.growth import Frontier, Growth, Progress, Task
+from sqlanon.partition.growth import Frontier, Growth, Progress
+from sqlanon.partition.task import Branch, Task
 from sqlanon.sql import Relation, expression
 from sqlanon.workspace import Workspace
 
@@ -68,11 +69,11 @@ def grow_forest(
 ) -> Grown:
     """Partition a coded table; on an engine where several sessions pay, sub-trees grow side by side."""
     board = _Board(report)
-    trunk = Growth(engine, workspace, task)
+    trunk = Growth(Branch(engine, workspace, task))
     trunk.prepare()
     frontier: Frontier | None = trunk.root(table)
     sessions = engine.parallel_sessions if task.table_rows >= PARALLEL_ROWS else 1
-    while frontier is not None and (sessions == 1 or frontier.nodes < sessions):
+    while frontier is not None and (sessions == 1 or frontier.parents < sessions):
         frontier = trunk.grow(frontier, board.reporter("trunk"), rounds=None if sessions == 1 else 1)
     growths = [trunk]
     if frontier is not None:
@@ -95,11 +96,11 @@ def _grow_side_by_side(
     engines: list[Engine] = []
     try:
         growths, jobs = [], []
-        sessions = min(engine.parallel_sessions, frontier.nodes)
+        sessions = min(engine.parallel_sessions, frontier.parents)
         for number in range(sessions):
             engines.append(engine.fork())
             engines[-1].listener = engine.listener
-            growth = Growth(engines[-1], workspace.on(engines[-1]), task, f"_{number}_")
+            growth = Growth(Branch(engines[-1], workspace.on(engines[-1]), task, f"_{number}_"))
             growths.append(growth)
             jobs.append((growth, frontier, (number, sessions), (number + 1) * GROUP_LEAVES))
         _run_all(engines, [functools.partial(_grow_branch, *job, board) for job in jobs])
@@ -112,7 +113,7 @@ def _grow_side_by_side(
 
 def _grow_branch(growth: Growth, trunk: Frontier, share: tuple[int, int], first_leaf: int, board: _Board) -> None:
     growth.prepare()
-    growth.grow(growth.branch(trunk, share, first_leaf), board.reporter(growth.name))
+    growth.grow(growth.share(trunk, *share, first_leaf), board.reporter(growth.branch.name))
 
 
 def _run_all(engines: list[Engine], jobs: list[Callable[[], None]]) -> None:

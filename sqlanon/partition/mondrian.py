@@ -16,8 +16,9 @@ from sqlanon.partition.axes import Axis
 from sqlanon.partition.collapse import Tuples, expand
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.forest import grow_forest
-from sqlanon.partition.growth import Progress, Task
+from sqlanon.partition.growth import Progress
 from sqlanon.partition.result import Partition
+from sqlanon.partition.task import Task
 from sqlanon.workspace import Workspace
 
 

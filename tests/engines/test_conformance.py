@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.partition import collapse, forest, growth
+from sqlanon.partition import collapse, forest, growth, medians
 from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
@@ -22,7 +22,7 @@ MOST_STATEMENTS_A_ROUND = 20
 SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "rows": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 0.0),
     "tuples": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 10.0),
-    "no histogram": lambda patch: patch.setattr(growth, "HISTOGRAM_CELLS", 0),
+    "few bins": lambda patch: patch.setattr(medians, "HISTOGRAM_CELLS", 1),
     "clustering": lambda patch: (
         patch.setattr(growth, "CLUSTERING_ROUND", 2),
         patch.setattr(growth, "CLUSTERING_ROWS", 1),
@@ -125,11 +125,11 @@ def test_statements_a_round_do_not_grow(database: Database, models: list[dict[st
 
 
 def _rounds(names: list[str]) -> list[int]:
-    """The number of statements of each round; a round begins by summarizing its parts."""
+    """The number of statements of each round; a round begins by measuring its nodes."""
     begun = 0
     places = []
     for name in names:
-        begun += name == "partition/summarize_parts"
+        begun += name == "partition/measure_nodes"
         places.append(begun)
     return [len(list(group)) for number, group in groupby(places) if number]
 

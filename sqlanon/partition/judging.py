@@ -1,0 +1,95 @@
+"""Which candidates become splits: every child they would make is judged by every privacy model before a row moves.
+
+Sizes are judged first, for they are known from the cuts. What is left is judged on the AVS groups of the children
+(LeFevre, DeWitt, TR 1590, section 2), where models look at more than sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.k_anonymity import KAnonymity
+from sqlanon.partition.axes import masked_value
+from sqlanon.partition.domains import Sensitive
+from sqlanon.partition.medians import Candidates
+from sqlanon.partition.task import Branch
+from sqlanon.sql import Relation, Statement, expression
+
+NEVER = 2**62  # a threshold above all values: a node whose split fell stays as it is
+
+
+def judge(branch: Branch, rows: Relation | Markup, candidates: Candidates, splits: Relation) -> list[Relation]:
+    """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way."""
+    task, trials = branch.task, branch.table("trials")
+    values: dict[str, Any] = {
+        "trials": trials,
+        "candidates": candidates.table,
+        "histogram": candidates.histogram,
+        "cuts": candidates.cuts,
+    }
+    fewest = max(model.least_rows for model in task.models)
+    branch.run("size_trials", fewest=fewest, nested=task.nested, key_bits=candidates.key_bits, **values)
+    fallen, avs = _judge_groups(branch, rows, values)
+    branch.run(
+        "record_splits", splits=splits, fallen=fallen, lasting=task.lasting, never=NEVER, masks=task.masks, **values
+    )
+    return [trials, *avs] if fallen is None else [trials, fallen, *avs]
+
+
+def _judge_groups(
+    branch: Branch, rows: Relation | Markup, values: dict[str, Any]
+) -> tuple[Relation | None, list[Relation]]:
+    """The trials that violate a model for what is in their children, and the AVS groups that they were judged on."""
+    models = [model for model in branch.task.models if not isinstance(model, KAnonymity)]
+    if not models:
+        return None, []
+    fallen, avs = branch.table("fallen"), _count_avs(branch, rows, values)
+    bits = branch.task.bits
+    branch.run(
+        "judge_trials",
+        fallen=fallen,
+        avs_of_first=avs[0],
+        bits=bits,
+        child_mask=(1 << bits) - 1,
+        measures=[Markup(m) for m in _measures(branch, models, avs)],
+        **values,
+    )
+    return fallen, avs
+
+
+def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) -> list[Relation]:
+    tables = [branch.table(f"avs{i}_") for i in range(len(branch.task.sensitive))]
+    for table, sensitive in zip(tables, branch.task.sensitive, strict=True):
+        branch.run(
+            "count_avs_groups",
+            avs=table,
+            rows=rows,
+            word=sensitive.word,
+            mask=sensitive.mask,
+            bits=branch.task.bits,
+            value=masked_value("c", branch.task.words),
+            weight=branch.task.weight("x"),
+            carried=Markup(", t.w") if branch.task.weighted else Markup(""),
+            **values,
+        )
+    return tables
+
+
+def _measures(branch: Branch, models: Sequence[PrivacyModel], avs: Sequence[Relation]) -> list[str]:
+    tables = {s.name: (table, s) for table, s in zip(avs, branch.task.sensitive, strict=True)}
+    return [_measure(branch, model, *tables[str(model.attribute)]).text for model in models]
+
+
+def _measure(branch: Branch, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> Statement:
+    merged = expression(
+        "(SELECT c.class, a.s, CAST(sum(a.n) AS BIGINT) AS n FROM cover AS c JOIN {avs} AS a ON a.piece = c.piece"
+        " GROUP BY c.class, a.s)",
+        avs=avs,
+    )
+    domain = expression("{domain}", domain=sensitive.domain)
+    groups = Groups(Markup("classes"), merged, domain, branch.task.table_rows, sensitive.height)
+    return model.measure(branch.engine.render, groups)

@@ -1,0 +1,96 @@
+"""Candidates for the next splits of all nodes, cut at the median: the AV groups of a level in one statement.
+
+Source: LeFevre, DeWitt, TR 1590, section 2 (attribute-value groups).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.partition.axes import chosen, mask_column, masked_value
+from sqlanon.partition.task import Branch
+from sqlanon.sql import Relation, expression
+
+HISTOGRAM_CELLS = 2**18  # nodes x bins of a level that are few enough to be counted fast
+MOST_BIN_BITS, LEAST_BIN_BITS = 8, 4
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What is tried in a level, one row a node and attribute, and where its values were counted.
+
+    table: `(candidate, node, n, banned, others, attribute, width, lo, hi, shift, child_shift, bin_shift, first_bin,
+        mask_0, …)`; `child_shift` is NULL for an attribute that is cut at values, `others` says whether the node has
+        more attributes to try.
+    histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin.
+    cuts: `(candidate, cut, below, inside, above)`; a split by a hierarchy has none.
+    """
+
+    table: Relation
+    histogram: Relation
+    cuts: Relation
+    key_bits: int
+
+    @property
+    def tables(self) -> tuple[Relation, ...]:
+        return self.table, self.histogram, self.cuts
+
+    @property
+    def key_mask(self) -> int:
+        return (1 << self.key_bits) - 1
+
+
+def cut_at_medians(
+    branch: Branch, rows: Relation | Markup, ranges: Relation, splits: Relation, nodes: int
+) -> Candidates:
+    """The candidates of about so many nodes, with their medians."""
+    bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, HISTOGRAM_CELLS.bit_length() - 1 - nodes.bit_length()))
+    candidates = Candidates(
+        branch.table("candidates"),
+        branch.table("histogram"),
+        branch.table("cuts"),
+        max(bin_bits + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
+    )
+    _choose(branch, candidates.table, ranges, splits, bin_bits)
+    values = {
+        "rows": rows,
+        "candidates": candidates.table,
+        "histogram": candidates.histogram,
+        "cuts": candidates.cuts,
+        "key_bits": candidates.key_bits,
+        "key_mask": candidates.key_mask,
+        "weight": branch.task.weight("x"),
+        "carried": branch.task.carried_weight,
+    }
+    branch.run("count_bins", value=masked_value("c", branch.task.words), **values)
+    branch.run("find_medians", value=masked_value("m", branch.task.words), **values)
+    return candidates
+
+
+def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Relation, bin_bits: int) -> None:
+    task = branch.task
+    axes = task.axes
+    masks = [
+        {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
+        for w in range(task.words)
+    ]
+    branch.run(
+        "choose_attributes",
+        candidates=candidates,
+        ranges=ranges,
+        splits=splits,
+        bits=task.bits,
+        bin_bits=bin_bits,
+        axes=axes,
+        smallest=task.smallest,
+        all_ranges=Markup(", ").join(Markup(axis.range) for axis in axes),
+        choices=Markup(" + ").join(expression("CASE WHEN {r} >= 0 THEN 1 ELSE 0 END", r=axis.range) for axis in axes),
+        width=chosen(axes, lambda a: a.range),
+        lo=chosen(axes, lambda a: a.lo),
+        hi=chosen(axes, lambda a: a.hi),
+        shift=chosen(axes, lambda a: a.shift),
+        child_shift=chosen(axes, lambda a: a.child_shift),
+        masks=masks,
+    )

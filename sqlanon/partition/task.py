@@ -1,0 +1,86 @@
+"""What tree growth works on: the task that all of a tree shares, and the branch of it that one session grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.models.base import PrivacyModel
+from sqlanon.partition.axes import Axis, mask_column
+from sqlanon.partition.domains import Sensitive
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be partitioned, and under which models.
+
+    weighted: rows are distinct tuples with a count `w`.
+    smallest: a node with fewer rows can't be split under any of the models.
+    lasting: bans that children inherit, as bits of axes.
+    """
+
+    axes: tuple[Axis, ...]
+    words: int
+    weighted: bool
+    models: tuple[PrivacyModel, ...]
+    sensitive: tuple[Sensitive, ...]
+    table_rows: int
+    smallest: int
+    lasting: int
+
+    @property
+    def word_columns(self) -> tuple[Identifier, ...]:
+        """The columns of a row, but for its node."""
+        return tuple(Identifier(f"p{w}") for w in range(self.words)) + ((Identifier("w"),) if self.weighted else ())
+
+    @property
+    def masks(self) -> tuple[Identifier, ...]:
+        return tuple(mask_column(w) for w in range(self.words))
+
+    @property
+    def bits(self) -> int:
+        """Bits that number the pieces of a node."""
+        return max(axis.fan_out_bits for axis in self.axes)
+
+    @property
+    def nested(self) -> bool:
+        """Whether any attribute has a hierarchy."""
+        return any(axis.dimension is not None for axis in self.axes)
+
+    def over_tuples(self) -> Task:
+        """The same task over distinct tuples that stand for `w` rows each."""
+        return replace(self, weighted=True)
+
+    def weight(self, alias: str) -> Markup:
+        """How many source rows the grouped rows stand for."""
+        if not self.weighted:
+            return Markup("count(*)")
+        return expression("CAST(sum({alias}.w) AS BIGINT)", alias=Identifier(alias))
+
+    @property
+    def carried_weight(self) -> Markup:
+        """`, r.w` where a subquery over rows `r` has to pass the weight on."""
+        return Markup(", r.w") if self.weighted else Markup("")
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A tree, or an independent sub-tree, and the session that grows it; `name` tells its work tables apart."""
+
+    engine: Engine
+    workspace: Workspace
+    task: Task
+    name: str = ""
+
+    def table(self, meaning: str, number: int | None = None) -> Relation:
+        """The name of a work table of this branch."""
+        return self.workspace.table(f"{meaning}{self.name}", number)
+
+    def run(self, template: str, **values: Any) -> None:
+        """Render `partition/template` and execute it."""
+        self.engine.run(f"partition/{template}", **values)
