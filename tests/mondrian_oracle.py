@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -120,7 +121,7 @@ def _meets(model: dict[str, Any], values: list[Any], table: list[Any], hair: flo
         case "entropy-l-diversity", _:
             return brute_force.entropy(values) >= math.log(model["l"]) - hair
         case "recursive-l-diversity", _:
-            return brute_force.recursive_ratio(values, model["l"]) < model["c"]  # no fraction of counts is near a tie
+            return brute_force.recursive_ratio(values, model["l"]) < Fraction(str(model["c"]))
         case "variance-diversity", _:
             return brute_force.variance(values) >= model["v"] - hair
         case _, "equal":

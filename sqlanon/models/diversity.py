@@ -17,58 +17,19 @@ from sqlanon.models.base import Drift, Groups, PrivacyModel, Runs, relation
 from sqlanon.models.numbers import (
     RELATIVE_TOLERANCE,
     RUNNING_TOLERANCE,
+    integer_type,
     logarithm_scale,
     rounded_down,
     rounded_up,
     running_error,
+    threshold_of_ratios,
 )
-from sqlanon.sql import Renderer, Statement, expression
+from sqlanon.sql import Renderer, Statement
 
 
-@dataclass(frozen=True)
-class DistinctLDiversity(PrivacyModel):
-    """Every class holds at least `l` distinct values of `attribute`; the measure is their number."""
+class _LDiversity(PrivacyModel):
+    """What the three have in common: at least l values, so at least l rows, in every class."""
 
-    name: ClassVar[str] = "distinct-l-diversity"
-    monotone_under_generalization: ClassVar[bool] = True
-    monotone_under_suppression: ClassVar[bool] = True
-    closed_under_union: ClassVar[bool] = True
-
-    attribute: str
-    l: int  # noqa: E741
-
-    @property
-    def least_rows(self) -> int:
-        return math.floor(self.l)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"attribute": self.attribute, "l": self.l}
-
-    def measure(self, render: Renderer, groups: Groups) -> Statement:
-        """The number of distinct sensitive values of each class, exactly."""
-        return render("models/measure_distinct_diversity", avs=relation(groups.avs), l=self.l)
-
-    def follow(self, render: Renderer, runs: Runs) -> Statement:
-        """The running number of values that come for the first time, exactly."""
-        return render("models/follow_distinct_diversity", runs=runs.runs, l=self.l)
-
-    def worst(self, measures: tuple[float, float]) -> float:
-        return min(measures)
-
-    def attainable(self, measure: float) -> str:
-        return f"l: {int(measure)}"
-
-
-@dataclass(frozen=True)
-class EntropyLDiversity(PrivacyModel):
-    """The Shannon entropy H of `attribute` in every class is at least log(l).
-
-    The measure is exp(H), the number of equally frequent values that would have this entropy, so it compares with l.
-    Entropy is irrational: a class violates when H < log(l) * (1 - 1e-9).
-    """
-
-    name: ClassVar[str] = "entropy-l-diversity"
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
 
@@ -83,6 +44,45 @@ class EntropyLDiversity(PrivacyModel):
     def parameters(self) -> dict[str, Any]:
         return {"attribute": self.attribute, "l": self.l}
 
+    def worst(self, measures: tuple[float, float]) -> float:
+        return min(measures)
+
+
+@dataclass(frozen=True)
+class DistinctLDiversity(_LDiversity):
+    """Every class holds at least `l` distinct values of `attribute`; the measure is their number."""
+
+    name: ClassVar[str] = "distinct-l-diversity"
+    closed_under_union: ClassVar[bool] = True
+
+    attribute: str
+    l: int  # noqa: E741
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The number of distinct sensitive values of each class, exactly."""
+        return render("models/measure_distinct_diversity", avs=relation(groups.avs), l=self.l)
+
+    def follow(self, render: Renderer, runs: Runs) -> Statement:
+        """The running number of values that come for the first time, exactly."""
+        return render("models/follow_distinct_diversity", runs=runs.runs, l=self.l)
+
+    def attainable(self, measure: float) -> str:
+        return f"l: {int(measure)}"
+
+
+@dataclass(frozen=True)
+class EntropyLDiversity(_LDiversity):
+    """The Shannon entropy H of `attribute` in every class is at least log(l).
+
+    The measure is exp(H), the number of equally frequent values that would have this entropy, so it compares with l.
+    Entropy is irrational: a class violates when H < log(l) * (1 - 1e-9).
+    """
+
+    name: ClassVar[str] = "entropy-l-diversity"
+
+    attribute: str
+    l: float  # noqa: E741
+
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """exp(H) of each class; logarithms are added as integers, so the result does not depend on their order."""
         least = math.log(self.l) * (1 - RELATIVE_TOLERANCE)
@@ -95,15 +95,12 @@ class EntropyLDiversity(PrivacyModel):
         error = running_error(runs.rows)
         return render("models/follow_entropy_diversity", runs=runs.runs, falls=least - error, stands=least + error)
 
-    def worst(self, measures: tuple[float, float]) -> float:
-        return min(measures)
-
     def attainable(self, measure: float) -> str:
         return f"l: {rounded_down(measure):g}"
 
 
 @dataclass(frozen=True)
-class RecursiveLDiversity(PrivacyModel):
+class RecursiveLDiversity(_LDiversity):
     """(c, l)-diversity: x1 < c * (x_l + ... + x_m) in every class, x being its value counts in descending order.
 
     The comparison is strict and a class of fewer than l values violates it. The measure is x1 / (x_l + ... + x_m), and
@@ -111,30 +108,32 @@ class RecursiveLDiversity(PrivacyModel):
     """
 
     name: ClassVar[str] = "recursive-l-diversity"
-    monotone_under_generalization: ClassVar[bool] = True
-    monotone_under_suppression: ClassVar[bool] = True
 
     attribute: str
     c: float
     l: int  # noqa: E741
 
     @property
-    def least_rows(self) -> int:
-        return math.floor(self.l)
-
-    @property
     def parameters(self) -> dict[str, Any]:
         return {"attribute": self.attribute, "c": self.c, "l": self.l}
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
-        """The ratio of each class; counts are exact, the one product with c is a double's."""
-        return render("models/measure_recursive_diversity", avs=relation(groups.avs), c=float(self.c), l=self.l)
+        """The ratio of each class, compared with c exactly, as c is written: a ratio of 0.3 is not below c: 0.3."""
+        c = threshold_of_ratios(self.c, groups.rows)
+        return render(
+            "models/measure_recursive_diversity",
+            avs=relation(groups.avs),
+            numerator=c.numerator,
+            denominator=c.denominator,
+            integer=integer_type(render, groups.rows * max(c.numerator, c.denominator)),
+            l=self.l,
+        )
 
     def follow(self, render: Renderer, runs: Runs) -> Statement:
         """The running greatest count, and the running sum of the l - 1 greatest.
 
-        A value's n rows are its 1st to n-th. Of the rows that are the x-th of their values only the first l - 1 count:
-        with N(x) values that occur x times or more, the j greatest counts add up to the sum of min(N(x), j).
+        A value's n rows are its 1st to n-th. With N(x) values that occur x times or more, the j greatest counts add up
+        to the sum of min(N(x), j): so a row counts if it is among the first j that are the x-th of their values.
         """
         return render(
             "models/follow_recursive_diversity" if self.l > 2 else "models/follow_frequent_diversity",
@@ -147,10 +146,7 @@ class RecursiveLDiversity(PrivacyModel):
     def lost(self, drift: Drift) -> Markup:  # noqa: ARG002
         """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are
         nowhere larger), and its x1 falls by no more than m. Without a tail all rows must go."""
-        return expression(
-            "CASE WHEN m.tail = 0 THEN x.n ELSE greatest(m.most - CAST(ceil({c} * m.tail) AS BIGINT) + 1, 1) END",
-            c=float(self.c),
-        )
+        return Markup("coalesce(m.lost, x.n)")
 
     def worst(self, measures: tuple[float, float]) -> float:
         return max(measures)
