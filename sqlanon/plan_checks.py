@@ -19,6 +19,7 @@ from sqlanon.policy import (
     Mondrian,
     Policy,
     Role,
+    RothkoT,
     Show,
     TCloseness,
     TopDown,
@@ -150,6 +151,9 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
     algorithm = subject.policy.algorithm
     if isinstance(algorithm, Mondrian):
         return
+    if isinstance(algorithm, RothkoT):
+        yield from _target_problems(subject, algorithm)
+        return
     quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
     for name, attribute in quasi:
         if attribute.hierarchy is None:
@@ -171,7 +175,7 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
         yield "algorithm.weights: at least one quasi-identifier needs a weight above 0, which is 1 where none is given."
 
 
-def _target_problems(subject: Subject, algorithm: TopDown) -> Iterator[str]:
+def _target_problems(subject: Subject, algorithm: TopDown | RothkoT) -> Iterator[str]:
     if algorithm.target is None:
         return
     roles = {column.name: attribute.role for column, attribute in subject.attributes}
@@ -180,6 +184,19 @@ def _target_problems(subject: Subject, algorithm: TopDown) -> Iterator[str]:
         yield f"algorithm.target: {subject.table} has no such column; {did_you_mean(algorithm.target, kept)}"
     elif algorithm.target not in kept:
         yield f"algorithm.target: it must be sensitive or insensitive, not {roles[algorithm.target].value}."
+    elif isinstance(algorithm, RothkoT):
+        yield from _kind_problems(subject, algorithm)
+
+
+def _kind_problems(subject: Subject, algorithm: RothkoT) -> Iterator[str]:
+    """Classes are counted, numbers are averaged."""
+    column = subject.column(algorithm.target or "")
+    assert column is not None
+    about = f"'{column.name}' is {column.type}"
+    if algorithm.split == "information-gain" and column.kind in (Kind.DECIMAL, Kind.FLOAT):
+        yield f"algorithm.target: split: information-gain needs classes, and {about}; use split: regression."
+    if algorithm.split == "regression" and not column.kind.is_numeric:
+        yield f"algorithm.target: split: regression needs numbers, and {about}; use split: information-gain."
 
 
 def _model_problems(subject: Subject) -> Iterator[str]:

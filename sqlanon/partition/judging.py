@@ -33,14 +33,14 @@ def judge(branch: Branch, rows: Relation | Markup, candidates: Candidates, split
     }
     fewest = max(model.least_rows for model in task.models)
     branch.run("size_trials", fewest=fewest, nested=task.nested, key_bits=candidates.key_bits, **values)
-    fallen, avs = _judge_groups(branch, rows, values)
+    fallen, avs = judge_groups(branch, rows, values)
     branch.run(
         "record_splits", splits=splits, fallen=fallen, lasting=task.lasting, never=NEVER, masks=task.masks, **values
     )
     return [trials, *avs] if fallen is None else [trials, fallen, *avs]
 
 
-def _judge_groups(
+def judge_groups(
     branch: Branch, rows: Relation | Markup, values: dict[str, Any]
 ) -> tuple[Relation | None, list[Relation]]:
     """The trials that violate a model for what is in their children, and the AVS groups that they were judged on."""
