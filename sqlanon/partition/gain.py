@@ -23,7 +23,7 @@ from sqlanon.partition.judging import judge_groups
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Identifier, Relation, expression
 
-FINE_BINS = ((65_536, 1024), (8_192, 128), (2_048, 32), (0, 16))
+FINE_BINS = ((65_536, 2048), (16_384, 1024), (4_096, 256), (1_024, 64), (0, 32))
 """From so many rows on, a node's ranges are divided into so many bins."""
 NARROW_KEYS = 2**31
 
