@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -13,13 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from sqlanon.errors import PolicyError
 from sqlanon.partition import gain
 from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squares
-from tests.run_support import Database, anonymize
+from tests.run_support import Database
 
 EXAMPLES = {"duckdb": 30, "postgres": 10}
-NESTED = {"role": "quasi-identifier", "hierarchy": {"mapping": {letter: list(path) for letter, path in LETTERS.items()}}}
+NESTED = {
+    "role": "quasi-identifier",
+    "hierarchy": {"mapping": {letter: list(path) for letter, path in LETTERS.items()}},
+}
 TARGETS: dict[str, tuple[str, Any]] = {
     "two": ("VARCHAR(3)", st.sampled_from(["x", "y"])),
     "null": ("INTEGER", st.sampled_from([3, None])),
