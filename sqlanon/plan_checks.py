@@ -19,6 +19,7 @@ from sqlanon.policy import (
     Mondrian,
     Policy,
     Role,
+    RothkoT,
     Show,
     TCloseness,
     TopDown,
@@ -150,6 +151,9 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
     algorithm = subject.policy.algorithm
     if isinstance(algorithm, Mondrian):
         return
+    if isinstance(algorithm, RothkoT):
+        yield from _target_problems(subject, algorithm)
+        return
     quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
     for name, attribute in quasi:
         if attribute.hierarchy is None:
@@ -171,11 +175,14 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
         yield "algorithm.weights: at least one quasi-identifier needs a weight above 0, which is 1 where none is given."
 
 
-def _target_problems(subject: Subject, algorithm: TopDown) -> Iterator[str]:
+def _target_problems(subject: Subject, algorithm: TopDown | RothkoT) -> Iterator[str]:
     if algorithm.target is None:
         return
     roles = {column.name: attribute.role for column, attribute in subject.attributes}
     problem = target_problem(algorithm.target, roles, subject.table)
+    column = subject.column(algorithm.target)
+    if problem is None and column is not None and isinstance(algorithm, RothkoT):
+        problem = _kind_problem(algorithm.split, column)
     if problem is not None:
         yield f"algorithm.target: {problem}"
 
@@ -187,6 +194,16 @@ def target_problem(target: str, roles: Mapping[str, Role], table: str) -> str | 
         return f"{table} has no such column; {did_you_mean(target, kept)}"
     if target not in kept:
         return f"it must be sensitive or insensitive, not {roles[target].value}."
+    return None
+
+
+def _kind_problem(split: str, column: Column) -> str | None:
+    """Classes are counted, numbers are averaged."""
+    about = f"'{column.name}' is {column.type}"
+    if split == "information-gain" and column.kind in (Kind.DECIMAL, Kind.FLOAT):
+        return f"split: information-gain needs classes, and {about}; use split: regression."
+    if split == "regression" and not column.kind.is_numeric:
+        return f"split: regression needs numbers, and {about}; use split: information-gain."
     return None
 
 

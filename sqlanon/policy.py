@@ -7,13 +7,15 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 
+LEAST_BITS = 0.01  # the information gain below which TR 1590 cuts at medians
+MOST_BINS = 2**20
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 
 Whole = Annotated[int, Field(strict=True)]
@@ -117,6 +119,13 @@ class Hierarchy(_Part):
             depths = {1 if isinstance(labels, str) else len(labels) for labels in self.mapping.values()}
             if len(depths) != 1 or 0 in depths:
                 raise _broken("must map every value to the same number of levels, at least one.")
+
+
+def _bins(value: Any) -> Any:
+    """`exact`, or how many; told here in one sentence, where a union would tell of each of its members."""
+    if value != "exact" and (not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= MOST_BINS):
+        raise _broken(f"must be exact, or a whole number from 2 to {MOST_BINS:,}.")
+    return value
 
 
 def _ascending(widths: tuple[float | int, ...]) -> bool:
@@ -262,9 +271,45 @@ WEIGHTED = ("loss", "precision", "entropy", "height")
 
 
 class Mondrian(_Part):
-    """Cuts the table at medians and hierarchies for as long as every part satisfies all models."""
+    """Cuts the table at medians and hierarchies for as long as every part satisfies all models: rothko-t with
+    `split: median`."""
 
     name: Literal["mondrian"] = "mondrian"
+
+
+class RothkoT(_Part):
+    """Cuts the table into regions for as long as every part satisfies all models: at medians, or where it tells most of
+    a target."""
+
+    name: Literal["rothko-t"]
+    split: Literal["median", "information-gain", "regression"] = "median"
+    """How a cut is chosen: at the `median` of the widest attribute; by `information-gain`, so that the class is least
+    uncertain in the parts; by `regression`, so that a number varies least in them."""
+    target: str | None = None
+    """With information-gain and regression: the sensitive or insensitive attribute that readers of the release want to
+    predict."""
+    bins: Annotated[Literal["exact"] | int, BeforeValidator(_bins)] = "exact"
+    """Where a range may be cut: `exact` is at every value, a number at the borders of at most so many bins of equal
+    width."""
+    least_gain: Number | None = Field(default=None, ge=0)
+    """A part where no cut gains so much is cut at medians from then on: in bits with information-gain (0.01 if not
+    given), as a share of its squared error with regression (0 if not given)."""
+
+    @property
+    def least(self) -> float:
+        """The least gain, given or not."""
+        if self.least_gain is not None:
+            return self.least_gain
+        return LEAST_BITS if self.split == "information-gain" else 0.0
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.target is not None) != (self.split != "median"):
+            raise _broken("must have a target with split: information-gain or regression, and only with those.")
+        for key in ("bins", "least_gain"):
+            if key in self.model_fields_set and self.split == "median":
+                raise _broken(f"has {key}, which split: median does not use.")
+        return self
 
 
 class TopDown(_Part):
@@ -359,7 +404,8 @@ class Datafly(_FullDomain):
 
 
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
-Algorithm = Annotated[Mondrian | TopDown | FullDomain, Field(discriminator="name")]
+Tree = Mondrian | RothkoT
+Algorithm = Annotated[Mondrian | RothkoT | TopDown | FullDomain, Field(discriminator="name")]
 
 
 class Catalog(_Place):

@@ -28,10 +28,11 @@ from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition import mondrian, specialization
 from sqlanon.partition.collapse import collapse
+from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
-from sqlanon.policy import Mondrian, Policy, TopDown
+from sqlanon.policy import Policy, TopDown, Tree
 from sqlanon.recode import create_regions
 from sqlanon.rows import stage
 from sqlanon.session import open_to_look
@@ -76,12 +77,13 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     workspace = _Names(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
-    on_tuples = isinstance(policy.algorithm, (Mondrian, TopDown))
-    tuples = collapse(engine, workspace, coded, models) if on_tuples else None
+    tuples = None
+    if isinstance(policy.algorithm, Tree | TopDown):
+        tuples = collapse(engine, workspace, coded, groups_of(policy.algorithm, models).fields(coded))
     source_statistics(engine, coded, tuples)
     engine.phase = "search"
-    if isinstance(policy.algorithm, Mondrian):
-        partition = mondrian.search(engine, workspace, coded, tuples, models, lambda _progress: None)
+    if isinstance(policy.algorithm, Tree):
+        partition = mondrian.search(engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None)
     elif isinstance(policy.algorithm, TopDown):
         partition = specialization.search(
             engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None

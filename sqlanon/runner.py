@@ -27,9 +27,10 @@ from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
 from sqlanon.partition import mondrian, specialization
 from sqlanon.partition.collapse import Tuples, collapse
+from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Mondrian, Policy, TopDown
+from sqlanon.policy import Policy, TopDown, Tree
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.session import Session, open_session
@@ -199,8 +200,9 @@ class _Run:
             require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
             tuples = None
-            if isinstance(self.policy.algorithm, (Mondrian, TopDown)):
-                tuples = collapse(self.engine, workspace, coded, self.models)
+            if isinstance(self.policy.algorithm, Tree | TopDown):
+                fields = groups_of(self.policy.algorithm, self.models).fields(coded)
+                tuples = collapse(self.engine, workspace, coded, fields)
             outcome.before = source_statistics(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
                 if field_.coding.hierarchy is not None:
@@ -208,12 +210,11 @@ class _Run:
         return coded, tuples
 
     def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
+        algorithm, report = self.policy.algorithm, self.observer.progress
         with self.journal.during("search"):
-            report = self.observer.progress
-            if isinstance(self.policy.algorithm, Mondrian):
-                return mondrian.search(self.engine, workspace, coded, tuples, self.models, report)
-            if isinstance(self.policy.algorithm, TopDown):
-                algorithm = self.policy.algorithm
+            if isinstance(algorithm, Tree):
+                return mondrian.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
+            if isinstance(algorithm, TopDown):
                 return specialization.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
             problem = pose(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
             return lattice_search.search(problem, self.policy, self.wishes)

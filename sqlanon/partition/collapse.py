@@ -11,8 +11,6 @@ from markupsafe import Markup
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.fields import Field
-from sqlanon.models.base import PrivacyModel
-from sqlanon.partition.domains import judged_fields
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
@@ -28,9 +26,8 @@ class Tuples:
     masks: tuple[int, ...]
 
 
-def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Tuples | None:
-    """The table's frequency set, or None where it would be nearly as large as the table."""
-    fields = [*coded.quasi_identifiers, *judged_fields(coded, models)]
+def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, fields: Sequence[Field]) -> Tuples | None:
+    """The frequency set of some fields of a table, or None where it would be nearly as large as the table."""
     if distinct_share(engine, coded, fields) > WORTH_SHARE:
         return None
     masks, words = _masked_words(coded, fields)

@@ -34,7 +34,7 @@ def create_domains(
 ) -> tuple[Sensitive, ...]:
     """The domain of every sensitive attribute that a model looks at, counted over the whole table."""
     fields = judged_fields(coded, models)
-    return tuple(_create_domain(engine, workspace, coded, number, field) for number, field in enumerate(fields))
+    return tuple(create_domain(engine, workspace, coded, f"domain_{n}", field) for n, field in enumerate(fields))
 
 
 def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Field]:
@@ -43,8 +43,9 @@ def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Fie
     return [coded.judged_field(name) for name in names]
 
 
-def _create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, number: int, field: Field) -> Sensitive:
-    domain = workspace.table("domain", number)
+def create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, name: str, field: Field) -> Sensitive:
+    """The values of one field, counted over the whole table, in a work table of this name."""
+    domain = workspace.table(name)
     hierarchy = field.coding.hierarchy
     engine.run(
         "partition/create_domain",

@@ -64,14 +64,25 @@ class _Board:
         return 1 + max(p.round for p in self._latest.values())
 
 
+Beginning = Callable[[Branch, Relation, Callable[[Progress], None]], Frontier]
+"""What grows the first levels of a tree in another way, and hands on the rows of a table."""
+
+
 def grow_forest(
-    engine: Engine, workspace: Workspace, task: Task, table: Relation, report: Callable[[Progress], None]
+    engine: Engine,
+    workspace: Workspace,
+    task: Task,
+    table: Relation,
+    report: Callable[[Progress], None],
+    begin: Beginning | None = None,
 ) -> Grown:
     """Partition a coded table; on an engine where several sessions pay, sub-trees grow side by side."""
     board = _Board(report)
     trunk = Growth(Branch(engine, workspace, task))
     trunk.prepare()
-    frontier: Frontier | None = trunk.root(table)
+    frontier: Frontier | None = (
+        trunk.root(table) if begin is None else begin(trunk.branch, table, board.reporter("trunk"))
+    )
     sessions = engine.parallel_sessions if task.table_rows >= PARALLEL_ROWS else 1
     while frontier is not None and (sessions == 1 or frontier.parents < sessions):
         frontier = trunk.grow(frontier, board.reporter("trunk"), rounds=None if sessions == 1 else 1)

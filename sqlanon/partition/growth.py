@@ -117,9 +117,8 @@ class Growth:
         return following
 
     def _measure(self, frontier: Frontier, ranges: Relation) -> None:
-        self.branch.run(
-            "measure_nodes", ranges=ranges, rows=frontier.rows, weight=self.task.weight("r"), axes=self.task.axes
-        )
+        weight, axes = self.task.weight("r"), self.task.axes
+        self.branch.run("measure_nodes", ranges=ranges, rows=frontier.rows, weight=weight, axes=axes, statistics=())
 
     def _send(self, frontier: Frontier, splits: Relation, counts: tuple[int, int, bool]) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""

@@ -39,7 +39,7 @@ def judge(
     }
     fewest = max(model.least_rows for model in task.models)
     branch.run("size_trials", fewest=fewest, nested=task.nested, key_bits=candidates.key_bits, **values)
-    fallen, avs = _judge_groups(branch, rows, values)
+    fallen, avs = judge_groups(branch, rows, values)
     found = search_thresholds(branch, rows, candidates.table) if searched else None
     branch.run(
         "record_splits",
@@ -55,7 +55,7 @@ def judge(
     return used if fallen is None else [*used, fallen]
 
 
-def _judge_groups(
+def judge_groups(
     branch: Branch, rows: Relation | Markup, values: dict[str, Any]
 ) -> tuple[Relation | None, list[Relation]]:
     """The trials that violate a model for what is in their children, and the AVS groups that they were judged on."""

@@ -1,4 +1,4 @@
-"""Mondrian with median splits: from a coded table to a partition.
+"""Mondrian and Rothko-T: from a coded table to a partition, cut at medians or by gain.
 
 LeFevre, DeWitt, Ramakrishnan, "Mondrian Multidimensional k-Anonymity", ICDE 2006; LeFevre, DeWitt, TR 1590, section 2.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
@@ -14,11 +15,17 @@ from sqlanon.models.base import PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import Axis
 from sqlanon.partition.collapse import Tuples, expand
+from sqlanon.partition.criteria import Classes, Criterion, Moments, entropy_scale
 from sqlanon.partition.domains import create_domains, require_attainable
-from sqlanon.partition.forest import grow_forest
-from sqlanon.partition.growth import Progress
+from sqlanon.partition.forest import Beginning, grow_forest
+from sqlanon.partition.gain import GainGrowth
+from sqlanon.partition.groups import groups_of
+from sqlanon.partition.growth import Frontier, Progress
 from sqlanon.partition.result import Partition
-from sqlanon.partition.task import Task
+from sqlanon.partition.targets import number_classes, scale_numbers
+from sqlanon.partition.task import Branch, Task
+from sqlanon.policy import Mondrian, RothkoT, Tree
+from sqlanon.sql import Relation
 from sqlanon.workspace import Workspace
 
 
@@ -28,6 +35,7 @@ def search(
     coded: CodedTable,
     tuples: Tuples | None,
     models: Sequence[PrivacyModel],
+    algorithm: Tree,
     report: Callable[[Progress], None],
 ) -> Partition:
     """Partition the coded table, over its distinct tuples where these are given.
@@ -46,11 +54,42 @@ def search(
         smallest=2 * max(model.least_rows for model in models),
         lasting=_lasting(coded, models),
     )
-    if tuples is None:
-        grown = grow_forest(engine, workspace, task, coded.rows, report)
-        return Partition(task.axes, grown.leaves, grown.done, grown.rounds)
-    grown = grow_forest(engine, workspace, task.over_tuples(), tuples.table, report)
-    return Partition(task.axes, grown.leaves, expand(coded, tuples, grown.done), grown.rounds)
+    table, task = (coded.rows, task) if tuples is None else (tuples.table, task.over_tuples())
+    begin = _beginning(engine, workspace, coded, algorithm)
+    grown = grow_forest(engine, workspace, task, table, report, begin)
+    done = grown.done if tuples is None else expand(coded, tuples, grown.done)
+    return Partition(task.axes, grown.leaves, done, grown.rounds, found=_told(algorithm, models))
+
+
+def _beginning(engine: Engine, workspace: Workspace, coded: CodedTable, algorithm: Tree) -> Beginning | None:
+    """What grows a tree by gain before it is cut at medians; None for medians alone."""
+    if isinstance(algorithm, Mondrian) or algorithm.target is None:
+        return None
+    criterion = _criterion(engine, workspace, coded, algorithm)
+
+    def begin(branch: Branch, table: Relation, report: Callable[[Progress], None]) -> Frontier:
+        return GainGrowth(branch, criterion, algorithm.bins).grow(table, report)
+
+    return begin
+
+
+def _criterion(engine: Engine, workspace: Workspace, coded: CodedTable, algorithm: RothkoT) -> Criterion:
+    name, least = str(algorithm.target), algorithm.least
+    if algorithm.split == "regression":
+        return Moments(scale_numbers(engine, workspace, coded, name), least, None)
+    target, scale = number_classes(engine, workspace, coded, name), entropy_scale(coded.source_rows)
+    two = target.classes is not None and target.classes <= 2
+    return Moments(target, least, scale) if two else Classes(target, least, scale)
+
+
+def _told(algorithm: Tree, models: Sequence[PrivacyModel]) -> dict[str, Any]:
+    """What a run says of a tree."""
+    if isinstance(algorithm, Mondrian):
+        return {}
+    told: dict[str, Any] = {"split": algorithm.split, "groups": groups_of(algorithm, models).names}
+    if algorithm.target is not None:
+        told |= {"target": algorithm.target, "bins": algorithm.bins, "least_gain": algorithm.least}
+    return told
 
 
 def _lasting(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:

@@ -22,6 +22,7 @@ class Task:
     weighted: rows are distinct tuples with a count `w`.
     smallest: a node with fewer rows can't be split under any of the models.
     lasting: bans that children inherit, as bits of axes.
+    extra: further columns of a row, that travel along.
     """
 
     axes: tuple[Axis, ...]
@@ -32,11 +33,13 @@ class Task:
     table_rows: int
     smallest: int
     lasting: int
+    extra: tuple[Identifier, ...] = ()
 
     @property
     def word_columns(self) -> tuple[Identifier, ...]:
         """The columns of a row, but for its node."""
-        return tuple(Identifier(f"p{w}") for w in range(self.words)) + ((Identifier("w"),) if self.weighted else ())
+        weight = (Identifier("w"),) if self.weighted else ()
+        return tuple(Identifier(f"p{w}") for w in range(self.words)) + weight + self.extra
 
     @property
     def masks(self) -> tuple[Identifier, ...]:
@@ -80,6 +83,10 @@ class Branch:
     def table(self, meaning: str, number: int | None = None) -> Relation:
         """The name of a work table of this branch."""
         return self.workspace.table(f"{meaning}{self.name}", number)
+
+    def carrying(self, *columns: Identifier) -> Branch:
+        """The same branch, whose rows have these columns too."""
+        return replace(self, task=replace(self.task, extra=columns))
 
     def run(self, template: str, **values: Any) -> None:
         """Render `partition/template` and execute it."""
