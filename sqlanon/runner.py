@@ -32,6 +32,9 @@ from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Mondrian, Policy, TopDown
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
+from sqlanon.rules.checking import require_partition
+from sqlanon.rules.making import make_rules
+from sqlanon.rules.store import StoredRules, store_rules
 from sqlanon.session import Session, open_session
 from sqlanon.sql import Relation
 from sqlanon.staging import Staged, stage_release
@@ -84,6 +87,7 @@ class _Run:
         self.observer = observer
         self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
+        self.rules: StoredRules | None = None
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
 
     def carry_out(self) -> Outcome:
@@ -154,6 +158,7 @@ class _Run:
             coded, tuples = self._encode(plan, workspace, outcome)
             partition = self._search(coded, tuples, workspace)
             recoding = self._recode(coded, partition, workspace)
+            self.rules = self._store_rules(recoding, workspace, outcome)
             outcome.rounds = partition.rounds
             outcome.suppressed = partition.suppressed
             outcome.found = dict(partition.found)
@@ -203,6 +208,17 @@ class _Run:
         with self.journal.during("recode"):
             return create_regions(self.engine, workspace, coded, partition)
 
+    def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
+        """Write down how new rows are recoded like these."""
+        with self.journal.during("recode"):
+            if recoding.partition.tree is None:
+                return None
+            attributes, tables = make_rules(self.engine, workspace, recoding)
+            require_partition(self.engine, workspace, attributes, tables)
+            stored = store_rules(self.engine, self.catalog, outcome.run, attributes, tables)
+            workspace.drop(*tables.all)
+            return stored
+
     def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""
         with self.journal.during("verify"):
@@ -225,11 +241,13 @@ class _Run:
             )
 
     def _publish(self, plan: Plan, staged: Staged, outcome: Outcome) -> None:
-        record = _release_record(outcome)
+        record, rules = _release_record(outcome), self.rules
 
         def within(session: Engine) -> None:
             if not self.catalog.record_release_within(session, outcome.run, plan.release, record):
                 late.append(record)
+            elif rules is not None:
+                self.catalog.record_rules_within(session, outcome.run, rules.record, rules.relations)
 
         late: list[ReleaseRecord] = []
         with self.journal.during("publish"):
@@ -237,6 +255,8 @@ class _Run:
             outcome.published = True
             for release in late:
                 self.catalog.record_release(outcome.run, release)
+                if rules is not None:
+                    self.catalog.record_rules(outcome.run, rules.record, rules.relations)
 
 
 def _release_record(outcome: Outcome) -> ReleaseRecord:

@@ -22,10 +22,15 @@ GROUP_LEAVES = 1 << 40  # leaf numbers that each sub-tree may use
 
 @dataclass(frozen=True)
 class Grown:
-    """The finished tree: `(leaf, n, lo_0, hi_0, …)` and `(leaf, p0, …)`."""
+    """The finished tree: `(leaf, n, lo_0, hi_0, …)` and `(leaf, p0, …)`, and its nodes below the root.
+
+    tree: `(node, parent, round, attribute, lower, upper)`: a node has the codes of that attribute from `lower` to below
+        `upper`, NULL being no bound, of what its parent has. The root is node 0, and a leaf is the node of its number.
+    """
 
     leaves: Relation | Markup
     done: Relation | Markup
+    tree: Relation | Markup
     rounds: int
 
 
@@ -79,8 +84,9 @@ def grow_forest(
     if frontier is not None:
         board.settle("trunk")
         growths += _grow_side_by_side(engine, workspace, task, frontier, board)
-    engine.analyze(*(table for growth in growths for table in (growth.leaves, growth.done)))
-    return Grown(_union([g.leaves for g in growths]), _union([g.done for g in growths]), board.rounds)
+    engine.analyze(*(table for growth in growths for table in (growth.leaves, growth.done, growth.tree)))
+    leaves, done, tree = ([getattr(g, name) for g in growths] for name in ("leaves", "done", "tree"))
+    return Grown(_union(leaves), _union(done), _union(tree), board.rounds)
 
 
 def _union(tables: list[Relation]) -> Relation | Markup:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.partition.axes import carried, masked_value
+from sqlanon.partition.axes import carried, chosen, masked_value
 from sqlanon.partition.judging import judge
 from sqlanon.partition.medians import cut_at_medians
 from sqlanon.partition.task import Branch
@@ -44,6 +44,8 @@ class Frontier:
     A node is the number of its split and, in the last bits, which child it is.
 
     spent: the tables that nobody needs once the rows have been sent on.
+    next_leaf: what is added to the number of a node to make it one of all nodes of the tree, and of its leaf.
+    parent_leaf: the same for the round before, whose nodes are the parents of these.
     """
 
     rows: Relation | Markup
@@ -53,6 +55,7 @@ class Frontier:
     round: int = 0
     leaves: int = 0
     next_leaf: int = 0
+    parent_leaf: int = 0
 
 
 class Growth:
@@ -63,11 +66,13 @@ class Growth:
         self.task = branch.task
         self.done = branch.table("done")
         self.leaves = branch.table("leaves")
+        self.tree = branch.table("tree")
 
     def prepare(self) -> None:
-        """Create the empty tables that finished rows and leaves go to."""
+        """Create the empty tables that finished rows, leaves and the nodes of the tree go to."""
         self.branch.run("create_done", done=self.done, columns=self.task.word_columns)
         self.branch.run("create_leaves", leaves=self.leaves, axes=self.task.axes)
+        self.branch.run("create_tree", tree=self.tree)
 
     def root(self, table: Relation) -> Frontier:
         """The frontier before the first round: all rows of a coded table are one node. The table is used up."""
@@ -86,7 +91,7 @@ class Growth:
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         parents = trunk.parents // shares + (number < trunk.parents % shares)
-        return Frontier(rows, splits, (rows, splits), parents, trunk.round, 0, first_leaf)
+        return Frontier(rows, splits, (rows, splits), parents, trunk.round, 0, first_leaf, trunk.parent_leaf)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
@@ -101,6 +106,8 @@ class Growth:
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
         ranges, splits = self.branch.table("ranges"), self.branch.table("splits", frontier.round + 1)
         self._measure(frontier, ranges)
+        if frontier.round:
+            self._record(frontier, ranges)
         candidates = cut_at_medians(self.branch, frontier.rows, ranges, frontier.splits, 2 * frontier.parents)
         avs = judge(self.branch, frontier.rows, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
@@ -118,6 +125,14 @@ class Growth:
         self.branch.run(
             "measure_nodes", ranges=ranges, rows=frontier.rows, weight=self.task.weight("r"), axes=self.task.axes
         )
+
+    def _record(self, frontier: Frontier, ranges: Relation) -> None:
+        """Write the nodes of this round down, with what their parents' splits say of them."""
+        shift = chosen(self.task.axes, lambda axis: axis.shift)
+        first_nodes = {"first_node": frontier.next_leaf, "first_parent": frontier.parent_leaf}
+        tables = {"tree": self.tree, "ranges": ranges, "splits": frontier.splits}
+        bits = self.task.bits
+        self.branch.run("record_tree", round=frontier.round, bits=bits, shift=shift, **tables, **first_nodes)
 
     def _send(self, frontier: Frontier, splits: Relation, active: int, leaves: int) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
@@ -137,7 +152,8 @@ class Growth:
             clustered=frontier.round == CLUSTERING_ROUND and self.task.table_rows >= CLUSTERING_ROWS,
         )
         next_leaf = frontier.next_leaf + (frontier.parents << self.task.bits)
-        return Frontier(rows, splits, (rows, splits), active, frontier.round + 1, leaves, next_leaf)
+        spent = (rows, splits)
+        return Frontier(rows, splits, spent, active, frontier.round + 1, leaves, next_leaf, frontier.next_leaf)
 
     def _retire(self, frontier: Frontier, ranges: Relation, splits: Relation) -> None:
         values = {"ranges": ranges, "splits": splits, "first_leaf": frontier.next_leaf}

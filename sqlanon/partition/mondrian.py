@@ -48,9 +48,10 @@ def search(
     )
     if tuples is None:
         grown = grow_forest(engine, workspace, task, coded.rows, report)
-        return Partition(task.axes, grown.leaves, grown.done, grown.rounds)
+        return Partition(task.axes, grown.leaves, grown.done, grown.rounds, tree=grown.tree)
     grown = grow_forest(engine, workspace, task.over_tuples(), tuples.table, report)
-    return Partition(task.axes, grown.leaves, expand(coded, tuples, grown.done), grown.rounds)
+    done = expand(coded, tuples, grown.done)
+    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree)
 
 
 def _lasting(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:
