@@ -57,7 +57,7 @@ def _regions(recoding: Recoding) -> list[Region]:
         last = first + len(shown.cells)
         cells = tuple(cell_name(number).name for number in range(first, last))
         column = shown.axis.field.attribute.column
-        regions.append(Region(column, f"r{place}", cells, shown.show, shown.hierarchy))
+        regions.append(Region(column, f"r{place}", cells, shown.show, shown.hierarchy, recoding.boxed))
         first = last
     return regions
 

@@ -28,6 +28,7 @@ class Recoding:
 
     regions: `(leaf, n, region, c0, c1, …)`; region numbers rank the regions by what they show.
     cells: the release's columns for `c0, c1, …`.
+    boxed: whether a region is shown from cut to cut: bounds leave out the upper one, and are NULL where there is none.
     """
 
     regions: Relation
@@ -35,6 +36,7 @@ class Recoding:
     shown: tuple[Shown, ...]
     partition: Partition
     coded: CodedTable
+    boxed: bool = False
 
     def columns_of(self, attribute: str) -> tuple[Identifier, ...]:
         """The release's columns that stand for a quasi-identifier."""

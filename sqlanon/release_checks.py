@@ -33,7 +33,8 @@ _VALUES = {
 _QUOTED = '"(?:[^"]|"")*"'
 _PLAIN = r'[^ ",{}*\[\]](?:[^",{}*\[\]]*[^ ",{}*\[\]])?'
 _MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
-_SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
+_OPEN = "[*]"
+_SPAN = f"({_QUOTED}|{_OPEN})-({_QUOTED}|{_OPEN})"
 
 
 _RANGES_OF = {
@@ -52,7 +53,8 @@ class Region:
     """How a quasi-identifier of the source is published, and where the witness holds it.
 
     column: the source's column; raw: the witness's column with its values; cells: the one with what was published, or
-    two with the least and greatest value for `show: bounds`.
+    two with the least and greatest value for `show: bounds`. `boxed` bounds leave out the upper one, and are open where they
+    are NULL; so are those of a hierarchy.
     """
 
     column: Column
@@ -60,6 +62,7 @@ class Region:
     cells: tuple[str, ...]
     show: Show = Show.LABEL
     hierarchy: HierarchyTable | None = None
+    boxed: bool = False
 
 
 def rows_add_up(source_rows: int, staged_rows: int, suppressed: int) -> int:
@@ -132,7 +135,7 @@ def _outside(engine: Engine, witness: Relation, region: Region) -> int:
     if region.show is Show.BOUNDS:
         low, high = (comparable(engine, end, kind) for end in cells)
         return _count(
-            engine, "verify/count_outside_bounds", **values, low=low, high=high, grouped=bool(region.hierarchy)
+            engine, "verify/count_outside_bounds", **values, low=low, high=high, grouped=region.boxed or bool(region.hierarchy)
         )
     if region.show is Show.RANGE:
         return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
@@ -149,13 +152,13 @@ def _outside(engine: Engine, witness: Relation, region: Region) -> int:
 def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single value and of a pair, and how the two ends are read as values of the column's type."""
     value = _VALUES[column.kind]
-    ends = [Markup("b.low"), Markup("b.high")]
+    ends = [Markup("nullif(b.low, '*')"), Markup("nullif(b.high, '*')")]
     if column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         ends = [engine.render.macro("read_day", end) for end in ends]
     low, high = (expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends)
     return {
         "single": Text(f"^(?:{value})$"),
-        "pair": Text(f"^({value})-({value})$"),
+        "pair": Text(f"^({value}|{_OPEN})-({value}|{_OPEN})$"),
         "low": low,
         "high": high,
     }
@@ -164,13 +167,12 @@ def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
 def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single member, of a set and of an interval of texts, and how its ends are read."""
     interval = Text(rf"^(?:\[{_SPAN}\]|[{{]NULL, {_SPAN}[}}])$")
-    span = Text(_SPAN)
+    spans = [engine.render.macro("capture", Markup("p.cell"), Text(_SPAN), number) for number in (1, 2)]
     ends = [
         expression(
-            """replace(coalesce({end}, ''), '""', '"')""",
-            end=engine.render.macro("capture", Markup("p.cell"), span, number),
+            """CASE WHEN {end} <> '*' THEN replace(substr({end}, 2, length({end}) - 2), '""', '"') END""", end=end
         )
-        for number in (1, 2)
+        for end in spans
     ]
     if column.kind is Kind.ENUM:
         ends = [expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends]
@@ -182,6 +184,8 @@ def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
         "plain": Text(f"^{_PLAIN}$"),
         "low": ends[0],
         "high": ends[1],
+        "open_low": expression("{end} = '*'", end=spans[0]),
+        "open_high": expression("{end} = '*'", end=spans[1]),
         "text": comparable(engine, Markup("v.raw"), Kind.TEXT),
         "value": Markup("p.raw" if column.kind is Kind.ENUM else "p.text"),
     }

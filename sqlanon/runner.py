@@ -67,15 +67,15 @@ def run(
         wishes = Wishes(levels, time_limit, any_size)
         wished = wishes.applied_to(policy)
         with open_session(policy, options or EngineOptions()) as session:
-            return _Run(session, wished, replace, observer or Silent(), wishes).carry_out()
+            return Course(session, wished, replace, observer or Silent(), wishes).carry_out()
     except KeyboardInterrupt as interrupt:  # between two statements; during one the engine says so
         cancelled = Cancelled("Interrupted.")
         cancelled.__notes__ = getattr(interrupt, "__notes__", [])
         raise cancelled from None
 
 
-class _Run:
-    """The state that the phases of one run share."""
+class Course:
+    """One run: its phases, and the state that they share."""
 
     def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer, wishes: Wishes) -> None:
         self.session = session
@@ -158,11 +158,12 @@ class _Run:
             coded, tuples = self._encode(plan, workspace, outcome)
             partition = self._search(coded, tuples, workspace)
             recoding = self._recode(coded, partition, workspace)
+            partition = recoding.partition
             self.rules = self._store_rules(recoding, workspace, outcome)
             outcome.rounds = partition.rounds
             outcome.suppressed = partition.suppressed
             outcome.found = dict(partition.found)
-            outcome.gcp = global_certainty_penalty(self.engine, partition)
+            outcome.gcp = self._loss(partition)
             with contextlib.ExitStack() as stack:
                 with self.journal.during("recode"):
                     staging = stage_release(self.session, plan, workspace, recoding, self.replace)
@@ -207,6 +208,10 @@ class _Run:
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
         with self.journal.during("recode"):
             return create_regions(self.engine, workspace, coded, partition)
+
+    def _loss(self, partition: Partition) -> float | None:
+        """The global certainty penalty; None where it is not known."""
+        return global_certainty_penalty(self.engine, partition)
 
     def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
         """Write down how new rows are recoded like these."""
