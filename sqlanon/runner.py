@@ -32,9 +32,8 @@ from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Mondrian, Policy, TopDown
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
-from sqlanon.rules.checking import require_partition
-from sqlanon.rules.making import make_rules
-from sqlanon.rules.store import StoredRules, store_rules
+from sqlanon.rules.keeping import keep_rules
+from sqlanon.rules.store import StoredRules
 from sqlanon.session import Session, open_session
 from sqlanon.sql import Relation
 from sqlanon.staging import Staged, stage_release
@@ -216,13 +215,7 @@ class Course:
     def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
         """Write down how new rows are recoded like these."""
         with self.journal.during("recode"):
-            if recoding.partition.tree is None:
-                return None
-            attributes, tables = make_rules(self.engine, workspace, recoding)
-            require_partition(self.engine, workspace, attributes, tables)
-            stored = store_rules(self.engine, self.catalog, outcome.run, attributes, tables)
-            workspace.drop(*tables.all)
-            return stored
+            return keep_rules(self.engine, self.catalog, workspace, outcome.run, recoding)
 
     def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""

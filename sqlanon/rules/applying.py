@@ -15,17 +15,21 @@ from sqlanon.engines.files import require_unchanged
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.journal import Observer, Silent
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.recoding import recode_node
+from sqlanon.lattice.remainder import recode_in_passes
+from sqlanon.lattice.search import pose
+from sqlanon.lattice.wishes import Wishes, node_of
 from sqlanon.outcome import Outcome
 from sqlanon.partition.axes import carried
 from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
 from sqlanon.policy import Catalog as CatalogPlace
-from sqlanon.policy import Policy, Release, Source
+from sqlanon.policy import FullDomain, Policy, Release, Source
 from sqlanon.policy_reader import parse_policy
-from sqlanon.recode import Recoding
+from sqlanon.recode import Recoding, create_regions
 from sqlanon.rules.classes import Applied, Suppression, show_regions
+from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
 from sqlanon.runner import Course
@@ -34,6 +38,7 @@ from sqlanon.sql import Relation, expression
 from sqlanon.workspace import Workspace
 
 OnViolation = Literal["suppress", "error"]
+_ANY = 1 - 1e-12  # the share of rows that may be suppressed, when the result says how many are
 _DATA = (".csv", ".tsv", ".parquet", ".gz", ".zst")
 
 
@@ -158,24 +163,49 @@ class _Apply(Course):
         del tuples
         with self.journal.during("search"):
             _require_same_heights(coded, self.stored)
-            assert self.stored.tables is not None
+            if self.stored.tables is None:
+                return self._generalize(coded, workspace)
             rules = fetch_tables(self.engine, self.catalog, workspace, self.stored.tables)
+            if self.stored.record.kind is RulesKind.CUTS:
+                recoding = create_regions(self.engine, workspace, coded, apply_cuts(self.engine, workspace, coded, rules))
+                applied = Applied(recoding.regions, recoding.partition.assigned, recoding.shown)
+                return self._judge(coded, applied, workspace)
             routed = route(self.engine, workspace, coded, self.stored.attributes, rules)
             applied = show_regions(self.engine, workspace, coded, self.stored.attributes, rules, routed)
             return self._judge(coded, applied, workspace)
+
+    def _generalize(self, coded: CodedTable, workspace: Workspace) -> Partition:
+        """Full-domain generalization at the stored levels."""
+        lenient = self.policy.model_copy(update={"suppression": _ANY})
+        problem = pose(
+            self.engine, workspace, coded, self.models, lenient, self.observer.progress, Wishes(any_size=True)
+        )
+        algorithm = self.policy.algorithm
+        assert isinstance(algorithm, FullDomain)
+        nodes = [node_of(problem.lattice, levels) for levels in self.stored.content["passes"]]
+        if len(nodes) > 1:
+            partition = recode_in_passes(problem, algorithm, nodes)
+        else:
+            partition = recode_node(problem.sets, nodes[0])
+        self._refuse(partition.suppressed, coded.source_rows)
+        return replace(partition, found={"applied": self.found.id})
+
+    def _refuse(self, rows: int, of: int) -> None:
+        """Raise ProtectionError if so many rows would have to be suppressed, and may not be."""
+        if rows and self.application.on_violation == "error":
+            raise ProtectionError(
+                f"{rows:,} of {of:,} rows are in classes that violate a model; nothing was published."
+                " --on-violation suppress leaves such classes out."
+            )
+        if rows == of:
+            raise ProtectionError("Every class of these rows violates a model; nothing was published.")
 
     def _judge(self, coded: CodedTable, applied: Applied, workspace: Workspace) -> Partition:
         """Find the classes that violate a model, and suppress them if that is wanted."""
         stars = self.policy.suppressed == "star"
         search = Suppression(self.engine, workspace, coded, self.models, applied, not stars, coded.source_rows)
         rows = search.run()
-        if rows and self.application.on_violation == "error":
-            raise ProtectionError(
-                f"{rows:,} rows are in {search.classes:,} classes that violate a model; nothing was published."
-                " --on-violation suppress leaves such classes out."
-            )
-        if rows == coded.source_rows:
-            raise ProtectionError("Every class of these rows violates a model; nothing was published.")
+        self._refuse(rows, coded.source_rows)
         self.applied, self.suppression = applied, search
         return Partition(
             axes=tuple(shown.axis for shown in applied.shown),
@@ -188,19 +218,21 @@ class _Apply(Course):
         )
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
-        assert self.applied is not None
-        assert self.suppression is not None
+        if self.applied is None or self.suppression is None:
+            return super()._recode(coded, partition, workspace)
         with self.journal.during("recode"):
             regions = self.suppression.release(partition.starred is not None)
             assigned = partition.assigned
             if partition.omitted:
                 assigned = _without(coded, partition, regions)
-            kept = replace(partition, assigned=assigned)
-            return Recoding(regions, self.applied.cells, self.applied.shown, kept, coded, boxed=True)
+            kept, boxed = replace(partition, assigned=assigned), self.stored.record.kind is RulesKind.TREE
+            return Recoding(regions, self.applied.cells, self.applied.shown, kept, coded, boxed)
 
     def _loss(self, partition: Partition) -> float | None:
-        del partition
-        return None
+        return super()._loss(partition) if self.stored.tables is None else None
+
+    def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> None:
+        """The rules are those of the other run."""
 
 
 def _without(coded: CodedTable, partition: Partition, regions: Relation) -> Markup:
@@ -215,8 +247,6 @@ def _without(coded: CodedTable, partition: Partition, regions: Relation) -> Mark
 
 def _require_same(plan: Plan, stored: StoredRules, dialect: str) -> None:
     """Refuse rows whose columns are not those that the rules were made for."""
-    if stored.record.kind is not RulesKind.TREE:
-        raise PolicyError("Rules of this kind can't be applied yet.")
     if stored.content["dialect"] != dialect:
         raise PolicyError(
             f"The rules are of a release made by {stored.content['dialect']}, and these rows would be read by {dialect}: "

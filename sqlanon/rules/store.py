@@ -36,9 +36,14 @@ class StoredRules:
 
 
 def store_rules(
-    engine: Engine, catalog: Catalog, run: str, attributes: Sequence[RuleAttribute], tables: RuleTables
+    engine: Engine,
+    catalog: Catalog,
+    run: str,
+    kind: RulesKind,
+    attributes: Sequence[RuleAttribute],
+    tables: RuleTables,
 ) -> StoredRules:
-    """Copy the rules of a tree from work tables to where they stay; they go with the run's work tables until recorded."""
+    """Copy rules from work tables to where they stay; until they are recorded they go with the run's work tables."""
     prefix = f"{catalog.home.prefix}rules_{short_hash(run)}_"
     stored = _at(catalog, prefix, tables.depth)
     database = database_of(catalog.store)
@@ -51,7 +56,7 @@ def store_rules(
             transfer(engine, work, catalog.store, table)
     (leaves,) = engine.query_one("count_rows", table=tables.leaves)
     content = {"dialect": engine.dialect, "attributes": [a.as_json() for a in attributes]}
-    record = RulesRecord(RulesKind.TREE, json.dumps(content), int(leaves), tables.depth, prefix)
+    record = RulesRecord(kind, json.dumps(content), int(leaves), tables.depth, prefix)
     return StoredRules(record, tuple(attributes), stored, content)
 
 
