@@ -60,7 +60,7 @@ def show_regions(
         "rules/create_regions",
         regions=regions,
         used=used,
-        faces=[{"table": f.table, "alias": f.alias, "lo": f.attribute.lo, "hi": f.attribute.hi} for f in faces],
+        faces=[face.joined for face in faces],
         cells=[{"name": cell_name(n), "value": cell} for n, cell in enumerate(cells)],
         order=_order(engine, faces),
     )

@@ -40,6 +40,11 @@ class Face:
     def alias(self) -> Identifier:
         return Identifier(f"f_{self.attribute.number}")
 
+    @property
+    def joined(self) -> dict[str, Any]:
+        """What a statement needs to join rows `u` with."""
+        return {"table": self.table, "alias": self.alias, "lo": self.attribute.lo, "hi": self.attribute.hi}
+
 
 def create_faces(
     engine: Engine,
@@ -72,12 +77,11 @@ def create_faces(
         cells=[{"name": cell_name(n), "value": value} for n, value in zip(numbers, values, strict=True)],
     )
     engine.analyze(table)
-    return Face(attribute, first, table, tuple(_read(attribute, n, place) for place, n in enumerate(numbers)))
+    return Face(attribute, first, table, tuple(_read(attribute, n) for n in numbers))
 
 
-def _read(attribute: RuleAttribute, number: int, place: int) -> Markup:
+def _read(attribute: RuleAttribute, number: int) -> Markup:
     """A cell as a row `u` shows it: everything, where the row's value is unknown to the rules."""
-    del place
     if attribute.keeps_stand_in:
         return expression("u.{column}", column=attribute.stand_in)
     alias = Identifier(f"f_{attribute.number}")

@@ -17,7 +17,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.publish import guard_staging, transfer
 from sqlanon.rules.tables import NAMES, RuleAttribute, RuleTables
-from sqlanon.sql import Relation, short_hash
+from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.workspace import Workspace
 
 
@@ -47,6 +47,8 @@ def store_rules(
     prefix = f"{catalog.home.prefix}rules_{short_hash(run)}_"
     stored = _at(catalog, prefix, tables.depth)
     database = database_of(catalog.store)
+    engine.run("rules/drop_codes", segments=tables.segments, column=Identifier("code"))
+    engine.run("rules/drop_codes", segments=tables.segments, column=Identifier("upper"))
     for table, work in zip(stored.all, tables.all, strict=True):
         catalog.ledger_add(LedgerEntry(run, table, database))
         if is_same_database(engine, catalog.store):
