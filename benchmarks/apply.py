@@ -102,20 +102,24 @@ def main() -> None:
             return
         application = Application(first.run, "newcomers", "applied", "suppress", True)
         found, outcomes = recorded(url, first.run), []
-        wall, cpu = timed(
-            lambda: outcomes.append(apply_rules(application, found, (url, "sqlanon"), options=options))
-        )
+        wall, cpu = timed(lambda: outcomes.append(apply_rules(application, found, (url, "sqlanon"), options=options)))
         report("apply", outcomes[0])
         steps(url, outcomes[0].run)
         (plain, plain_cpu), (ordered, ordered_cpu) = writing(url, options)
-        print(f"writing: {plain:.2f} s ({plain_cpu:.2f} s CPU) as it lies, {ordered:.2f} s ({ordered_cpu:.2f} s CPU) sorted")
-        print(f"apply: {wall:.2f} s ({cpu:.2f} s CPU): {wall / plain:.2f} and {wall / ordered:.2f} x; CPU {cpu / plain_cpu:.2f} and {cpu / ordered_cpu:.2f} x")
+        print(
+            f"writing: {plain:.2f} s ({plain_cpu:.2f} s CPU) as it lies, {ordered:.2f} s ({ordered_cpu:.2f} s CPU) sorted"
+        )
+        print(
+            f"apply: {wall:.2f} s ({cpu:.2f} s CPU): {wall / plain:.2f} and {wall / ordered:.2f} x; CPU {cpu / plain_cpu:.2f} and {cpu / ordered_cpu:.2f} x"
+        )
 
 
 def report(what: str, outcome: Outcome) -> None:
     result = outcome.as_json()
     phases = ", ".join(f"{name} {value:.2f}" for name, value in result["seconds"].items())
-    print(f"{what}: {result['release']['classes']:,} classes, {result['release']['suppressed']:,} suppressed; {phases}; {memory()}")
+    print(
+        f"{what}: {result['release']['classes']:,} classes, {result['release']['suppressed']:,} suppressed; {phases}; {memory()}"
+    )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ WITNESS_SAMPLE = 100_000  # expected size of the random sample above
 class CodedTable:
     """The microdata as words of codes.
 
-    rows: work table `(p0, p1, …)`, one row a source row; or a part of it, as a subquery with a name.
+    rows: work table `(p0, p1, …)`, one row a source row.
     multiset: the kept columns of the source, and how often their values occur; None if nothing is kept.
     witness: raw quasi-identifier values `(r0, r1, …)` and kept values `(v0, v1, …)` beside the same words, of all rows
         or of a random sample.
@@ -40,7 +40,7 @@ class CodedTable:
     judged: further fields, of sensitive attributes that models see otherwise than they are kept.
     """
 
-    rows: Relation | Markup
+    rows: Relation
     witness: Relation
     witness_is_sample: bool
     multiset: Relation | None

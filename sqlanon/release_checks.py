@@ -135,7 +135,12 @@ def _outside(engine: Engine, witness: Relation, region: Region) -> int:
     if region.show is Show.BOUNDS:
         low, high = (comparable(engine, end, kind) for end in cells)
         return _count(
-            engine, "verify/count_outside_bounds", **values, low=low, high=high, grouped=region.boxed or bool(region.hierarchy)
+            engine,
+            "verify/count_outside_bounds",
+            **values,
+            low=low,
+            high=high,
+            grouped=region.boxed or bool(region.hierarchy),
         )
     if region.show is Show.RANGE:
         return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))

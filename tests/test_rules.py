@@ -38,7 +38,9 @@ FEW = settings(
 _numbers = itertools.count()
 
 
-def apply(database: Database, run: str, to: str, out: str, how: applying.OnViolation = "suppress", **more: Any) -> Outcome:
+def apply(
+    database: Database, run: str, to: str, out: str, how: applying.OnViolation = "suppress", **more: Any
+) -> Outcome:
     """Apply the rules of a run."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         found = catalog.run(run)
@@ -165,14 +167,19 @@ def test_every_new_row_falls_under_one_rule_and_shows_it(database: Database, see
         known = {value for _, _, _, value in engine.query("rules/read_table", table=stored.tables.domain)}
     rule: dict[int, tuple[Any, ...]] = {}
     for row in database.sql(f"SELECT * FROM {newer}"):
-        point = [sum(order_of(cut) <= order_of(v) for cut in cuts[i]) + 1 if v is not None else 0 for i, v in enumerate(row[:3])]
-        inside = [leaf for leaf, _, *box in leaves if all(lo <= p <= hi for p, lo, hi in zip(point, box[::2], box[1::2], strict=True))]
+        point = [
+            sum(order_of(cut) <= order_of(v) for cut in cuts[i]) + 1 if v is not None else 0
+            for i, v in enumerate(row[:3])
+        ]
+        inside = [
+            leaf
+            for leaf, _, *box in leaves
+            if all(lo <= p <= hi for p, lo, hi in zip(point, box[::2], box[1::2], strict=True))
+        ]
         assert len(inside) == 1, "a gap or an overlap"
         rule[row[-1]] = (inside[0], row[1] is not None and row[1] not in known)
     database.sql(f"CREATE TABLE everything AS SELECT * FROM {table} WHERE 1 = 0")
-    released = anonymize(
-        database.policy(table, _ROLES, privacy=[{"model": "k-anonymity", "k": 4}]), replace=True
-    )
+    released = anonymize(database.policy(table, _ROLES, privacy=[{"model": "k-anonymity", "k": 4}]), replace=True)
     assert released.run != run
     apply(database, run, newer, f"{newer}_r")
     for ids in _classes([(*row[:-1], 0, row[-1]) for row in database.sql(f"SELECT * FROM {newer}_r")]):
@@ -215,7 +222,9 @@ _CORRUPTIONS = {
 @pytest.mark.parametrize("corruption", [None, *_CORRUPTIONS])
 def test_the_check_finds_gaps_and_overlaps(database: Database, corruption: str | None) -> None:
     rows = [(i % 17, str(10 + i % 37) + str(i % 3), i) for i in range(150)]
-    run = anonymize(database.policy(database.create(_NESTED, rows), _NESTED_ROLES, privacy=[{"model": "k-anonymity", "k": 5}])).run
+    run = anonymize(
+        database.policy(database.create(_NESTED, rows), _NESTED_ROLES, privacy=[{"model": "k-anonymity", "k": 5}])
+    ).run
     with opened(database, run) as (_, stored):
         pass
     assert stored.tables is not None
@@ -227,11 +236,16 @@ def test_the_check_finds_gaps_and_overlaps(database: Database, corruption: str |
     if corruption is not None:
         database.sql(_CORRUPTIONS[corruption])
     with connect(database.url) as engine:
-        relations = [engine.resolve(table.sibling(name)) for table, name in zip(stored.tables.all, ("nodes", "leaves", "segments", "domain"), strict=True)]
+        relations = [
+            engine.resolve(table.sibling(name))
+            for table, name in zip(stored.tables.all, ("nodes", "leaves", "segments", "domain"), strict=True)
+        ]
         del relations
         from sqlanon.sql import Relation
 
-        copies = RuleTables(*(Relation(name) for name in ("nodes", "leaves", "segments", "domain")), stored.tables.depth)
+        copies = RuleTables(
+            *(Relation(name) for name in ("nodes", "leaves", "segments", "domain")), stored.tables.depth
+        )
         check = lambda: require_partition(engine, _Temporary(engine), stored.attributes, copies)  # noqa: E731
         if corruption is None:
             check()
@@ -262,7 +276,11 @@ def _coded(seed: int, rows: int, first: int) -> list[Row]:
 
     source = random.Random(seed)
     return [
-        (source.choice(["x", "y", "v", None]), f"{source.randint(first, 99)}{source.randint(0, 1)}", source.choice("abc"))
+        (
+            source.choice(["x", "y", "v", None]),
+            f"{source.randint(first, 99)}{source.randint(0, 1)}",
+            source.choice("abc"),
+        )
         for _ in range(rows)
     ]
 
@@ -271,7 +289,10 @@ def _coded(seed: int, rows: int, first: int) -> list[Row]:
 def test_generalizations_are_rules_too(databases: tuple[Database, Database], name: str) -> None:
     found = []
     for database in databases:
-        table, newer = database.create(_CODED, _coded(3, 120, 60)), database.create(_CODED, [*_coded(4, 150, 20), ("w", "9", "a")])
+        table, newer = (
+            database.create(_CODED, _coded(3, 120, 60)),
+            database.create(_CODED, [*_coded(4, 150, 20), ("w", "9", "a")]),
+        )
         models = [{"model": "k-anonymity", "k": 4}, {"model": "t-closeness", "attribute": "s", "t": 0.5}]
         run = anonymize(database.policy(table, _CODED_ROLES, privacy=models, **_GENERALIZATIONS[name])).run
         outcome = apply(database, run, table, f"{table}_again")
@@ -317,7 +338,7 @@ def test_suppressed_rows_may_be_starred(database: Database) -> None:
 @pytest.mark.parametrize(
     ("columns", "rows", "problem"),
     [
-        ({"c": "VARCHAR(3)", "s": "VARCHAR(1)"}, [("x", "a")] * 9, "'z'"),
+        ({"c": "VARCHAR(3)", "s": "VARCHAR(1)"}, [("x", "a")] * 9, "attributes.z: .* no such column"),
         ({**_CODED, "more": "INTEGER"}, [("x", "100", "a", 1)] * 9, "without a role: 'more'"),
         ({**_CODED, "z": "INTEGER"}, [("x", 100, "a")] * 9, "Column 'z' holds values of kind integer"),
         (_CODED, [("new", "100", "a")] * 9, "'c'"),
@@ -345,7 +366,11 @@ def test_a_run_that_fails_leaves_no_rules(database: Database, monkeypatch: pytes
     table = database.create(_CODED, _coded(1, 60, 10))
     with pytest.raises(ZeroDivisionError):
         anonymize(database.policy(table, _CODED_ROLES))
-    assert not [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables") if name.startswith("rules_")]
+    assert not [
+        name
+        for (name,) in database.sql("SELECT table_name FROM information_schema.tables")
+        if name.startswith("rules_")
+    ]
     assert database.sql("SELECT * FROM sqlanon.work_tables") == []
 
 
@@ -367,7 +392,9 @@ def test_rules_take_as_many_statements_as_there_are_levels(database: Database) -
         table = database.create(_NESTED, [(i * 7919 % 97, f"{100 + i * 31 % 899}", i) for i in range(rows)])
         run = anonymize(database.policy(table, _NESTED_ROLES, privacy=[{"model": "k-anonymity", "k": rows // 12}])).run
         steps = database.sql("SELECT name FROM sqlanon.steps WHERE run = ? AND name LIKE 'rules/%'", [run])
-        (rounds,) = database.sql("SELECT count(*) FROM sqlanon.steps WHERE run = ? AND name = 'partition/record_tree'", [run])
+        (rounds,) = database.sql(
+            "SELECT count(*) FROM sqlanon.steps WHERE run = ? AND name = 'partition/record_tree'", [run]
+        )
         counts.append((len(steps), rounds[0]))
     per_level = [(statements - 20) / rounds for statements, rounds in counts]
     assert max(per_level) <= 12
@@ -377,7 +404,13 @@ def test_rules_take_as_many_statements_as_there_are_levels(database: Database) -
 
 
 def test_the_select_recodes_like_apply(database: Database) -> None:
-    columns = {"n": "INTEGER", "f": "DOUBLE PRECISION", "odd ' \"name": "VARCHAR(5)", "z": "VARCHAR(3)", "id": "INTEGER"}
+    columns = {
+        "n": "INTEGER",
+        "f": "DOUBLE PRECISION",
+        "odd ' \"name": "VARCHAR(5)",
+        "z": "VARCHAR(3)",
+        "id": "INTEGER",
+    }
     roles: dict[str, Any] = {
         "n": "quasi-identifier",
         "f": {"role": "quasi-identifier", "show": "bounds"},
@@ -398,7 +431,10 @@ def test_the_select_recodes_like_apply(database: Database) -> None:
 
 @pytest.mark.parametrize("name", ["top-down", "optimal", "attributes"])
 def test_the_select_of_levels_recodes_like_apply(database: Database, name: str) -> None:
-    table, other = database.create(_CODED, _coded(3, 120, 60)), database.create(_CODED, [*_coded(4, 90, 20), ("w", "9", "a")])
+    table, other = (
+        database.create(_CODED, _coded(3, 120, 60)),
+        database.create(_CODED, [*_coded(4, 90, 20), ("w", "9", "a")]),
+    )
     policy = database.policy(table, _CODED_ROLES, privacy=[{"model": "k-anonymity", "k": 1}], **_GENERALIZATIONS[name])
     run = anonymize(policy).run
     apply(database, run, other, f"{other}_r", "error")

@@ -60,7 +60,7 @@ def opened(
 def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None]:
     """The URL and schema of the catalog, and the schema that stands in for it."""
     if policy is not None:
-        return catalogplace_of(load_policy(policy))
+        return catalog_place(load_policy(policy))
     if url is None:
         raise PolicyError("Which catalog? Give --url, --policy, or set SQLANON_URL.")
     return expanded(url), SCHEMA, None

@@ -33,7 +33,9 @@ def rules_command(
     run: RunName,
     url: UrlOption = None,
     policy: PolicyOption = None,
-    sql: Annotated[bool, typer.Option("--sql", help="Print one SELECT that recodes rows, to be owned by a DBA.")] = False,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Print one SELECT that recodes rows, to be owned by a DBA.")
+    ] = False,
     source: Annotated[str | None, typer.Option(help="With --sql: the table it reads, if not that of the run.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many rules.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="After so many others.")] = 0,
@@ -116,5 +118,3 @@ def apply_command(
         call.emit(outcome.as_json())
     else:
         print(summary.applied_text(outcome.as_json()))
-
-

@@ -105,7 +105,13 @@ def applied_text(outcome: Mapping[str, Any]) -> str:
     )
     models = _models([ModelResult(**result) for result in outcome["models"]])
     verified = "Verified independently on the release:\n" + models + _checks(outcome["checks"])
-    parts = (head, _classes(release), verified, _listed("Warnings", outcome["warnings"]), _listed("Notes", outcome["notes"]))
+    parts = (
+        head,
+        _classes(release),
+        verified,
+        _listed("Warnings", outcome["warnings"]),
+        _listed("Notes", outcome["notes"]),
+    )
     return "\n\n".join(part for part in parts if part)
 
 

@@ -30,11 +30,16 @@ class Sensitive:
 
 
 def create_domains(
-    engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    models: Sequence[PrivacyModel],
+    rows: Markup | None = None,
 ) -> tuple[Sensitive, ...]:
-    """The domain of every sensitive attribute that a model looks at, counted over the whole table."""
+    """The domain of every sensitive attribute that a model looks at, counted over the whole table, or some rows of it."""
+    counted = coded.rows if rows is None else rows
     fields = judged_fields(coded, models)
-    return tuple(_create_domain(engine, workspace, coded, number, field) for number, field in enumerate(fields))
+    return tuple(_create_domain(engine, workspace, counted, number, field) for number, field in enumerate(fields))
 
 
 def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Field]:
@@ -43,13 +48,15 @@ def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Fie
     return [coded.judged_field(name) for name in names]
 
 
-def _create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, number: int, field: Field) -> Sensitive:
+def _create_domain(
+    engine: Engine, workspace: Workspace, rows: Relation | Markup, number: int, field: Field
+) -> Sensitive:
     domain = workspace.table("domain", number)
     hierarchy = field.coding.hierarchy
     engine.run(
         "partition/create_domain",
         domain=domain,
-        rows=coded.rows,
+        rows=rows,
         word=field.column,
         mask=field.mask,
         shift=field.shift,

@@ -167,7 +167,9 @@ class _Apply(Course):
                 return self._generalize(coded, workspace)
             rules = fetch_tables(self.engine, self.catalog, workspace, self.stored.tables)
             if self.stored.record.kind is RulesKind.CUTS:
-                recoding = create_regions(self.engine, workspace, coded, apply_cuts(self.engine, workspace, coded, rules))
+                recoding = create_regions(
+                    self.engine, workspace, coded, apply_cuts(self.engine, workspace, coded, rules)
+                )
                 applied = Applied(recoding.regions, recoding.partition.assigned, recoding.shown)
                 return self._judge(coded, applied, workspace)
             routed = route(self.engine, workspace, coded, self.stored.attributes, rules)

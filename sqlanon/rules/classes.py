@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.cells import Cell, Shown
 from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Engine
 from sqlanon.labels import EVERYTHING
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.partition.axes import Axis
@@ -49,7 +50,9 @@ def show_regions(
 ) -> Applied:
     """What every leaf that rows have come to shows of them."""
     used = workspace.table("used")
-    engine.run("rules/create_used", used=used, routed=routed.rows, leaves=rules.leaves, attributes=attributes, odd=routed.odd)
+    engine.run(
+        "rules/create_used", used=used, routed=routed.rows, leaves=rules.leaves, attributes=attributes, odd=routed.odd
+    )
     engine.analyze(used)
     axes = (Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
     shown = tuple(Shown(axis, engine.render) for axis in axes)
@@ -157,9 +160,9 @@ class Suppression:
 
     def _measures(self, rows: int) -> list[str]:
         rows_of = self._kept(None) if self.omits else expression("{rows} AS r", rows=self.applied.assigned)
-        released = replace(self.coded, rows=rows_of)
-        named = {s.name: s for s in create_domains(self.engine, self.workspace, released, self.models)}
-        self.domains = tuple(sensitive.domain for sensitive in named.values())
+        domains = create_domains(self.engine, self.workspace, self.coded, self.models, rows_of)
+        named = {sensitive.name: sensitive for sensitive in domains}
+        self.domains = tuple(sensitive.domain for sensitive in domains)
         texts = []
         for model in self.models:
             sensitive = named[model.attribute] if model.attribute is not None else None

@@ -15,7 +15,7 @@ from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis, carried
 from sqlanon.partition.result import Partition
-from sqlanon.rules.tables import RuleAttribute, RuleTables
+from sqlanon.rules.tables import NAMES, RuleAttribute, RuleTables
 from sqlanon.sql import Relation
 from sqlanon.workspace import Workspace
 
@@ -51,8 +51,7 @@ def levels_record(engine: Engine, partition: Partition) -> RulesRecord:
 
 def make_cuts(engine: Engine, workspace: Workspace, partition: Partition) -> RuleTables:
     """The cuts of a partition, as the groups that have been replaced: `segments` of level and label."""
-    names = ("rule_nodes", "rule_leaves", "rule_segments", "rule_domain")
-    tables = RuleTables(*(workspace.table(name) for name in names), depth=0)
+    tables = RuleTables.of([workspace.table(f"rule_{name}") for name in NAMES], depth=0)
     engine.run("rules/create_segments", segments=tables.segments)
     engine.run("rules/create_domain", domain=tables.domain)
     engine.run("rules/create_nodes", nodes=tables.nodes)

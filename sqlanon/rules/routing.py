@@ -53,9 +53,7 @@ def route(
     engine.analyze(routes, *([kids] if kids else []))
     odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
     routed, words = workspace.table("routed"), carried("x", coded.word_columns)
-    going = expression(
-        "SELECT CAST(0 AS BIGINT) AS node{words} FROM {rows} AS x", words=words, rows=coded.rows
-    )
+    going = expression("SELECT CAST(0 AS BIGINT) AS node{words} FROM {rows} AS x", words=words, rows=coded.rows)
     value = masked_value("s", coded.words).replace("(r.", "(x.")
     for depth in range(1, rules.depth + 1):
         values = {"routes": routes, "kids": kids, "value": Markup(value), "depth": depth, "carried": words}
@@ -90,7 +88,7 @@ def _create_routes(
         segments=rules.segments,
         marks=marks,
         masks=masks,
-        shift=_of(plain and [axis for axis, _ in plain], "b"),
+        shift=_shift_of([axis for axis, _ in plain]),
         levels=levels,
         nested=[axis.number for axis in levels],
         bin_shift=_bin_shift(levels),
@@ -99,10 +97,10 @@ def _create_routes(
     return routes
 
 
-def _of(axes: Sequence[Axis], alias: str) -> Markup:
-    """How far the values of an attribute are shifted in their words."""
+def _shift_of(axes: Sequence[Axis]) -> Markup:
+    """How far the values of the attribute of a row `b` are shifted in their words."""
     whens = [expression("WHEN {n} THEN {shift}", n=axis.number, shift=axis.shift) for axis in axes]
-    return Markup("CASE {}.attribute {} END").format(Markup(alias), Markup(" ").join(whens)) if axes else Markup("0")
+    return Markup("CASE b.attribute {} END").format(Markup(" ").join(whens)) if axes else Markup("0")
 
 
 def _bin_shift(axes: Sequence[Axis]) -> Markup:

@@ -65,7 +65,9 @@ class _Select:
             return self._tree(table)
         passes = self.stored.content.get("passes", ())
         if len(passes) > 1:
-            raise PolicyError("Rules of several passes can't be one SELECT: what a pass leaves over depends on all rows.")
+            raise PolicyError(
+                "Rules of several passes can't be one SELECT: what a pass leaves over depends on all rows."
+            )
         cells = self._levels(passes[0]) if kind is RulesKind.LEVELS else self._cuts()
         columns = self._columns({a.number: [cell] for a, cell in zip(self.stored.attributes, cells, strict=True)})
         return self.render("rules/select_levels", table=table, columns=columns).text
@@ -78,7 +80,9 @@ class _Select:
             if hierarchy is not None and hierarchy.kind not in ("mask", "mapping", "suppress"):
                 wrong.append(f"'{attribute.name}': a hierarchy by {hierarchy.kind} can't be said in one SELECT.")
             elif attribute.show is not Show.LABEL and (hierarchy is not None or self.stored.record.leaves == 0):
-                wrong.append(f"'{attribute.name}': show: {attribute.show.value} of a hierarchy can't be said in one SELECT.")
+                wrong.append(
+                    f"'{attribute.name}': show: {attribute.show.value} of a hierarchy can't be said in one SELECT."
+                )
         if wrong:
             raise PolicyError([*wrong, "`sqlanon apply` recodes with these rules."])
 
@@ -124,7 +128,9 @@ class _Select:
         cells = []
         for attribute in self.stored.attributes:
             level = levels[attribute.name]
-            if self.policy.algorithm.name != "mondrian" and getattr(self.policy.algorithm, "suppresses_attributes", False):
+            if self.policy.algorithm.name != "mondrian" and getattr(
+                self.policy.algorithm, "suppresses_attributes", False
+            ):
                 level = (attribute.height or 0) if level else 0
             label = self._label(attribute, level)
             if level != attribute.height:
@@ -248,9 +254,7 @@ class _Select:
                 level, label = self.segments[attribute.number, child.lo]
                 test = expression("{label} = {group}", label=self._label(attribute, int(level)), group=Text(str(label)))
                 whens.append(expression("WHEN {test} THEN {case}", test=test, case=self._case(child.node)))
-        return expression(
-            "CASE {whens} ELSE {rest} END", whens=Markup(" ").join(whens), rest=self._case(rest.node)
-        )
+        return expression("CASE {whens} ELSE {rest} END", whens=Markup(" ").join(whens), rest=self._case(rest.node))
 
 
 def _type(attribute: RuleAttribute) -> Markup:

@@ -81,9 +81,9 @@ def fetch_tables(engine: Engine, catalog: Catalog, workspace: Workspace, tables:
     for table, copy in zip(tables.all, copies, strict=True):
         transfer(catalog.store, table, engine, copy)
     engine.analyze(*copies)
-    return RuleTables(*copies, tables.depth)
+    return RuleTables.of(copies, tables.depth)
 
 
 def _at(catalog: Catalog, prefix: str, depth: int) -> RuleTables:
     home = catalog.home
-    return RuleTables(*(Relation(prefix + name, home.schema, home.catalog) for name in NAMES), depth)
+    return RuleTables.of([Relation(prefix + name, home.schema, home.catalog) for name in NAMES], depth)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -94,6 +94,12 @@ class RuleTables:
     @property
     def all(self) -> tuple[Relation, ...]:
         return self.nodes, self.leaves, self.segments, self.domain
+
+    @classmethod
+    def of(cls, tables: Sequence[Relation], depth: int) -> RuleTables:
+        """Rules in tables of the order of `NAMES`."""
+        nodes, leaves, segments, domain = tables
+        return cls(nodes, leaves, segments, domain, depth)
 
 
 NAMES = ("nodes", "leaves", "segments", "domain")  # of the tables, in the order of `RuleTables.all`
