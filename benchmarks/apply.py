@@ -106,20 +106,16 @@ def main() -> None:
         report("apply", outcomes[0])
         steps(url, outcomes[0].run)
         (plain, plain_cpu), (ordered, ordered_cpu) = writing(url, options)
-        print(
-            f"writing: {plain:.2f} s ({plain_cpu:.2f} s CPU) as it lies, {ordered:.2f} s ({ordered_cpu:.2f} s CPU) sorted"
-        )
-        print(
-            f"apply: {wall:.2f} s ({cpu:.2f} s CPU): {wall / plain:.2f} and {wall / ordered:.2f} x; CPU {cpu / plain_cpu:.2f} and {cpu / ordered_cpu:.2f} x"
-        )
+        print(f"writing: {plain:.2f} s ({plain_cpu:.2f} s CPU), sorted {ordered:.2f} s ({ordered_cpu:.2f} s CPU)")
+        print(f"apply: {wall:.2f} s, {wall / plain:.2f} and {wall / ordered:.2f} x writing")
+        print(f"apply: {cpu:.2f} s CPU, {cpu / plain_cpu:.2f} and {cpu / ordered_cpu:.2f} x writing")
 
 
 def report(what: str, outcome: Outcome) -> None:
     result = outcome.as_json()
     phases = ", ".join(f"{name} {value:.2f}" for name, value in result["seconds"].items())
-    print(
-        f"{what}: {result['release']['classes']:,} classes, {result['release']['suppressed']:,} suppressed; {phases}; {memory()}"
-    )
+    release = result["release"]
+    print(f"{what}: {release['classes']:,} classes, {release['suppressed']:,} suppressed; {phases}; {memory()}")
 
 
 if __name__ == "__main__":

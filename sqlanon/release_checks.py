@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.labels import EVERYTHING, NULL
@@ -19,7 +20,7 @@ _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"
 _ERA = "(?: BC)?"
 _ENDLESS = "|-?[Ii]nfinity"
-_VALUES = {
+VALUES = {
     Kind.INTEGER: "-?[0-9]+",
     Kind.DECIMAL: "-?[0-9]+(?:[.][0-9]+)?|NaN" + _ENDLESS,
     Kind.FLOAT: "-?[0-9]+(?:[.][0-9]+)?(?:e[+-]?[0-9]+)?|NaN" + _ENDLESS,
@@ -32,9 +33,10 @@ _VALUES = {
 
 _QUOTED = '"(?:[^"]|"")*"'
 _PLAIN = r'[^ ",{}*\[\]](?:[^",{}*\[\]]*[^ ",{}*\[\]])?'
-_MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
+MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
+SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
 _OPEN = "[*]"
-_SPAN = f"({_QUOTED}|{_OPEN})-({_QUOTED}|{_OPEN})"
+_OPEN_SPAN = f"({_QUOTED}|{_OPEN})-({_QUOTED}|{_OPEN})"
 
 
 _RANGES_OF = {
@@ -53,8 +55,9 @@ class Region:
     """How a quasi-identifier of the source is published, and where the witness holds it.
 
     column: the source's column; raw: the witness's column with its values; cells: the one with what was published, or
-    two with the least and greatest value for `show: bounds`. `boxed` bounds leave out the upper one, and are open where they
-    are NULL; so are those of a hierarchy.
+    two with the least and greatest value for `show: bounds`; ends: the two with the least and the greatest value of a
+    region that was published as a number, if that is to be checked. Bounds that are `boxed`, or of a hierarchy, leave
+    out the upper one, and are open where they are NULL.
     """
 
     column: Column
@@ -62,7 +65,22 @@ class Region:
     cells: tuple[str, ...]
     show: Show = Show.LABEL
     hierarchy: HierarchyTable | None = None
+    ends: tuple[str, ...] = ()
     boxed: bool = False
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What the release is to be held against.
+
+    witness: for rows of the source the raw values, the `leaf` of the class that each went to, its published cells.
+    is_sample: whether these are not all rows.
+    starred: the leaf of suppressed rows that are shown with `*`, if there is one.
+    """
+
+    witness: Relation
+    is_sample: bool = False
+    starred: int | None = None
 
 
 def rows_add_up(source_rows: int, staged_rows: int, suppressed: int) -> int:
@@ -102,19 +120,24 @@ def multisets_equal(
     return int(surplus) + abs(int(missing) - suppressed)
 
 
-def regions_contain(engine: Engine, witness: Relation, regions: Sequence[Region]) -> int:
-    """The cells of the witness, over all attributes, whose text does not cover the value that they stand for."""
-    return sum(region_violations(engine, witness, regions))
+def regions_contain(engine: Engine, claims: Claims, regions: Sequence[Region]) -> int:
+    """The cells of the witness, over all attributes, that are not true of the value that they stand for."""
+    return sum(region_violations(engine, claims, regions))
 
 
-def region_violations(engine: Engine, witness: Relation, regions: Sequence[Region]) -> tuple[int, ...]:
-    """The rows of the witness that each attribute's cells do not cover, one statement an attribute.
+def region_violations(engine: Engine, claims: Claims, regions: Sequence[Region]) -> tuple[int, ...]:
+    """The rows of the witness that each attribute's cells do not cover, a statement or a few an attribute.
 
-    The witness holds, for rows of the source, the raw values and the published cells of the class that each went to.
-    Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A mean
-    or midpoint claims no region, so there is nothing to check.
+    Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A
+    number covers what lies between the ends of its region: a midpoint must be in their middle, a mean between them and,
+    where the witness is no sample, the mean of its class's values.
     """
-    return tuple(_outside(engine, witness, region) for region in regions)
+    return tuple(
+        _number_violations(engine, claims, region)
+        if region.show in (Show.MEAN, Show.MIDPOINT)
+        else _outside(engine, claims.witness, region)
+        for region in regions
+    )
 
 
 def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
@@ -127,21 +150,11 @@ def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
 
 
 def _outside(engine: Engine, witness: Relation, region: Region) -> int:
-    if region.show in (Show.MEAN, Show.MIDPOINT):
-        return 0
     kind = region.column.kind
+    if region.show is Show.BOUNDS:
+        return _outside_bounds(engine, witness, region, region.cells)
     raw, *cells = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *region.cells))
     values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
-    if region.show is Show.BOUNDS:
-        low, high = (comparable(engine, end, kind) for end in cells)
-        return _count(
-            engine,
-            "verify/count_outside_bounds",
-            **values,
-            low=low,
-            high=high,
-            grouped=region.boxed or bool(region.hierarchy),
-        )
     if region.show is Show.RANGE:
         return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
     values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
@@ -149,14 +162,40 @@ def _outside(engine: Engine, witness: Relation, region: Region) -> int:
         leaf = comparable(engine, Markup("h.value"), kind)
         table, levels = region.hierarchy.table, list(range(region.hierarchy.height + 1))
         return _count(engine, "verify/count_outside_hierarchy", **values, hierarchy=table, leaf=leaf, levels=levels)
-    if kind in _VALUES:
+    if kind in VALUES:
         return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(engine, region.column))
     return _count(engine, "verify/count_outside_sets", **values, **_set_grammar(engine, region.column))
 
 
+def _outside_bounds(engine: Engine, witness: Relation, region: Region, bounds: Sequence[str]) -> int:
+    """The rows whose value is not between two columns: the bounds of a group, where there is a hierarchy."""
+    kind, grouped = region.column.kind, region.boxed or region.hierarchy is not None
+    raw, low, high = (
+        comparable(engine, expression("w.{name}", name=Identifier(name)), kind) for name in (region.raw, *bounds)
+    )
+    return _count(engine, "verify/count_outside_bounds", witness=witness, raw=raw, low=low, high=high, grouped=grouped)
+
+
+def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
+    """The rows that a number does not stand for: beyond its region's ends, or it is not their middle or mean."""
+    if not region.ends:
+        return 0
+    kind, is_middle = region.column.kind, region.show is Show.MIDPOINT
+    cell, *columns = (expression("w.{n}", n=Identifier(n)) for n in (*region.cells, region.raw, *region.ends))
+    raw, *ends = (double_of(engine.render, column, kind) for column in columns)
+    low, high = ends if is_middle else columns[1:]  # of a mean they are doubles already
+    values: dict[str, Any] = {"witness": claims.witness, "cell": cell, "low": low, "high": high}
+    untrue = _count(engine, "verify/count_untrue_numbers", **values, is_middle=is_middle)
+    if is_middle:
+        return untrue + _outside_bounds(engine, claims.witness, region, region.ends)
+    values |= {"raw": raw, "starred": -1 if claims.starred is None else claims.starred}
+    untrue += _count(engine, "verify/count_beyond_ends", **values)
+    return untrue if claims.is_sample else untrue + _count(engine, "verify/count_untrue_means", **values)
+
+
 def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single value and of a pair, and how the two ends are read as values of the column's type."""
-    value = _VALUES[column.kind]
+    value = VALUES[column.kind]
     ends = [Markup("nullif(b.low, '*')"), Markup("nullif(b.high, '*')")]
     if column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         ends = [engine.render.macro("read_day", end) for end in ends]
@@ -171,8 +210,8 @@ def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
 
 def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single member, of a set and of an interval of texts, and how its ends are read."""
-    interval = Text(rf"^(?:\[{_SPAN}\]|[{{]NULL, {_SPAN}[}}])$")
-    spans = [engine.render.macro("capture", Markup("p.cell"), Text(_SPAN), number) for number in (1, 2)]
+    interval = Text(rf"^(?:\[{_OPEN_SPAN}\]|[{{]NULL, {_OPEN_SPAN}[}}])$")
+    spans = [engine.render.macro("capture", Markup("p.cell"), Text(_OPEN_SPAN), number) for number in (1, 2)]
     ends = [
         expression(
             """CASE WHEN {end} <> '*' THEN replace(substr({end}, 2, length({end}) - 2), '""', '"') END""", end=end
@@ -183,9 +222,9 @@ def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
         ends = [expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends]
     return {
         "interval": interval,
-        "single": Text(f"^{_MEMBER}$"),
-        "several": Text(rf"^[{{]{_MEMBER}(?:, {_MEMBER})*[}}]$"),
-        "member": Text(_MEMBER),
+        "single": Text(f"^{MEMBER}$"),
+        "several": Text(rf"^[{{]{MEMBER}(?:, {MEMBER})*[}}]$"),
+        "member": Text(MEMBER),
         "plain": Text(f"^{_PLAIN}$"),
         "low": ends[0],
         "high": ends[1],

@@ -38,6 +38,7 @@ from sqlanon.session import Session, open_session
 from sqlanon.sql import Relation
 from sqlanon.staging import Staged, stage_release
 from sqlanon.verify import verify_table
+from sqlanon.workload.views import measures_of_run
 from sqlanon.workspace import Workspace, release_lock
 
 
@@ -92,10 +93,12 @@ class Course:
     def carry_out(self) -> Outcome:
         """All phases, with the run's beginning and end in the catalog."""
         self.session.target.listener = self.engine.listener = self.journal.note
-        with self.journal.during("plan"):
-            self.source_version = source_version(self.policy.source.file)
-            plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
-        run = self.catalog.start_run(self._start(plan))
+        try:
+            plan = self._plan()
+        except BaseException as error:
+            self._record_unplanned(error)
+            raise
+        run = self.catalog.start_run(self._start(plan.source_name, plan.release_name, plan.rows))
         outcome = Outcome(
             run=run,
             engine=self.engine.name,
@@ -124,15 +127,31 @@ class Course:
     def _release_engine(self) -> Engine | None:
         return None if self.session.is_one_database else self.session.target
 
-    def _start(self, plan: Plan) -> RunStart:
+    def _plan(self) -> Plan:
+        with self.journal.during("plan"):
+            self.source_version = source_version(self.policy.source.file)
+            return resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
+
+    def _start(self, source: str, release: str, rows: int | None) -> RunStart:
         return RunStart(
-            source=plan.source_name,
-            release=plan.release_name,
+            source=source,
+            release=release,
             policy=policy_text(self.policy),
             algorithm=self.policy.algorithm.name,
             engine_version=self.engine.version,
-            source_rows=plan.rows,
+            source_rows=rows,
         )
+
+    def _record_unplanned(self, error: BaseException) -> None:
+        """Record a run that ended before it had a plan, under the names in the policy."""
+        source, release = self.policy.source, self.policy.release
+        start = self._start(source.file or source.table or "", release.file or release.table or "", None)
+        try:
+            run = self.catalog.start_run(start)
+        except SqlanonError as failure:
+            error.add_note(f"The run could not be recorded ({failure}).")
+        else:
+            self._end(run, status_after(error), error=error)
 
     def _end(
         self, run: str, status: Status, *, outcome: Outcome | None = None, error: BaseException | None = None
@@ -156,7 +175,7 @@ class Course:
         ):
             coded, tuples = self._encode(plan, workspace, outcome)
             partition = self._search(coded, tuples, workspace)
-            recoding = self._recode(coded, partition, workspace)
+            recoding = self._recode(coded, partition, workspace, outcome)
             partition = recoding.partition
             self.rules = self._store_rules(recoding, workspace, outcome)
             outcome.rounds = partition.rounds
@@ -204,9 +223,12 @@ class Course:
             problem = pose(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
             return lattice_search.search(problem, self.policy, self.wishes)
 
-    def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
+    def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:
         with self.journal.during("recode"):
-            return create_regions(self.engine, workspace, coded, partition)
+            recoding = create_regions(self.engine, workspace, coded, partition)
+            if self.policy.target is not None:
+                outcome.predicted = measures_of_run(self.engine, recoding, self.policy.target)
+            return recoding
 
     def _loss(self, partition: Partition) -> float | None:
         """The global certainty penalty; None where it is not known."""

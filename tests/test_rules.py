@@ -1,11 +1,11 @@
-"""Rules over the whole domain: they partition it, recode their own source as it was released, and any new rows alike."""
+"""Rules over the whole domain: they partition it, and recode their own source as released, and new rows alike."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import itertools
 import json
+import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,23 +19,24 @@ from sqlanon.catalog import Catalog, RulesKind
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.outcome import Outcome
+from sqlanon.policy_reader import build_policy
 from sqlanon.rules import applying
 from sqlanon.rules.applying import Application, apply_rules
 from sqlanon.rules.checking import require_partition
 from sqlanon.rules.listing import Rule, _Temporary, list_rules
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
-from sqlanon.rules.tables import RuleTables
+from sqlanon.rules.tables import NAMES, RuleTables
+from sqlanon.sql import Relation
 from tests.mondrian_oracle import FLAVOURS, Attribute, order_of, satisfies
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 
 FEW = settings(
-    max_examples=12,
+    max_examples=6,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-_numbers = itertools.count()
 
 
 def apply(
@@ -120,8 +121,7 @@ def _recoded(
     try:
         apply(database, run, newer, f"{newer}_r")
         recoded = database.sql(f"SELECT * FROM {newer}_r")
-    except (ProtectionError, PolicyError) as error:
-        assert "violates" in str(error) or "k is" in str(error)
+    except ProtectionError:
         recoded = None
     released, again = (database.sql(f"SELECT * FROM {t}") for t in (f"{table}_r", f"{table}_again"))
     return listed(database, run), released, again, recoded
@@ -150,8 +150,6 @@ def _row(draw: Callable[[int], int], place: int, wide: int) -> Row:
 
 
 def _table(seed: int, rows: int, wide: int) -> list[Row]:
-    import random
-
     source = random.Random(seed)
     return [_row(lambda below: source.randrange(max(1, below)), place, wide) for place in range(rows)]
 
@@ -178,9 +176,6 @@ def test_every_new_row_falls_under_one_rule_and_shows_it(database: Database, see
         ]
         assert len(inside) == 1, "a gap or an overlap"
         rule[row[-1]] = (inside[0], row[1] is not None and row[1] not in known)
-    database.sql(f"CREATE TABLE everything AS SELECT * FROM {table} WHERE 1 = 0")
-    released = anonymize(database.policy(table, _ROLES, privacy=[{"model": "k-anonymity", "k": 4}]), replace=True)
-    assert released.run != run
     apply(database, run, newer, f"{newer}_r")
     for ids in _classes([(*row[:-1], 0, row[-1]) for row in database.sql(f"SELECT * FROM {newer}_r")]):
         assert len({rule[n] for n in ids}) == 1, "rows of several rules look alike"
@@ -205,17 +200,19 @@ _NESTED_ROLES = {
     "z": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}},
     "id": "insensitive",
 }
+_LAST = "leaf = (SELECT max(leaf) FROM leaves)"
+_EMPTY = "leaf = (SELECT min(leaf) FROM leaves)"
 _CORRUPTIONS = {
-    "a bound moved down": "UPDATE leaves SET hi_0 = hi_0 - 1 WHERE leaf = (SELECT max(leaf) FROM leaves WHERE lo_0 < hi_0)",
+    "a bound moved down": "UPDATE leaves SET hi_0 = hi_0 - 1 WHERE leaf = (SELECT max(leaf) FROM leaves WHERE hi_0 > 0)",
     "a bound moved up": "UPDATE leaves SET hi_0 = hi_0 + 1 WHERE leaf = (SELECT min(leaf) FROM leaves WHERE lo_0 > 0)",
-    "a bound of a group moved": "UPDATE leaves SET lo_1 = lo_1 + 1 WHERE leaf = (SELECT min(leaf) FROM leaves WHERE leaf < 0)",
-    "an empty rule lost": "DELETE FROM leaves WHERE leaf = (SELECT min(leaf) FROM leaves)",
-    "a rule lost": "DELETE FROM leaves WHERE leaf = (SELECT max(leaf) FROM leaves)",
-    "a rule twice": "INSERT INTO leaves SELECT * FROM leaves WHERE leaf = (SELECT max(leaf) FROM leaves)",
-    "a rule beside the tree": "INSERT INTO leaves SELECT 999999999, n, lo_0, hi_0, lo_1, hi_1 FROM leaves WHERE leaf = (SELECT max(leaf) FROM leaves)",
+    "a bound of a group moved": f"UPDATE leaves SET lo_1 = lo_1 + 1 WHERE {_EMPTY}",
+    "an empty rule lost": f"DELETE FROM leaves WHERE {_EMPTY}",
+    "a rule lost": f"DELETE FROM leaves WHERE {_LAST}",
+    "a rule twice": f"INSERT INTO leaves SELECT * FROM leaves WHERE {_LAST}",
+    "a rule beside the tree": f"INSERT INTO leaves SELECT 999999999, n, lo_0, hi_0, lo_1, hi_1 FROM leaves WHERE {_LAST}",
     "a node lost": "DELETE FROM nodes WHERE node = (SELECT max(node) FROM nodes WHERE depth = 1)",
     "a node elsewhere": "UPDATE nodes SET parent = 999999999 WHERE node = (SELECT max(node) FROM nodes)",
-    "an unknown bound": "UPDATE leaves SET lo_0 = NULL WHERE leaf = (SELECT max(leaf) FROM leaves)",
+    "an unknown bound": f"UPDATE leaves SET lo_0 = NULL WHERE {_LAST}",
 }
 
 
@@ -226,32 +223,18 @@ def test_the_check_finds_gaps_and_overlaps(database: Database, corruption: str |
         database.policy(database.create(_NESTED, rows), _NESTED_ROLES, privacy=[{"model": "k-anonymity", "k": 5}])
     ).run
     with opened(database, run) as (_, stored):
-        pass
-    assert stored.tables is not None
+        assert stored.tables is not None
     assert any(rule.leaf < 0 for rule in listed(database, run))
-    names = [table.name for table in stored.tables.all]
-    for table, name in zip(stored.tables.all, ("nodes", "leaves", "segments", "domain"), strict=True):
+    for table, name in zip(stored.tables.all, NAMES, strict=True):
         database.sql(f"CREATE TABLE {name} AS SELECT * FROM {table}")
-    assert names
     if corruption is not None:
         database.sql(_CORRUPTIONS[corruption])
-    with connect(database.url) as engine:
-        relations = [
-            engine.resolve(table.sibling(name))
-            for table, name in zip(stored.tables.all, ("nodes", "leaves", "segments", "domain"), strict=True)
-        ]
-        del relations
-        from sqlanon.sql import Relation
-
-        copies = RuleTables(
-            *(Relation(name) for name in ("nodes", "leaves", "segments", "domain")), stored.tables.depth
-        )
-        check = lambda: require_partition(engine, _Temporary(engine), stored.attributes, copies)  # noqa: E731
-        if corruption is None:
-            check()
-            return
-        with pytest.raises(VerificationError, match="do not cover the domain once"):
-            check()
+    copies = RuleTables.of([Relation(name) for name in NAMES], stored.tables.depth)
+    found: Any = contextlib.nullcontext()
+    if corruption is not None:
+        found = pytest.raises(VerificationError, match="do not cover the domain once")
+    with connect(database.url) as engine, found:
+        require_partition(engine, _Temporary(engine), stored.attributes, copies)
 
 
 # --- levels and cuts
@@ -272,8 +255,6 @@ _GENERALIZATIONS: dict[str, dict[str, Any]] = {
 
 
 def _coded(seed: int, rows: int, first: int) -> list[Row]:
-    import random
-
     source = random.Random(seed)
     return [
         (
@@ -381,9 +362,12 @@ def test_downgrading_the_catalog_drops_the_rules(database: Database) -> None:
         catalog.downgrade("0001")
     names = [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables")]
     assert not [name for name in names if name.startswith("rule")]
-    with connect(database.url) as engine, Catalog.open(engine) as catalog:
-        with pytest.raises(PolicyError, match="holds no rules of run"):
-            read_rules(catalog, run)
+    with (
+        connect(database.url) as engine,
+        Catalog.open(engine) as catalog,
+        pytest.raises(PolicyError, match="holds no rules of run"),
+    ):
+        read_rules(catalog, run)
 
 
 def test_rules_take_as_many_statements_as_there_are_levels(database: Database) -> None:
@@ -447,8 +431,6 @@ def test_rules_go_from_file_to_file(tmp_path: Path) -> None:
     source, newer, out = (tmp_path / name for name in ("old.csv", "new.csv", "released.csv"))
     for path, first in ((source, 0), (newer, 1000)):
         path.write_text("n,s\n" + "".join(f"{i * 7 % 50},{'ab'[i % 2]}\n" for i in range(first, first + 60)))
-    from sqlanon.policy_reader import build_policy
-
     policy = build_policy(
         {
             "source": {"file": str(source)},

@@ -40,8 +40,8 @@ def rules_command(
     limit: Annotated[int, typer.Option(min=1, help="At most so many rules.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="After so many others.")] = 0,
 ) -> None:
-    """Show how a release was recoded, for rows that it never saw: the rules, or one SELECT. Rules hold values of the data."""
-    with opened(call, url, policy, upgrade=True) as (engine, catalog):
+    """Show how rows are recoded like those of a release: the rules, or one SELECT. Rules hold values of the data."""
+    with opened(call, url, policy, upgrade=True) as (_, catalog):
         found = catalog.run(run)
         stored = read_rules(catalog, found.id)
         if sql:
@@ -104,8 +104,10 @@ def apply_command(
     policy: PolicyOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
 ) -> None:
-    """Recode new rows like those of a release, verify the result independently, and publish it. Exit code 3 if the rows of a
-    class are too few or too alike, unless such classes are to be suppressed."""
+    """Recode new rows like those of a release, verify the result independently, and publish it.
+
+    Exit code 3 if the rows of a class are too few or too alike, unless such classes are to be suppressed.
+    """
     with opened(call, url, policy, upgrade=True) as (_, catalog):
         found = catalog.run(run)
         schema = catalog.home.schema

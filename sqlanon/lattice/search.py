@@ -11,9 +11,9 @@ from typing import Any
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.lattice.base import create_base
 from sqlanon.lattice.bottom_up import bottom_up
 from sqlanon.lattice.datafly import datafly
-from sqlanon.lattice.frequency import Task, create_base
 from sqlanon.lattice.incognito import incognito
 from sqlanon.lattice.keys import steps_of
 from sqlanon.lattice.lattice import Lattice, Node
@@ -25,6 +25,7 @@ from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.remainder import recode_remainder
 from sqlanon.lattice.samarati import samarati
+from sqlanon.lattice.task import Task
 from sqlanon.lattice.wishes import EXHAUSTIVE, HOLDS_ALL, Wishes, node_of, require_room, require_size
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable
@@ -88,7 +89,8 @@ def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:
     heights = tuple(len(steps_of(field, algorithm.suppresses_attributes)) - 1 for field in fields)
     limits = [algorithm.limits.get(name, (0, height)) for name, height in zip(names, heights, strict=True)]
     beyond = [
-        f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height}, not {low} to {high}."
+        f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height} on this table, "
+        f"not {low} to {high}; name levels up to {height}, or leave the limits out."
         for name, height, (low, high) in zip(names, heights, limits, strict=True)
         if high > height
     ]

@@ -36,7 +36,7 @@ def create_domains(
     models: Sequence[PrivacyModel],
     rows: Markup | None = None,
 ) -> tuple[Sensitive, ...]:
-    """The domain of every sensitive attribute that a model looks at, counted over the whole table, or some rows of it."""
+    """The domain of every sensitive attribute that a model looks at, counted over the table or some rows of it."""
     counted = coded.rows if rows is None else rows
     fields = judged_fields(coded, models)
     return tuple(_create_domain(engine, workspace, counted, number, field) for number, field in enumerate(fields))
@@ -79,9 +79,9 @@ def _number(engine: Engine, field: Field) -> Markup:
     if field.coding.dictionary is not None:
         return double_of(engine.render, Markup("v.value"), field.attribute.column.kind)
     return expression(
-        "CASE WHEN g.s > 0 THEN CAST((g.s >> {shift}) - 1 + ({origin}) AS FLOAT8) END",
+        "CASE WHEN g.s > 0 THEN CAST((g.s >> {shift}) - 1 + ({least}) AS FLOAT8) END",
         shift=field.shift,
-        origin=field.coding.origin or 0,
+        least=field.coding.least,
     )
 
 

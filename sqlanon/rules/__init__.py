@@ -1,1 +1,1 @@
-"""The recoding function of a release as data: rules over the whole domain, that recode rows the release has never seen."""
+"""The recoding function of a release as data: rules over the whole domain, for rows that it never saw."""

@@ -1,4 +1,4 @@
-"""Applying stored rules: new rows are recoded like those of a release, checked like a release, and published like one."""
+"""Applying stored rules: new rows are recoded like those of a release, then checked and published like one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sqlanon.plan import Plan
 from sqlanon.policy import Catalog as CatalogPlace
 from sqlanon.policy import FullDomain, Policy, Release, Source
 from sqlanon.policy_reader import parse_policy
-from sqlanon.recode import Recoding, create_regions
+from sqlanon.recode import Recoding, create_regions, end_name
 from sqlanon.rules.classes import Applied, Suppression, show_regions
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.routing import route
@@ -143,8 +143,8 @@ class _Apply(Course):
         self.applied: Applied | None = None
         self.suppression: Suppression | None = None
 
-    def _start(self, plan: Plan) -> RunStart:
-        return replace(super()._start(plan), algorithm="apply")
+    def _start(self, source: str, release: str, rows: int | None) -> RunStart:
+        return replace(super()._start(source, release, rows), algorithm="apply")
 
     def _summarize(self, plan: Plan, outcome: Outcome) -> None:
         super()._summarize(plan, outcome)
@@ -219,15 +219,17 @@ class _Apply(Course):
             found={"applied": self.found.id, "suppressed_classes": search.classes},
         )
 
-    def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
+    def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:
         if self.applied is None or self.suppression is None:
-            return super()._recode(coded, partition, workspace)
+            return super()._recode(coded, partition, workspace, outcome)
         with self.journal.during("recode"):
-            regions = self.suppression.release(partition.starred is not None)
+            boxed = self.stored.record.kind is RulesKind.TREE
+            count = 0 if boxed else sum(len(shown.ends) for shown in self.applied.shown)
+            regions = self.suppression.release(partition.starred is not None, [end_name(n) for n in range(count)])
             assigned = partition.assigned
             if partition.omitted:
                 assigned = _without(coded, partition, regions)
-            kept, boxed = replace(partition, assigned=assigned), self.stored.record.kind is RulesKind.TREE
+            kept = replace(partition, assigned=assigned)
             return Recoding(regions, self.applied.cells, self.applied.shown, kept, coded, boxed)
 
     def _loss(self, partition: Partition) -> float | None:
@@ -251,7 +253,7 @@ def _require_same(plan: Plan, stored: StoredRules, dialect: str) -> None:
     """Refuse rows whose columns are not those that the rules were made for."""
     if stored.content["dialect"] != dialect:
         raise PolicyError(
-            f"The rules are of a release made by {stored.content['dialect']}, and these rows would be read by {dialect}: "
+            f"The rules are of a release by {stored.content['dialect']}, and these rows would be read by {dialect}: "
             "load them into the database of that release."
         )
     kinds = {attribute.name: attribute.column.kind for attribute in plan.quasi_identifiers}

@@ -1,7 +1,7 @@
-"""The check that rules have no gaps and no overlaps: siblings are put together, from the leaves up, and must give a box.
+"""The check that rules have no gaps and no overlaps: siblings, put together from the leaves up, must give a box.
 
-Boxes that are equal in all attributes but one and follow each other in that one are disjoint, and their union is a box. So
-if that holds at every node, and the root's box is the whole domain, every point of the domain is in exactly one leaf.
+Boxes that are equal in all attributes but one and follow each other in that one are disjoint, and their union is a box.
+So if that holds at every node, and the root's box is the whole domain, every point of it is in exactly one leaf.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlanon.workspace import Workspace
 def require_partition(
     engine: Engine, workspace: Workspace, attributes: Sequence[RuleAttribute], rules: RuleTables
 ) -> None:
-    """Raise VerificationError unless the leaves partition the whole domain; one statement a level, and one for the root."""
+    """Raise VerificationError unless the leaves partition the whole domain; a statement a level, and one more."""
     lo, hi = (chosen_column(attributes, "b", name, of="n") for name in ("lo", "hi"))
     deeper: Relation | None = None
     for depth in range(rules.depth, 0, -1):
@@ -41,6 +41,6 @@ def require_partition(
     workspace.drop(*([deeper] if deeper else []))
     if torn or strays or orphans or roots != 1 or whole != 1:
         raise VerificationError(
-            f"The rules do not cover the domain once: {torn} nodes are not the union of what is below them, {strays} rules"
-            f" and {orphans} nodes belong to none."
+            f"The rules do not cover the domain once: {torn} nodes are not the union of what is below them, "
+            f"{strays} rules and {orphans} nodes belong to none."
         )

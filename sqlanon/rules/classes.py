@@ -20,7 +20,7 @@ from sqlanon.recode import cell_name
 from sqlanon.rules.faces import Face, create_faces
 from sqlanon.rules.routing import Routed
 from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.sql import Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.workspace import Workspace
 
 
@@ -138,7 +138,7 @@ class Suppression:
 
     @property
     def models_compare(self) -> bool:
-        """Whether a class can come to violate a model because others are left out: those that compare it with the table."""
+        """Whether a class can come to violate a model because others are left out."""
         return self.omits and not all(model.monotone_under_suppression for model in self.models)
 
     def _failing(self, suppressed: int) -> int:
@@ -195,8 +195,8 @@ class Suppression:
             source=source,
         )
 
-    def release(self, stars: bool) -> Relation:
-        """The regions without those of suppressed classes, or with stars in their place."""
+    def release(self, stars: bool, ends: Sequence[Identifier] = ()) -> Relation:
+        """The regions without those of suppressed classes, or with stars in their place; `ends` are kept too."""
         released = self.workspace.table("released")
         cells, number = [], 0
         for shown in self.applied.shown:
@@ -211,6 +211,7 @@ class Suppression:
             suppressed=self.table,
             cells=cells,
             stars=stars,
+            ends=ends,
         )
         self.engine.analyze(released)
         return released

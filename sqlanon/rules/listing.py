@@ -36,7 +36,7 @@ class _Temporary(Workspace):
 
 
 def list_rules(engine: Engine, stored: StoredRules, limit: int, offset: int) -> list[Rule]:
-    """A page of the rules of a tree with the labels of their boxes; those that no row of the release fell under are last."""
+    """A page of the rules of a tree, with the labels of their boxes; those without rows in the release are last."""
     attributes = tuple(replace(a, show=Show.LABEL) for a in stored.attributes)
     return _fetch(engine, stored, attributes, limit, offset)
 

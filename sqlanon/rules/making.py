@@ -1,8 +1,8 @@
 """From a partition tree to rules: boxes of segments over the whole domain, without gaps or overlaps.
 
-The tree was written down while it grew, in codes of the source. A box is what the splits on the way from the root leave of
-the domain (LeFevre, DeWitt, TR 1590, section 2.2: the recoding function). Boxes are made level by level, in statements
-whose number does not depend on the number of nodes.
+The tree was written down while it grew, in codes of the source. A box is what the splits on the way from the root leave
+of the domain (LeFevre, DeWitt, TR 1590, section 2.2: the recoding function). Boxes are made level by level, in
+statements whose number does not depend on the number of nodes.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _value_text(engine: Engine, axis: Axis) -> Markup:
     column, coding = axis.field.attribute.column, axis.field.coding
     value = Markup("v.value")
     if coding.dictionary is None:
-        value = expression("(c.code - 1 + ({origin}))", origin=coding.origin or 0)
+        value = expression("(c.code - 1 + ({least}))", least=coding.least)
     return text_of(engine.render, value, column.kind, column.type)
 
 

@@ -1,7 +1,7 @@
 """Rows go down the tree of stored rules: joins level by level, all in one statement.
 
-The rows are coded by themselves, as for a search. The cuts of the rules are looked up in these codes, so that a row goes
-by comparing integers; a group of a hierarchy is known by its level and label.
+The rows are coded by themselves, as for a search. The cuts of the rules are looked up in these codes, so that a row
+goes by comparing integers; a group of a hierarchy is known by its level and label.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
     values: dict[str, Any] = {"marks": marks, "segments": segments, "number": attribute.number}
     coding = field.coding
     if coding.dictionary is None:
-        engine.run("rules/mark_integers", leaves=coding.leaves, origin=coding.origin or 0, **values)
+        engine.run("rules/mark_integers", leaves=coding.leaves, least=coding.least, **values)
         return
     order = Markup("u.value")
     if attribute.kind is Kind.TEXT:

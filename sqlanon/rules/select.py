@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog import Run, RulesKind
+from sqlanon.catalog import RulesKind, Run
 from sqlanon.cells import RANGE_TYPES
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import PolicyError
@@ -65,15 +65,13 @@ class _Select:
             return self._tree(table)
         passes = self.stored.content.get("passes", ())
         if len(passes) > 1:
-            raise PolicyError(
-                "Rules of several passes can't be one SELECT: what a pass leaves over depends on all rows."
-            )
+            raise PolicyError("Rules of several passes can't be one SELECT: what a pass leaves depends on all rows.")
         cells = self._levels(passes[0]) if kind is RulesKind.LEVELS else self._cuts()
         columns = self._columns({a.number: [cell] for a, cell in zip(self.stored.attributes, cells, strict=True)})
         return self.render("rules/select_levels", table=table, columns=columns).text
 
     def _require_sayable(self) -> None:
-        """Hierarchies that a value's text or the policy itself gives the labels of, and shows that need no other table."""
+        """Refuse hierarchies whose labels neither the value nor the policy gives, and shows that need another table."""
         wrong = []
         for attribute in self.stored.attributes:
             hierarchy = self.policy.attributes[attribute.name].hierarchy

@@ -74,13 +74,14 @@ class RuleAttribute:
 class RuleTables:
     """Where the rules of a tree are.
 
-    nodes: `(node, parent, depth, attribute, lo, hi)`: the segments of one attribute that a node has of its parent's; the
-        root is node 0, at depth 0, and not listed.
-    leaves: `(leaf, n, lo_0, hi_0, …)`: the box of every leaf, in segments, both ends included; n is the release's rows in
-        it. A leaf is a node; negative ones are what a split by a hierarchy leaves to groups that its node did not hold.
-        `m_0, …` is what the release showed of an attribute with a mean or midpoint.
-    segments: `(attribute, segment, last, level, value)`: of a cut the least value, as text, NULL being none; of a group its
-        level and label, and the last segment of the groups below it.
+    nodes: `(node, parent, depth, attribute, lo, hi)`: the segments of one attribute that a node has of its parent's;
+        the root is node 0, at depth 0, and not listed.
+    leaves: `(leaf, n, lo_0, hi_0, …)`: the box of every leaf, in segments, both ends included; n is the release's rows
+        in it. A leaf is a node; negative ones are what a split by a hierarchy leaves to groups that its node did not
+        hold. `m_0, …` is what the release showed of an attribute with a mean or midpoint.
+    segments: `(attribute, segment, last, level, value)`: of a cut the least value, as text, NULL being none; of a group
+        its level and label, and the last segment of the groups below it. Of cuts through hierarchies: the groups that
+        their children replace.
     domain: `(attribute, segment, place, value)`: the values of listed attributes, in order.
     depth: of the deepest node.
     """
