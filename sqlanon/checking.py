@@ -62,7 +62,8 @@ def _regions(recoding: Recoding) -> list[Region]:
             tuple(cell_name(next(cells)).name for _ in shown.cells),
             shown.show,
             shown.hierarchy,
-            tuple(end_name(next(ends)).name for _ in shown.ends),
+            () if recoding.boxed else tuple(end_name(next(ends)).name for _ in shown.ends),
+            recoding.boxed,
         )
         for place, shown in enumerate(recoding.shown)
     ]

@@ -33,7 +33,7 @@ class Outcome:
     rounds: int = 0
     statements: int = 0
     suppressed: int = 0
-    gcp: float = 0.0
+    gcp: float | None = 0.0
     predicted: tuple[Measures, Measures] | None = None
     found: dict[str, Any] = field(default_factory=dict)
     verification: Verification | None = None

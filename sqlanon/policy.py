@@ -71,6 +71,9 @@ class Hierarchy(_Part):
 
     mask: Literal["left", "right"] | None = None
     """Text: level n replaces n characters from this side by `*`."""
+    length: Whole | None = Field(default=None, ge=1)
+    """With mask: the characters that values count as having, so that levels mean the same whatever values there are;
+    without it those of the longest value."""
     date: tuple[Literal["day", "week", "month", "quarter", "year", "decade"], ...] | None = None
     """Dates and timestamps: the levels, from fine to coarse."""
     intervals: tuple[Whole | Number, ...] | None = None
@@ -105,6 +108,8 @@ class Hierarchy(_Part):
             raise _broken("has an origin, which only intervals have.")
         if self.unknown is not None and self.kind not in ("csv", "mapping"):
             raise _broken("has unknown, which only csv and mapping have.")
+        if self.length is not None and self.mask is None:
+            raise _broken("has length, which only mask has.")
         self._check_levels()
         return self
 

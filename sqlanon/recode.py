@@ -29,6 +29,7 @@ class Recoding:
     regions: `(leaf, n, region, c0, c1, …, e0, e1, …)`; region numbers rank the regions by what they show, `e0, e1, …`
         are the ends of those that are shown as a number.
     cells: the release's columns for `c0, c1, …`.
+    boxed: whether a region is shown from cut to cut: bounds leave out the upper one, and are NULL where there is none.
     """
 
     regions: Relation
@@ -36,6 +37,7 @@ class Recoding:
     shown: tuple[Shown, ...]
     partition: Partition
     coded: CodedTable
+    boxed: bool = False
 
     def columns_of(self, attribute: str) -> tuple[Identifier, ...]:
         """The release's columns that stand for a quasi-identifier."""
@@ -152,6 +154,6 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
             *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept))),
         ],
         cells=[cell_name(i) for i in range(len(recoding.cells))],
-        ends=[end_name(i) for i in range(sum(len(shown.ends) for shown in recoding.shown))],
+        ends=[] if recoding.boxed else [end_name(i) for i in range(sum(len(shown.ends) for shown in recoding.shown))],
     )
     return table

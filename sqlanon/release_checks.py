@@ -35,6 +35,8 @@ _QUOTED = '"(?:[^"]|"")*"'
 _PLAIN = r'[^ ",{}*\[\]](?:[^",{}*\[\]]*[^ ",{}*\[\]])?'
 MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
 SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
+_OPEN = "[*]"
+_OPEN_SPAN = f"({_QUOTED}|{_OPEN})-({_QUOTED}|{_OPEN})"
 
 
 _RANGES_OF = {
@@ -54,7 +56,8 @@ class Region:
 
     column: the source's column; raw: the witness's column with its values; cells: the one with what was published, or
     two with the least and greatest value for `show: bounds`; ends: the two with the least and the greatest value of a
-    region that was published as a number.
+    region that was published as a number, if that is to be checked. Bounds that are `boxed`, or of a hierarchy, leave
+    out the upper one, and are open where they are NULL.
     """
 
     column: Column
@@ -63,6 +66,7 @@ class Region:
     show: Show = Show.LABEL
     hierarchy: HierarchyTable | None = None
     ends: tuple[str, ...] = ()
+    boxed: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ def _outside(engine: Engine, witness: Relation, region: Region) -> int:
 
 def _outside_bounds(engine: Engine, witness: Relation, region: Region, bounds: Sequence[str]) -> int:
     """The rows whose value is not between two columns: the bounds of a group, where there is a hierarchy."""
-    kind, grouped = region.column.kind, region.hierarchy is not None
+    kind, grouped = region.column.kind, region.boxed or region.hierarchy is not None
     raw, low, high = (
         comparable(engine, expression("w.{name}", name=Identifier(name)), kind) for name in (region.raw, *bounds)
     )
@@ -174,6 +178,8 @@ def _outside_bounds(engine: Engine, witness: Relation, region: Region, bounds: S
 
 def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
     """The rows that a number does not stand for: beyond its region's ends, or it is not their middle or mean."""
+    if not region.ends:
+        return 0
     kind, is_middle = region.column.kind, region.show is Show.MIDPOINT
     cell, *columns = (expression("w.{n}", n=Identifier(n)) for n in (*region.cells, region.raw, *region.ends))
     raw, *ends = (double_of(engine.render, column, kind) for column in columns)
@@ -190,13 +196,13 @@ def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
 def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single value and of a pair, and how the two ends are read as values of the column's type."""
     value = VALUES[column.kind]
-    ends = [Markup("b.low"), Markup("b.high")]
+    ends = [Markup("nullif(b.low, '*')"), Markup("nullif(b.high, '*')")]
     if column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         ends = [engine.render.macro("read_day", end) for end in ends]
     low, high = (expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends)
     return {
         "single": Text(f"^(?:{value})$"),
-        "pair": Text(f"^({value})-({value})$"),
+        "pair": Text(f"^({value}|{_OPEN})-({value}|{_OPEN})$"),
         "low": low,
         "high": high,
     }
@@ -204,14 +210,13 @@ def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
 
 def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single member, of a set and of an interval of texts, and how its ends are read."""
-    interval = Text(rf"^(?:\[{SPAN}\]|[{{]NULL, {SPAN}[}}])$")
-    span = Text(SPAN)
+    interval = Text(rf"^(?:\[{_OPEN_SPAN}\]|[{{]NULL, {_OPEN_SPAN}[}}])$")
+    spans = [engine.render.macro("capture", Markup("p.cell"), Text(_OPEN_SPAN), number) for number in (1, 2)]
     ends = [
         expression(
-            """replace(coalesce({end}, ''), '""', '"')""",
-            end=engine.render.macro("capture", Markup("p.cell"), span, number),
+            """CASE WHEN {end} <> '*' THEN replace(substr({end}, 2, length({end}) - 2), '""', '"') END""", end=end
         )
-        for number in (1, 2)
+        for end in spans
     ]
     if column.kind is Kind.ENUM:
         ends = [expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends]
@@ -223,6 +228,8 @@ def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
         "plain": Text(f"^{_PLAIN}$"),
         "low": ends[0],
         "high": ends[1],
+        "open_low": expression("{end} = '*'", end=spans[0]),
+        "open_high": expression("{end} = '*'", end=spans[1]),
         "text": comparable(engine, Markup("v.raw"), Kind.TEXT),
         "value": Markup("p.raw" if column.kind is Kind.ENUM else "p.text"),
     }

@@ -33,6 +33,8 @@ from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Policy, TopDown, Tree
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
+from sqlanon.rules.keeping import keep_rules
+from sqlanon.rules.store import StoredRules
 from sqlanon.session import Session, open_session
 from sqlanon.sql import Relation
 from sqlanon.staging import Staged, stage_release
@@ -66,15 +68,15 @@ def run(
         wishes = Wishes(levels, time_limit, any_size)
         wished = wishes.applied_to(policy)
         with open_session(policy, options or EngineOptions()) as session:
-            return _Run(session, wished, replace, observer or Silent(), wishes).carry_out()
+            return Course(session, wished, replace, observer or Silent(), wishes).carry_out()
     except KeyboardInterrupt as interrupt:  # between two statements; during one the engine says so
         cancelled = Cancelled("Interrupted.")
         cancelled.__notes__ = getattr(interrupt, "__notes__", [])
         raise cancelled from None
 
 
-class _Run:
-    """The state that the phases of one run share."""
+class Course:
+    """One run: its phases, and the state that they share."""
 
     def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer, wishes: Wishes) -> None:
         self.session = session
@@ -86,6 +88,7 @@ class _Run:
         self.observer = observer
         self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
+        self.rules: StoredRules | None = None
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
 
     def carry_out(self) -> Outcome:
@@ -174,10 +177,12 @@ class _Run:
             coded, tuples = self._encode(plan, workspace, outcome)
             partition = self._search(coded, tuples, workspace)
             recoding = self._recode(coded, partition, workspace, outcome)
+            partition = recoding.partition
+            self.rules = self._store_rules(recoding, workspace, outcome)
             outcome.rounds = partition.rounds
             outcome.suppressed = partition.suppressed
             outcome.found = dict(partition.found)
-            outcome.gcp = global_certainty_penalty(self.engine, partition)
+            outcome.gcp = self._loss(partition)
             with contextlib.ExitStack() as stack:
                 with self.journal.during("recode"):
                     staging = stage_release(self.session, plan, workspace, recoding, self.replace)
@@ -226,6 +231,15 @@ class _Run:
                 outcome.predicted = measures_of_run(self.engine, recoding, self.policy.target)
             return recoding
 
+    def _loss(self, partition: Partition) -> float | None:
+        """The global certainty penalty; None where it is not known."""
+        return global_certainty_penalty(self.engine, partition)
+
+    def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
+        """Write down how new rows are recoded like these."""
+        with self.journal.during("recode"):
+            return keep_rules(self.engine, self.catalog, workspace, outcome.run, recoding)
+
     def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""
         with self.journal.during("verify"):
@@ -248,11 +262,13 @@ class _Run:
             )
 
     def _publish(self, plan: Plan, staged: Staged, outcome: Outcome) -> None:
-        record = _release_record(outcome)
+        record, rules = _release_record(outcome), self.rules
 
         def within(session: Engine) -> None:
             if not self.catalog.record_release_within(session, outcome.run, plan.release, record):
                 late.append(record)
+            elif rules is not None:
+                self.catalog.record_rules_within(session, outcome.run, rules.record, rules.relations)
 
         late: list[ReleaseRecord] = []
         with self.journal.during("publish"):
@@ -260,6 +276,8 @@ class _Run:
             outcome.published = True
             for release in late:
                 self.catalog.record_release(outcome.run, release)
+                if rules is not None:
+                    self.catalog.record_rules(outcome.run, rules.record, rules.relations)
 
 
 def _release_record(outcome: Outcome) -> ReleaseRecord:

@@ -23,6 +23,8 @@ from sqlanon.catalog.records import (
     LedgerEntry,
     ReleaseKind,
     ReleaseRecord,
+    RulesKind,
+    RulesRecord,
     Run,
     RunStart,
     Status,
@@ -33,7 +35,7 @@ from sqlanon.catalog.tables import Tables
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError
-from sqlanon.sql import Relation
+from sqlanon.sql import Relation, Text
 
 SCHEMA = "sqlanon"
 
@@ -89,6 +91,11 @@ class Catalog:
     def home(self) -> Home:
         """The schema of the catalog's tables, and the prefix of their names."""
         return self._connection.home
+
+    @property
+    def store(self) -> Engine:
+        """The engine of the database that the catalog is in."""
+        return self._store
 
     def current(self) -> str | None:
         """The revision of the catalog's tables; None if there are none."""
@@ -193,6 +200,28 @@ class Catalog:
         columns = [column for column in table.c if column.name != "run"]
         rows = self._read(select(*columns).where(table.c.run == run).order_by(table.c.relation))
         return [ReleaseRecord(**{**row, "kind": ReleaseKind(row["kind"])}) for row in rows]
+
+    def record_rules_within(self, session: Engine, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
+        """As `record_release_within`, once that has returned True: record the rules, whose tables are there to stay."""
+        values = {"run": run} | dataclasses.asdict(rules) | {"kind": rules.kind.value}
+        session.load(self.home.relation("rule_sets"), list(values), [list(values.values())])
+        ledger = self.home.relation("work_tables")
+        for table in tables:
+            session.run("catalog/keep_table", ledger=ledger, run=Text(run), relation=Text(str(table)))
+
+    def record_rules(self, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
+        """Record the rules of a release that is published already."""
+        values = {"run": run} | dataclasses.asdict(rules) | {"kind": rules.kind.value}
+        self._write("record the rules", insert(self._tables.rule_sets).values(values))
+        wanted = {str(table) for table in tables}
+        self.ledger_remove(*(entry for entry in self.ledger(run) if str(entry.relation) in wanted))
+
+    def rules(self, run: str) -> RulesRecord | None:
+        """The recoding function of a run, if it was recorded."""
+        table = self._tables.rule_sets
+        columns = [column for column in table.c if column.name != "run"]
+        rows = self._read(select(*columns).where(table.c.run == run))
+        return next((RulesRecord(**{**row, "kind": RulesKind(row["kind"])}) for row in rows), None)
 
     def record_hierarchy(self, hierarchy: HierarchyRecord) -> None:
         """Record a hierarchy; one of the same name and digest is replaced."""

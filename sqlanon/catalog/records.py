@@ -98,6 +98,28 @@ class ReleaseRecord:
     digest: str
 
 
+class RulesKind(StrEnum):
+    """What the rules of a release are."""
+
+    TREE = "tree"  # boxes of the domain
+    LEVELS = "levels"  # one hierarchy level per attribute, or several such passes
+    CUTS = "cuts"  # for every attribute a cut through its hierarchy
+
+
+@dataclass(frozen=True)
+class RulesRecord:
+    """The recoding function of a run: `content` is JSON, the tables are in the catalog's schema.
+
+    `table_prefix` is what the tables' names begin with; None where there are none.
+    """
+
+    kind: RulesKind
+    content: str
+    leaves: int
+    depth: int = 0
+    table_prefix: str | None = None
+
+
 @dataclass(frozen=True)
 class HierarchyRecord:
     """A generalization hierarchy: the attribute it was built for, the digest and JSON of its specification."""

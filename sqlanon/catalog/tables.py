@@ -47,6 +47,7 @@ class Tables:
     runs: Table
     steps: Table
     releases: Table
+    rule_sets: Table
     hierarchies: Table
     work_tables: Table
 
@@ -58,6 +59,7 @@ class Tables:
             _runs(metadata, prefix),
             _steps(metadata, prefix),
             _releases(metadata, prefix),
+            _rule_sets(metadata, prefix),
             _hierarchies(metadata, prefix),
             _work_tables(metadata, prefix),
         )
@@ -115,6 +117,19 @@ def _releases(metadata: MetaData, prefix: str) -> Table:
         Column("classes", BigInteger, nullable=False),
         Column("recoding", Text, nullable=False, doc="JSON, or where the rule table is"),
         Column("digest", Text, nullable=False, doc="of the recoding"),
+    )
+
+
+def _rule_sets(metadata: MetaData, prefix: str) -> Table:
+    return Table(
+        f"{prefix}rule_sets",
+        metadata,
+        Column("run", Text, primary_key=True),
+        Column("kind", Text, nullable=False, doc="tree, levels or cuts"),
+        Column("content", Text, nullable=False, doc="JSON: the attributes, and what rules of levels consist of"),
+        Column("leaves", BigInteger, nullable=False),
+        Column("depth", Integer, nullable=False),
+        Column("table_prefix", Text, doc="what the names of its tables begin with, in the catalog's schema"),
     )
 
 

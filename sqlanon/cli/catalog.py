@@ -47,7 +47,7 @@ def opened(
     call: Call, url: str | None, policy: Path | None, *, upgrade: bool = False
 ) -> Iterator[tuple[Engine, Catalog]]:
     """The catalog of a policy or of a database, and a session with the database it is in."""
-    place = _place(url, policy)
+    place = place_of(url, policy)
     with (
         connect(place[0], call.options) as engine,
         Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
@@ -57,7 +57,7 @@ def opened(
         yield engine, catalog
 
 
-def _place(url: str | None, policy: Path | None) -> tuple[str, str, str | None]:
+def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None]:
     """The URL and schema of the catalog, and the schema that stands in for it."""
     if policy is not None:
         return catalog_place(load_policy(policy))
@@ -139,7 +139,8 @@ def _run_text(run: Run) -> str:
         release, metrics = run.result["release"], run.result["metrics"]
         lines.append(
             f"  {release['rows']:,} rows in {release['classes']:,} classes of {release['min_class_size']:,} "
-            f"rows or more; C_AVG {number(metrics['c_avg'])}, GCP {number(metrics['gcp'])}"
+            f"rows or more; C_AVG {number(metrics['c_avg'])}"
+            + ("" if metrics["gcp"] is None else f", GCP {number(metrics['gcp'])}")
         )
         models = [(spec_text({"model": m["model"], **m["parameters"]}), m["satisfied"]) for m in run.result["models"]]
         lines += [f"  {model}: {'holds' if satisfied else 'violated'}" for model, satisfied in models]
@@ -206,7 +207,7 @@ def current_command(call: Call, url: UrlOption = None, policy: PolicyOption = No
 @contextlib.contextmanager
 def _catalog(call: Call, url: str | None, policy: Path | None) -> Iterator[Catalog]:
     """The catalog with its tables as they are."""
-    place = _place(url, policy)
+    place = place_of(url, policy)
     with (
         connect(place[0], call.options) as engine,
         Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,

@@ -92,6 +92,29 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
     )
 
 
+def applied_text(outcome: Mapping[str, Any]) -> str:
+    """The summary of rules applied to new rows, from the object that `apply --json` prints."""
+    release, source = outcome["release"], outcome["source"]
+    left_out = f", {release['suppressed']:,} suppressed" if release["suppressed"] else ""
+    head = (
+        f"Published {release['table']}\n"
+        f"  from {source['table']} by the rules of run {outcome['algorithm']['applied']}: "
+        f"{source['rows']:,} rows -> {release['rows']:,} rows{left_out}\n"
+        f"  run {outcome['run']} on {outcome['engine']}, {number(round(outcome['seconds']['total'], 2))} s"
+        f" ({_phases(outcome['seconds'])})"
+    )
+    models = _models([ModelResult(**result) for result in outcome["models"]])
+    verified = "Verified independently on the release:\n" + models + _checks(outcome["checks"])
+    parts = (
+        head,
+        _classes(release),
+        verified,
+        _listed("Warnings", outcome["warnings"]),
+        _listed("Notes", outcome["notes"]),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
 def generalization_text(outcome: Mapping[str, Any]) -> str:
     """What full-domain generalization chose, and how sure that is the best; nothing of other searches."""
     found = outcome["algorithm"]

@@ -16,9 +16,14 @@ def draft_mask(task: Task) -> Draft:
 
     Values shorter than the longest count as padded to its length at the masked side, so that level l keeps the same
     positions of every value and the levels nest: with `mask: right` and five positions, level 3 keeps the first two.
-    Raises PolicyError where the longest value would need more than `MAX_MASK_LEVELS` levels.
+    The specification may give a length instead, for values that come later. Raises PolicyError where a value is longer
+    than that, or the length would need more than `MAX_MASK_LEVELS` levels.
     """
     (length,) = task.engine.query_one("hierarchies/measure_length", text=task.text, values=task.values)
+    if task.spec.length is not None:
+        if length > task.spec.length:
+            raise task.error(f"a value has {length} characters, and the mask's length is {task.spec.length}.")
+        length = task.spec.length
     if length > MAX_MASK_LEVELS:
         raise task.error(
             f"mask would need a level for each of {length} characters, and at most {MAX_MASK_LEVELS} are built; "

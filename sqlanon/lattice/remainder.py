@@ -10,6 +10,7 @@ are left out in the end, all classes are judged once more against what remains.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,6 +56,12 @@ class Passes:
         while found is not None and self.rest is not None:
             self.rest = self._pass(self.rest, found)
             found = self._above(found) if self.rest is not None else None
+
+    def replay(self, nodes: Sequence[Node]) -> None:
+        """Make these passes."""
+        for node in nodes:
+            if self.rest is not None:
+                self.rest = self._pass(self.rest, node)
 
     def _pass(self, sets: FrequencySets, node: Node) -> FrequencySets | None:
         """Recode at a generalization; the sets of what is left, if any is."""
@@ -125,6 +132,16 @@ def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node) -> Par
     partition = release_of(sets, passes.done, suppressed)
     pairs = zip((made.node for made in passes.done), passes.placed, strict=True)
     return replace(partition, found=_told(problem, list(pairs), passes))
+
+
+def recode_in_passes(problem: Problem, algorithm: FullDomain, nodes: Sequence[Node]) -> Partition:
+    """The release of several passes that are known, whatever has to be suppressed."""
+    sets = problem.sets
+    whole = sets.part(sets.base.table, replace(sets.task, omits=False))
+    passes = Passes(problem, algorithm, whole, whole)
+    passes.replay(nodes)
+    suppressed = passes.left + (_leave_out(passes) if passes.left and sets.task.moves else 0)
+    return release_of(sets, passes.done, suppressed)
 
 
 def _told(problem: Problem, placed: list[tuple[Node, int]], passes: Passes) -> dict[str, Any]:

@@ -30,11 +30,16 @@ class Sensitive:
 
 
 def create_domains(
-    engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    models: Sequence[PrivacyModel],
+    rows: Markup | None = None,
 ) -> tuple[Sensitive, ...]:
-    """The domain of every sensitive attribute that a model looks at, counted over the whole table."""
+    """The domain of every sensitive attribute that a model looks at, counted over the table or some rows of it."""
+    counted = coded.rows if rows is None else rows
     fields = judged_fields(coded, models)
-    return tuple(create_domain(engine, workspace, coded, f"domain_{n}", field) for n, field in enumerate(fields))
+    return tuple(create_domain(engine, workspace, counted, f"domain_{n}", field) for n, field in enumerate(fields))
 
 
 def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Field]:
@@ -43,14 +48,14 @@ def judged_fields(coded: CodedTable, models: Sequence[PrivacyModel]) -> list[Fie
     return [coded.judged_field(name) for name in names]
 
 
-def create_domain(engine: Engine, workspace: Workspace, coded: CodedTable, name: str, field: Field) -> Sensitive:
-    """The values of one field, counted over the whole table, in a work table of this name."""
+def create_domain(engine: Engine, workspace: Workspace, rows: Relation | Markup, name: str, field: Field) -> Sensitive:
+    """The values of one field, counted over some rows, in a work table of this name."""
     domain = workspace.table(name)
     hierarchy = field.coding.hierarchy
     engine.run(
         "partition/create_domain",
         domain=domain,
-        rows=coded.rows,
+        rows=rows,
         word=field.column,
         mask=field.mask,
         shift=field.shift,

@@ -22,10 +22,16 @@ GROUP_LEAVES = 1 << 40  # leaf numbers that each sub-tree may use
 
 @dataclass(frozen=True)
 class Grown:
-    """The finished tree: `(leaf, n, lo_0, hi_0, …)` and `(leaf, p0, …)`."""
+    """The finished tree: `(leaf, n, lo_0, hi_0, …)` and `(leaf, p0, …)`, and its nodes below the root.
+
+    tree: `(node, parent, round, attribute, lower, upper)`: a node has the codes of that attribute from `lower` to below
+        `upper`, NULL being no bound, of what its parent has. The root is node 0, and a leaf is the node of its number.
+        None where the first levels have grown in another way.
+    """
 
     leaves: Relation | Markup
     done: Relation | Markup
+    tree: Relation | Markup | None
     rounds: int
 
 
@@ -78,7 +84,7 @@ def grow_forest(
 ) -> Grown:
     """Partition a coded table; on an engine where several sessions pay, sub-trees grow side by side."""
     board = _Board(report)
-    trunk = Growth(Branch(engine, workspace, task))
+    trunk = Growth(Branch(engine, workspace, task), records=begin is None)
     trunk.prepare()
     frontier: Frontier | None = (
         trunk.root(table) if begin is None else begin(trunk.branch, table, board.reporter("trunk"))
@@ -89,9 +95,10 @@ def grow_forest(
     growths = [trunk]
     if frontier is not None:
         board.settle("trunk")
-        growths += _grow_side_by_side(engine, workspace, task, frontier, board)
-    engine.analyze(*(table for growth in growths for table in (growth.leaves, growth.done)))
-    return Grown(_union([g.leaves for g in growths]), _union([g.done for g in growths]), board.rounds)
+        growths += _grow_side_by_side(engine, workspace, trunk, frontier, board)
+    engine.analyze(*(table for growth in growths for table in (growth.leaves, growth.done, growth.tree)))
+    leaves, done, tree = ([getattr(g, name) for g in growths] for name in ("leaves", "done", "tree"))
+    return Grown(_union(leaves), _union(done), _union(tree) if trunk.records else None, board.rounds)
 
 
 def _union(tables: list[Relation]) -> Relation | Markup:
@@ -102,7 +109,7 @@ def _union(tables: list[Relation]) -> Relation | Markup:
 
 
 def _grow_side_by_side(
-    engine: Engine, workspace: Workspace, task: Task, frontier: Frontier, board: _Board
+    engine: Engine, workspace: Workspace, trunk: Growth, frontier: Frontier, board: _Board
 ) -> list[Growth]:
     engines: list[Engine] = []
     try:
@@ -111,7 +118,8 @@ def _grow_side_by_side(
         for number in range(sessions):
             engines.append(engine.fork())
             engines[-1].listener = engine.listener
-            growth = Growth(Branch(engines[-1], workspace.on(engines[-1]), task, f"_{number}_"))
+            branch = Branch(engines[-1], workspace.on(engines[-1]), trunk.task, f"_{number}_")
+            growth = Growth(branch, records=trunk.records)
             growths.append(growth)
             jobs.append((growth, frontier, (number, sessions), (number + 1) * GROUP_LEAVES))
         _run_all(engines, [functools.partial(_grow_branch, *job, board) for job in jobs])

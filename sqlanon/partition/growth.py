@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.partition.axes import carried, masked_value
+from sqlanon.partition.axes import carried, chosen, masked_value
 from sqlanon.partition.judging import judge
 from sqlanon.partition.medians import cut_at_medians
 from sqlanon.partition.task import Branch
@@ -45,6 +45,8 @@ class Frontier:
 
     spent: the tables that nobody needs once the rows have been sent on.
     searched: whether any node is to be searched at every threshold.
+    next_leaf: what is added to the number of a node to make it one of all nodes of the tree, and of its leaf.
+    parent_leaf: the same for the round before, whose nodes are the parents of these.
     """
 
     rows: Relation | Markup
@@ -54,22 +56,27 @@ class Frontier:
     round: int = 0
     leaves: int = 0
     next_leaf: int = 0
+    parent_leaf: int = 0
     searched: bool = False
 
 
 class Growth:
     """Grows one tree, or one of several independent sub-trees, in one session."""
 
-    def __init__(self, branch: Branch) -> None:
+    def __init__(self, branch: Branch, *, records: bool = True) -> None:
+        """`records`: whether the nodes of the tree are written down."""
         self.branch = branch
+        self.records = records
         self.task = branch.task
         self.done = branch.table("done")
         self.leaves = branch.table("leaves")
+        self.tree = branch.table("tree")
 
     def prepare(self) -> None:
-        """Create the empty tables that finished rows and leaves go to."""
+        """Create the empty tables that finished rows, leaves and the nodes of the tree go to."""
         self.branch.run("create_done", done=self.done, columns=self.task.word_columns)
         self.branch.run("create_leaves", leaves=self.leaves, axes=self.task.axes)
+        self.branch.run("create_tree", tree=self.tree)
 
     def root(self, table: Relation) -> Frontier:
         """The frontier before the first round: all rows of a coded table are one node. The table is used up."""
@@ -88,7 +95,8 @@ class Growth:
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         parents = trunk.parents // shares + (number < trunk.parents % shares)
-        return Frontier(rows, splits, (rows, splits), parents, trunk.round, 0, first_leaf, trunk.searched)
+        spent = (rows, splits)
+        return Frontier(rows, splits, spent, parents, trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.searched)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
@@ -103,6 +111,8 @@ class Growth:
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
         ranges, splits = self.branch.table("ranges"), self.branch.table("splits", frontier.round + 1)
         self._measure(frontier, ranges)
+        if self.records and frontier.round:
+            self._record(frontier, ranges)
         candidates = cut_at_medians(self.branch, frontier.rows, ranges, frontier.splits, 2 * frontier.parents)
         avs = judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
@@ -119,6 +129,14 @@ class Growth:
     def _measure(self, frontier: Frontier, ranges: Relation) -> None:
         weight, axes = self.task.weight("r"), self.task.axes
         self.branch.run("measure_nodes", ranges=ranges, rows=frontier.rows, weight=weight, axes=axes, statistics=())
+
+    def _record(self, frontier: Frontier, ranges: Relation) -> None:
+        """Write the nodes of this round down, with what their parents' splits say of them."""
+        shift = chosen(self.task.axes, lambda axis: axis.shift)
+        first_nodes = {"first_node": frontier.next_leaf, "first_parent": frontier.parent_leaf}
+        tables = {"tree": self.tree, "ranges": ranges, "splits": frontier.splits}
+        bits = self.task.bits
+        self.branch.run("record_tree", round=frontier.round, bits=bits, shift=shift, **tables, **first_nodes)
 
     def _send(self, frontier: Frontier, splits: Relation, counts: tuple[int, int, bool]) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
@@ -139,7 +157,8 @@ class Growth:
             clustered=frontier.round == CLUSTERING_ROUND and self.task.table_rows >= CLUSTERING_ROWS,
         )
         next_leaf = frontier.next_leaf + (frontier.parents << self.task.bits)
-        return Frontier(rows, splits, (rows, splits), active, frontier.round + 1, leaves, next_leaf, searched)
+        spent, following = (rows, splits), frontier.round + 1
+        return Frontier(rows, splits, spent, active, following, leaves, next_leaf, frontier.next_leaf, searched)
 
     def _retire(self, frontier: Frontier, ranges: Relation, splits: Relation) -> None:
         values = {"ranges": ranges, "splits": splits, "first_leaf": frontier.next_leaf}

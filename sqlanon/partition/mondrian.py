@@ -58,7 +58,7 @@ def search(
     begin = _beginning(engine, workspace, coded, algorithm)
     grown = grow_forest(engine, workspace, task, table, report, begin)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    return Partition(task.axes, grown.leaves, done, grown.rounds, found=_told(algorithm, models))
+    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, found=_told(algorithm, models))
 
 
 def _beginning(engine: Engine, workspace: Workspace, coded: CodedTable, algorithm: Tree) -> Beginning | None:

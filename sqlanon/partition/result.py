@@ -22,6 +22,7 @@ class Partition:
     suppressed: how many rows are suppressed, left out or not.
     starred: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
     found: what the search has to say of itself, for people and programs.
+    tree: the partition tree of a search that grows one (see `forest.Grown`).
     """
 
     axes: tuple[Axis, ...]
@@ -31,6 +32,7 @@ class Partition:
     suppressed: int = 0
     starred: int | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
+    tree: Relation | Markup | None = None
 
     @property
     def omitted(self) -> int:

@@ -55,7 +55,7 @@ def number_classes(engine: Engine, workspace: Workspace, coded: CodedTable, name
 def scale_numbers(engine: Engine, workspace: Workspace, coded: CodedTable, name: str) -> Target:
     """A numeric target; NULL, NaN, infinities and numbers beyond 1e150 are unknown, as to variance diversity."""
     field, responses = coded.judged_field(name), workspace.table("responses")
-    domain = create_domain(engine, workspace, coded, "target_domain", field).domain
+    domain = create_domain(engine, workspace, coded.rows, "target_domain", field).domain
     least, most, missing = engine.query_one("gain/measure_responses", domain=domain, known=KNOWN)
     least, span = float(least or 0), float(most or 0) - float(least or 0)
     unit = unit_of(field.attribute.column, span, coded.source_rows)

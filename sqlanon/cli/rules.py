@@ -1,0 +1,122 @@
+"""rules and apply: the recoding function of a release, to look at and to use again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sqlanon.catalog import RulesKind, Run
+from sqlanon.cli import summary
+from sqlanon.cli.call import Call, command
+from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
+from sqlanon.cli.layout import table
+from sqlanon.cli.progress import observer
+from sqlanon.engines.base import Engine
+from sqlanon.policy_reader import load_policy
+from sqlanon.rules.applying import Application, OnViolation, apply_rules
+from sqlanon.rules.listing import list_replaced, list_rules
+from sqlanon.rules.select import rules_select
+from sqlanon.rules.store import StoredRules, read_rules
+
+RunName = Annotated[str, typer.Argument(help="The run's id, its beginning, or its last four digits.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "rules")(rules_command)
+    command(app, "apply")(apply_command)
+
+
+def rules_command(
+    call: Call,
+    run: RunName,
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Print one SELECT that recodes rows, to be owned by a DBA.")
+    ] = False,
+    source: Annotated[str | None, typer.Option(help="With --sql: the table it reads, if not that of the run.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many rules.")] = 20,
+    offset: Annotated[int, typer.Option(min=0, help="After so many others.")] = 0,
+) -> None:
+    """Show how rows are recoded like those of a release: the rules, or one SELECT. Rules hold values of the data."""
+    with opened(call, url, policy, upgrade=True) as (_, catalog):
+        found = catalog.run(run)
+        stored = read_rules(catalog, found.id)
+        if sql:
+            text = rules_select(catalog.store, stored, found, source)
+            if call.json:
+                call.emit({"run": found.id, "sql": text})
+            else:
+                print(text)
+            return
+        described = _described(found, stored, catalog.store, limit, offset)
+    if call.json:
+        call.emit(described)
+    else:
+        print(_text(described))
+
+
+def _described(found: Run, stored: StoredRules, engine: Engine, limit: int, offset: int) -> dict[str, Any]:
+    """The rules as programs read them."""
+    names = [attribute.name for attribute in stored.attributes]
+    described: dict[str, Any] = {"run": found.id, "kind": stored.record.kind.value, "quasi_identifiers": names}
+    if stored.record.kind is RulesKind.LEVELS:
+        return described | {"passes": stored.content["passes"]}
+    if stored.record.kind is RulesKind.CUTS:
+        replaced = list_replaced(engine, stored)
+        return described | {"replaced": [dict(zip(("name", "level", "group"), one, strict=True)) for one in replaced]}
+    rules = list_rules(engine, stored, limit, offset)
+    listed = [{"rule": r.leaf, "rows": r.rows, "shows": dict(zip(names, r.cells, strict=True))} for r in rules]
+    return described | {"rules": stored.record.leaves, "offset": offset, "listed": listed}
+
+
+def _text(described: dict[str, Any]) -> str:
+    names = described["quasi_identifiers"]
+    if "passes" in described:
+        rows = [[place, *one.values()] for place, one in enumerate(described["passes"], start=1)]
+        return "Every value is shown at one level of its hierarchy.\n" + table(["pass", *names], rows)
+    if "replaced" in described:
+        groups = [list(one.values()) for one in described["replaced"]]
+        return "A value is shown at its topmost group that is not among these.\n" + table(
+            ["attribute", "level", "group"], groups
+        )
+    rows = [[one["rule"], one["rows"], *one["shows"].values()] for one in described["listed"]]
+    first, last = described["offset"] + 1, described["offset"] + len(rows)
+    return table(["rule", "rows", *names], rows, indent="") + f"\n{first:,} to {last:,} of {described['rules']:,} rules"
+
+
+def apply_command(
+    call: Call,
+    run: RunName,
+    to: Annotated[str, typer.Option("--to", metavar="TABLE|FILE", help="The new rows: a table, or a data file.")],
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="TABLE|FILE", help="Where they go; if not given, where the run's release is."),
+    ] = None,
+    on_violation: Annotated[
+        OnViolation,
+        typer.Option(help="What becomes of classes that violate a model: suppress them, or end with an error."),
+    ] = "error",
+    replace: Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")] = False,
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+) -> None:
+    """Recode new rows like those of a release, verify the result independently, and publish it.
+
+    Exit code 3 if the rows of a class are too few or too alike, unless such classes are to be suppressed.
+    """
+    with opened(call, url, policy, upgrade=True) as (_, catalog):
+        found = catalog.run(run)
+        schema = catalog.home.schema
+    known = None if policy is None else load_policy(policy)
+    place = (place_of(url, policy)[0], schema)
+    application = Application(found.id, to, out, on_violation, replace)
+    with observer(quiet or call.json) as watching:
+        outcome = apply_rules(application, found, place, known, options=call.options, observer=watching)
+    if call.json:
+        call.emit(outcome.as_json())
+    else:
+        print(summary.applied_text(outcome.as_json()))

@@ -1,0 +1,1 @@
+"""The recoding function of a release as data: rules over the whole domain, for rows that it never saw."""

@@ -1,0 +1,201 @@
+"""From a partition tree to rules: boxes of segments over the whole domain, without gaps or overlaps.
+
+The tree was written down while it grew, in codes of the source. A box is what the splits on the way from the root leave
+of the domain (LeFevre, DeWitt, TR 1590, section 2.2: the recoding function). Boxes are made level by level, in
+statements whose number does not depend on the number of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.partition.axes import Axis
+from sqlanon.policy import Show
+from sqlanon.recode import Recoding, cell_name
+from sqlanon.rules.tables import LISTED, RuleAttribute, RuleTables
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.text import text_of
+from sqlanon.workspace import Workspace
+
+
+def make_rules(
+    engine: Engine, workspace: Workspace, recoding: Recoding
+) -> tuple[tuple[RuleAttribute, ...], RuleTables]:
+    """The rules of a recoding whose search has grown a tree, in work tables."""
+    axes, tree = recoding.partition.axes, recoding.partition.tree
+    assert tree is not None
+    segments, domain = workspace.table("rule_segments"), workspace.table("rule_domain")
+    attributes = _create_segments(engine, axes, tree, segments, domain)
+    boxes = _Boxes(engine, workspace, attributes, recoding, segments)
+    boxes.make(tree, recoding.partition.rounds)
+    tables = RuleTables(boxes.nodes, boxes.leaves, segments, domain, boxes.depth)
+    engine.analyze(*tables.all)
+    return attributes, tables
+
+
+def chosen_column(attributes: Sequence[RuleAttribute], alias: str, name: str, of: str | None = None) -> Markup:
+    """The bound `lo` or `hi` in row `alias` of the attribute that column `attribute` of row `of` names."""
+    whens = [
+        expression("WHEN {n} THEN {alias}.{c}", n=a.number, alias=Markup(alias), c=getattr(a, name)) for a in attributes
+    ]
+    return Markup("CASE {}.attribute {} END").format(Markup(of or alias), Markup(" ").join(whens))
+
+
+def _create_segments(
+    engine: Engine, axes: Sequence[Axis], tree: Relation | Markup, segments: Relation, domain: Relation
+) -> tuple[RuleAttribute, ...]:
+    engine.run("rules/create_segments", segments=segments)
+    engine.run("rules/create_domain", domain=domain)
+    for axis in axes:
+        if axis.field.coding.hierarchy is None:
+            _add_cuts(engine, axis, tree, segments)
+        else:
+            _add_groups(engine, axis, tree, segments)
+    engine.analyze(segments)
+    counts = dict(engine.query("rules/count_segments", segments=segments))
+    attributes = tuple(_attribute(axis, int(counts[axis.number])) for axis in axes)
+    for axis, attribute in zip(axes, attributes, strict=True):
+        if attribute.listed:
+            _add_domain(engine, axis, segments, domain)
+    return attributes
+
+
+def _attribute(axis: Axis, segments: int) -> RuleAttribute:
+    coding, column, show = axis.field.coding, axis.field.attribute.column, axis.field.attribute.show
+    nominal = show is Show.LABEL and coding.hierarchy is None and (column.kind.is_nominal or column.kind is Kind.ENUM)
+    return RuleAttribute(
+        number=axis.number,
+        name=column.name,
+        type=column.type,
+        kind=column.kind,
+        show=show,
+        segments=segments,
+        has_null=axis.has_null,
+        listed=nominal and coding.leaves <= LISTED,
+        height=coding.hierarchy.height if coding.hierarchy else None,
+    )
+
+
+def _value_text(engine: Engine, axis: Axis) -> Markup:
+    """The text of a code's value: of the dictionary's row `v`, or reckoned from the code `c`."""
+    column, coding = axis.field.attribute.column, axis.field.coding
+    value = Markup("v.value")
+    if coding.dictionary is None:
+        value = expression("(c.code - 1 + ({least}))", least=coding.least)
+    return text_of(engine.render, value, column.kind, column.type)
+
+
+def _add_cuts(engine: Engine, axis: Axis, tree: Relation | Markup, segments: Relation) -> None:
+    engine.run(
+        "rules/add_cuts",
+        segments=segments,
+        tree=tree,
+        number=axis.number,
+        text=_value_text(engine, axis),
+        dictionary=axis.field.coding.dictionary,
+    )
+
+
+def _add_groups(engine: Engine, axis: Axis, tree: Relation | Markup, segments: Relation) -> None:
+    hierarchy = axis.field.coding.hierarchy
+    assert hierarchy is not None
+    widths: dict[int, dict[str, int]] = {}
+    for level, shift in enumerate(hierarchy.shifts[:-1]):  # of levels with the same groups, the lowest names them
+        widths.setdefault(shift, {"number": level, "shift": shift, "width": 1 << shift})
+    engine.run(
+        "rules/add_groups",
+        segments=segments,
+        tree=tree,
+        number=axis.number,
+        dictionary=hierarchy.table,
+        end=1 << hierarchy.shifts[-1],
+        height=hierarchy.height,
+        levels=list(widths.values()),
+    )
+
+
+def _add_domain(engine: Engine, axis: Axis, segments: Relation, domain: Relation) -> None:
+    engine.run(
+        "rules/add_domain",
+        domain=domain,
+        segments=segments,
+        number=axis.number,
+        text=_value_text(engine, axis),
+        dictionary=axis.field.coding.dictionary,
+    )
+
+
+class _Boxes:
+    """The boxes of one level after the other."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        workspace: Workspace,
+        attributes: Sequence[RuleAttribute],
+        recoding: Recoding,
+        segments: Relation,
+    ) -> None:
+        self.engine, self.workspace, self.attributes, self.segments = engine, workspace, attributes, segments
+        self.regions = recoding.regions
+        self.nodes, self.leaves = workspace.table("rule_nodes"), workspace.table("rule_leaves")
+        self.nested = [a.number for a in attributes if a.height is not None]
+        self.stand_ins = _stand_ins(recoding, attributes)
+        self.gaps = 0
+        self.depth = 0
+
+    def make(self, tree: Relation | Markup, rounds: int) -> None:
+        """Go down the tree; `rounds` is how many levels it has."""
+        mapped, boxes = self.workspace.table("rule_tree"), self.workspace.table("boxes", 0)
+        self.engine.run("rules/create_nodes", nodes=self.nodes)
+        self.engine.run("rules/create_leaves", leaves=self.leaves, attributes=self.attributes)
+        self.engine.run("rules/map_tree", mapped=mapped, tree=tree, segments=self.segments)
+        self.engine.run("rules/create_root", boxes=boxes, attributes=self.attributes)
+        self.engine.analyze(mapped)
+        self._add_leaves(boxes)
+        for number in range(1, rounds):
+            boxes = self._descend(mapped, boxes, number)
+        self.workspace.drop(mapped, boxes)
+
+    def _descend(self, mapped: Relation, parents: Relation, number: int) -> Relation:
+        """The boxes of the next round."""
+        boxes = self.workspace.table("boxes", number)
+        values: dict[str, Any] = {"boxes": boxes, "parents": parents, "attributes": self.attributes}
+        self.engine.run("rules/create_boxes", mapped=mapped, round=number, **values)
+        self.engine.analyze(boxes)
+        lo, hi = (chosen_column(self.attributes, "b", name) for name in ("lo", "hi"))
+        self.engine.run("rules/add_nodes", nodes=self.nodes, boxes=boxes, lo=lo, hi=hi)
+        self._add_leaves(boxes)
+        if self.nested:
+            self._close_gaps(values, number, lo, hi)
+        self.workspace.drop(parents)
+        (depth,) = self.engine.query_one("rules/measure_depth", boxes=boxes)
+        self.depth = max(self.depth, int(depth))
+        return boxes
+
+    def _add_leaves(self, boxes: Relation) -> None:
+        values = {"leaves": self.leaves, "boxes": boxes, "regions": self.regions}
+        self.engine.run("rules/add_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
+
+    def _close_gaps(self, values: dict[str, Any], number: int, lo: Markup, hi: Markup) -> None:
+        gaps = self.workspace.table("gaps", number)
+        first, last = (chosen_column(self.attributes, "b", name, of="c") for name in ("lo", "hi"))
+        bounds = {"lo": lo, "hi": hi, "parent_lo": first, "parent_hi": last}
+        self.engine.run("rules/create_gaps", gaps=gaps, nested=self.nested, made=self.gaps, **bounds, **values)
+        self.engine.run("rules/add_gap_nodes", nodes=self.nodes, gaps=gaps)
+        self.engine.run("rules/add_gap_leaves", leaves=self.leaves, gaps=gaps, stand_ins=self.stand_ins, **values)
+        (made,) = self.engine.query_one("count_rows", table=gaps)
+        self.gaps += int(made)
+        self.workspace.drop(gaps)
+
+
+def _stand_ins(recoding: Recoding, attributes: Sequence[RuleAttribute]) -> list[Identifier]:
+    """The cells of the release's regions that are means or midpoints."""
+    places: dict[str, int] = {}
+    for shown in recoding.shown:
+        places[shown.name] = sum(len(s.cells) for s in recoding.shown[: len(places)])
+    return [cell_name(places[a.name]) for a in attributes if a.keeps_stand_in]

@@ -1,0 +1,187 @@
+"""Rows go down the tree of stored rules: joins level by level, all in one statement.
+
+The rows are coded by themselves, as for a search. The cuts of the rules are looked up in these codes, so that a row
+goes by comparing integers; a group of a hierarchy is known by its level and label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.fields import Field
+from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_value
+from sqlanon.policy import Show
+from sqlanon.rules.tables import RuleAttribute, RuleTables
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.text import text_of
+from sqlanon.workspace import Workspace
+
+_DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Rows with their leaves: `(leaf, p0, …)`, with a column `odd` where some values are unknown to the rules.
+
+    odd: the bits that stand for attributes in that column.
+    """
+
+    rows: Relation
+    odd: tuple[int, ...]
+
+
+def value_of(engine: Engine, attribute: RuleAttribute, text: Markup) -> Markup:
+    """A cut's value, read from its text."""
+    if attribute.kind in _DAYS:
+        text = engine.render.macro("read_day", text)
+    return expression("CAST({value} AS {type})", value=text, type=Markup(attribute.type))
+
+
+def route(
+    engine: Engine, workspace: Workspace, coded: CodedTable, attributes: Sequence[RuleAttribute], rules: RuleTables
+) -> Routed:
+    """Send every coded row to its leaf."""
+    axes = tuple(Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
+    kids = _create_kids(engine, workspace, axes, rules)
+    routes = _create_routes(engine, workspace, axes, attributes, rules)
+    engine.analyze(routes, *([kids] if kids else []))
+    odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
+    routed, words = workspace.table("routed"), carried("x", coded.word_columns)
+    going = expression("SELECT CAST(0 AS BIGINT) AS node{words} FROM {rows} AS x", words=words, rows=coded.rows)
+    value = masked_value("s", coded.words).replace("(r.", "(x.")
+    for depth in range(1, rules.depth + 1):
+        values = {"routes": routes, "kids": kids, "value": Markup(value), "depth": depth, "carried": words}
+        going = Markup(engine.render("rules/descend", rows=going, **values).text)
+    engine.run("rules/route_rows", routed=routed, rows=going, odd=odd, carried=words)
+    engine.analyze(routed)
+    workspace.drop(routes, *([kids] if kids else []), *(one["table"] for one in odd if one["table"]))
+    return Routed(routed, tuple(one["bit"] for one in odd))
+
+
+def _create_routes(
+    engine: Engine, workspace: Workspace, axes: Sequence[Axis], attributes: Sequence[RuleAttribute], rules: RuleTables
+) -> Relation:
+    marks, routes = workspace.table("marks"), workspace.table("routes")
+    engine.run("rules/create_marks", marks=marks)
+    plain = [(axis, a) for axis, a in zip(axes, attributes, strict=True) if a.height is None]
+    if plain:
+        engine.run("rules/add_nulls", marks=marks, numbers=[axis.number for axis, _ in plain])
+    for axis, attribute in plain:
+        _mark(engine, axis.field, attribute, rules.segments, marks)
+    engine.analyze(marks)
+    levels = [axis for axis in axes if axis.dimension is not None]
+    words = {field.word for field in (axis.field for axis in axes)}
+    masks = [
+        {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
+        for w in range(max(words) + 1)
+    ]
+    engine.run(
+        "rules/create_routes",
+        routes=routes,
+        nodes=rules.nodes,
+        segments=rules.segments,
+        marks=marks,
+        masks=masks,
+        shift=_shift_of([axis for axis, _ in plain]),
+        levels=levels,
+        nested=[axis.number for axis in levels],
+        bin_shift=_bin_shift(levels),
+    )
+    workspace.drop(marks)
+    return routes
+
+
+def _shift_of(axes: Sequence[Axis]) -> Markup:
+    """How far the values of the attribute of a row `b` are shifted in their words."""
+    whens = [expression("WHEN {n} THEN {shift}", n=axis.number, shift=axis.shift) for axis in axes]
+    return Markup("CASE b.attribute {} END").format(Markup(" ").join(whens)) if axes else Markup("0")
+
+
+def _bin_shift(axes: Sequence[Axis]) -> Markup:
+    """How far a value in place is shifted to get its group at the level of a split."""
+    whens = []
+    for axis in axes:
+        hierarchy = axis.field.coding.hierarchy
+        assert hierarchy is not None
+        for level, shift in enumerate(hierarchy.shifts):
+            values = {"n": axis.number, "level": level, "shift": axis.shift + shift}
+            whens.append(expression("WHEN c.attribute = {n} AND c.level = {level} THEN {shift}", **values))
+    return Markup("CASE {} ELSE 0 END").format(Markup(" ").join(whens)) if axes else Markup("0")
+
+
+def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Relation, marks: Relation) -> None:
+    values: dict[str, Any] = {"marks": marks, "segments": segments, "number": attribute.number}
+    coding = field.coding
+    if coding.dictionary is None:
+        engine.run("rules/mark_integers", leaves=coding.leaves, least=coding.least, **values)
+        return
+    order = Markup("u.value")
+    if attribute.kind is Kind.TEXT:
+        order = engine.render.macro("collate", order)
+    cut = value_of(engine, attribute, Markup("s.value"))
+    engine.run("rules/mark_values", dictionary=coding.dictionary, order=order, cut=cut, **values)
+
+
+def _create_kids(engine: Engine, workspace: Workspace, axes: Sequence[Axis], rules: RuleTables) -> Relation | None:
+    levels = []
+    for axis in axes:
+        hierarchy = axis.field.coding.hierarchy
+        for level, shift in enumerate(hierarchy.shifts[:-1] if hierarchy else ()):
+            levels.append({"attribute": axis.number, "number": level, "shift": shift, "table": axis.dimension})
+    if not levels:
+        return None
+    groups, kids = workspace.table("groups"), workspace.table("kids")
+    engine.run("rules/create_groups", groups=groups, levels=levels)
+    engine.analyze(groups)
+    engine.run("rules/create_kids", kids=kids, nodes=rules.nodes, segments=rules.segments, groups=groups)
+    workspace.drop(groups)
+    return kids
+
+
+def _find_unknown(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    axes: Sequence[Axis],
+    attributes: Sequence[RuleAttribute],
+    rules: RuleTables,
+) -> list[dict[str, Any]]:
+    """For attributes with values that the rules can't show: the test of a row `x`, and the bit that says so."""
+    measured = engine.query_one("partition/measure_axes", rows=coded.rows, axes=axes)
+    found: list[dict[str, Any]] = []
+    for axis, attribute, has_null in zip(axes, attributes, measured[1::2], strict=True):
+        if attribute.show is not Show.LABEL or attribute.height is not None:
+            continue
+        table = _create_unknown(engine, workspace, axis, attribute, rules.domain) if attribute.listed else None
+        code, alias = axis.field.code(Identifier("x")), Identifier(f"unknown_{axis.number}")
+        tests = [expression("{code} = 0", code=code)] if has_null and not attribute.has_null else []
+        tests += [expression("{alias}.code IS NOT NULL", alias=alias)] if table else []
+        if tests:
+            test = Markup(" OR ").join(tests)
+            found.append({"test": test, "bit": axis.bit, "table": table, "alias": alias, "code": code})
+    return found
+
+
+def _create_unknown(
+    engine: Engine, workspace: Workspace, axis: Axis, attribute: RuleAttribute, domain: Relation
+) -> Relation | None:
+    dictionary = axis.field.coding.dictionary
+    if dictionary is None:
+        return None
+    table = workspace.table("unknown", axis.number)
+    column = axis.field.attribute.column
+    text = text_of(engine.render, Markup("v.value"), column.kind, column.type)
+    engine.run(
+        "rules/create_unknown", unknown=table, dictionary=dictionary, domain=domain, number=attribute.number, text=text
+    )
+    (unknown,) = engine.query_one("count_rows", table=table)
+    if unknown:
+        return table
+    workspace.drop(table)
+    return None
