@@ -19,6 +19,7 @@ from sqlanon.policy import (
     Mondrian,
     Policy,
     Role,
+    RothkoS,
     Show,
     TCloseness,
     TopDown,
@@ -148,7 +149,7 @@ def _show_problems(place: str, column: Column, attribute: Attribute, to_duckdb: 
 
 def _algorithm_problems(subject: Subject) -> Iterator[str]:
     algorithm = subject.policy.algorithm
-    if isinstance(algorithm, Mondrian):
+    if isinstance(algorithm, (Mondrian, RothkoS)):
         return
     quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
     for name, attribute in quasi:

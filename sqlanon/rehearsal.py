@@ -26,12 +26,12 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
-from sqlanon.partition import mondrian, specialization
+from sqlanon.partition import mondrian, rothko_s, specialization
 from sqlanon.partition.collapse import collapse
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
-from sqlanon.policy import Mondrian, Policy, TopDown
+from sqlanon.policy import Mondrian, Policy, RothkoS, TopDown
 from sqlanon.recode import create_regions
 from sqlanon.rows import stage
 from sqlanon.session import open_to_look
@@ -70,12 +70,15 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     workspace = _Names(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
-    on_tuples = isinstance(policy.algorithm, (Mondrian, TopDown))
+    on_tuples = isinstance(policy.algorithm, (Mondrian, RothkoS, TopDown))
     tuples = collapse(engine, workspace, coded, models) if on_tuples else None
     source_statistics(engine, coded, tuples)
     engine.phase = "search"
     if isinstance(policy.algorithm, Mondrian):
         partition = mondrian.search(engine, workspace, coded, tuples, models, lambda _progress: None)
+    elif isinstance(policy.algorithm, RothkoS):
+        sampled = policy.algorithm.model_copy(update={"sample": min(policy.algorithm.sample, max(1, plan.rows - 1))})
+        partition = rothko_s.search(engine, workspace, coded, tuples, models, sampled, lambda _progress: None)
     elif isinstance(policy.algorithm, TopDown):
         partition = specialization.search(
             engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None

@@ -25,11 +25,11 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
-from sqlanon.partition import mondrian, specialization
+from sqlanon.partition import mondrian, rothko_s, specialization
 from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Mondrian, Policy, TopDown
+from sqlanon.policy import Mondrian, Policy, RothkoS, TopDown
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.session import Session, open_session
@@ -180,7 +180,7 @@ class _Run:
             require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
             tuples = None
-            if isinstance(self.policy.algorithm, (Mondrian, TopDown)):
+            if isinstance(self.policy.algorithm, (Mondrian, RothkoS, TopDown)):
                 tuples = collapse(self.engine, workspace, coded, self.models)
             outcome.before = source_statistics(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
@@ -193,6 +193,9 @@ class _Run:
             report = self.observer.progress
             if isinstance(self.policy.algorithm, Mondrian):
                 return mondrian.search(self.engine, workspace, coded, tuples, self.models, report)
+            if isinstance(self.policy.algorithm, RothkoS):
+                sampling = self.policy.algorithm
+                return rothko_s.search(self.engine, workspace, coded, tuples, self.models, sampling, report)
             if isinstance(self.policy.algorithm, TopDown):
                 algorithm = self.policy.algorithm
                 return specialization.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)

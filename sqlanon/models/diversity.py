@@ -72,11 +72,15 @@ class EntropyLDiversity(PrivacyModel):
     def parameters(self) -> dict[str, Any]:
         return {"attribute": self.attribute, "l": self.l}
 
+    @property
+    def least(self) -> float:
+        """The entropy below which a class violates, tolerance included."""
+        return math.log(self.l) * (1 - RELATIVE_TOLERANCE)
+
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """exp(H) of each class; logarithms are added as integers, so the result does not depend on their order."""
-        least = math.log(self.l) * (1 - RELATIVE_TOLERANCE)
         scale = logarithm_scale(groups.rows)
-        return render("models/measure_entropy_diversity", avs=relation(groups.avs), least=least, scale=scale)
+        return render("models/measure_entropy_diversity", avs=relation(groups.avs), least=self.least, scale=scale)
 
     def worst(self, measures: tuple[float, float]) -> float:
         return min(measures)

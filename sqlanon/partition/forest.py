@@ -65,13 +65,17 @@ class _Board:
 
 
 def grow_forest(
-    engine: Engine, workspace: Workspace, task: Task, table: Relation, report: Callable[[Progress], None]
+    engine: Engine,
+    workspace: Workspace,
+    task: Task,
+    begin: Callable[[Growth], Frontier],
+    report: Callable[[Progress], None],
 ) -> Grown:
-    """Partition a coded table; on an engine where several sessions pay, sub-trees grow side by side."""
+    """Grow from the frontier that `begin` gives; on an engine where several sessions pay, sub-trees side by side."""
     board = _Board(report)
     trunk = Growth(Branch(engine, workspace, task))
     trunk.prepare()
-    frontier: Frontier | None = trunk.root(table)
+    frontier: Frontier | None = begin(trunk)
     sessions = engine.parallel_sessions if task.table_rows >= PARALLEL_ROWS else 1
     while frontier is not None and (sessions == 1 or frontier.parents < sessions):
         frontier = trunk.grow(frontier, board.reporter("trunk"), rounds=None if sessions == 1 else 1)

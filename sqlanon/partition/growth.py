@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.judging import judge
-from sqlanon.partition.medians import cut_at_medians
+from sqlanon.partition.medians import Candidates, cut_at_medians
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Relation, expression
 
@@ -44,6 +44,7 @@ class Frontier:
     A node is the number of its split and, in the last bits, which child it is.
 
     spent: the tables that nobody needs once the rows have been sent on.
+    measured: whether the table of ranges holds these nodes already.
     """
 
     rows: Relation | Markup
@@ -53,6 +54,7 @@ class Frontier:
     round: int = 0
     leaves: int = 0
     next_leaf: int = 0
+    measured: bool = False
 
 
 class Growth:
@@ -85,8 +87,8 @@ class Growth:
         rows, splits = self.branch.table("rows", trunk.round), self.branch.table("splits", trunk.round)
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
-        parents = trunk.parents // shares + (number < trunk.parents % shares)
-        return Frontier(rows, splits, (rows, splits), parents, trunk.round, 0, first_leaf)
+        # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
+        return Frontier(rows, splits, (rows, splits), trunk.parents, trunk.round, 0, first_leaf)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
@@ -100,9 +102,10 @@ class Growth:
 
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
         ranges, splits = self.branch.table("ranges"), self.branch.table("splits", frontier.round + 1)
-        self._measure(frontier, ranges)
+        if not frontier.measured:
+            self._measure(frontier, ranges)
         candidates = cut_at_medians(self.branch, frontier.rows, ranges, frontier.splits, 2 * frontier.parents)
-        avs = judge(self.branch, frontier.rows, candidates, splits)
+        avs = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, _ = counts
         if finished:
@@ -118,6 +121,9 @@ class Growth:
         self.branch.run(
             "measure_nodes", ranges=ranges, rows=frontier.rows, weight=self.task.weight("r"), axes=self.task.axes
         )
+
+    def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
+        return judge(self.branch, frontier.rows, candidates, splits)
 
     def _send(self, frontier: Frontier, splits: Relation, active: int, leaves: int) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
@@ -136,8 +142,11 @@ class Growth:
             carried=carried("x", self.task.word_columns),
             clustered=frontier.round == CLUSTERING_ROUND and self.task.table_rows >= CLUSTERING_ROWS,
         )
-        next_leaf = frontier.next_leaf + (frontier.parents << self.task.bits)
-        return Frontier(rows, splits, (rows, splits), active, frontier.round + 1, leaves, next_leaf)
+        return Frontier(rows, splits, (rows, splits), active, frontier.round + 1, leaves, self._next_leaf(frontier))
+
+    def _next_leaf(self, frontier: Frontier) -> int:
+        """The number of the first leaf of the next round: after those of all nodes of this one."""
+        return frontier.next_leaf + (frontier.parents << self.task.bits)
 
     def _retire(self, frontier: Frontier, ranges: Relation, splits: Relation) -> None:
         values = {"ranges": ranges, "splits": splits, "first_leaf": frontier.next_leaf}

@@ -34,9 +34,22 @@ def search(
 
     Raises ProtectionError, before any split, when no release can meet the models.
     """
+    task = pose(engine, workspace, coded, models)
+    if tuples is None:
+        grown = grow_forest(engine, workspace, task, lambda trunk: trunk.root(coded.rows), report)
+        return Partition(task.axes, grown.leaves, grown.done, grown.rounds)
+    grown = grow_forest(engine, workspace, task.over_tuples(), lambda trunk: trunk.root(tuples.table), report)
+    return Partition(task.axes, grown.leaves, expand(coded, tuples, grown.done), grown.rounds)
+
+
+def pose(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Task:
+    """The task of partitioning a coded table under these models.
+
+    Raises ProtectionError when no release can meet the models.
+    """
     sensitive = create_domains(engine, workspace, coded, models)
     require_attainable(engine, coded.source_rows, models, sensitive)
-    task = Task(
+    return Task(
         axes=_measured_axes(engine, coded),
         words=coded.words,
         weighted=False,
@@ -46,11 +59,6 @@ def search(
         smallest=2 * max(model.least_rows for model in models),
         lasting=_lasting(coded, models),
     )
-    if tuples is None:
-        grown = grow_forest(engine, workspace, task, coded.rows, report)
-        return Partition(task.axes, grown.leaves, grown.done, grown.rounds)
-    grown = grow_forest(engine, workspace, task.over_tuples(), tuples.table, report)
-    return Partition(task.axes, grown.leaves, expand(coded, tuples, grown.done), grown.rounds)
 
 
 def _lasting(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:
