@@ -10,6 +10,7 @@ bound of a one-sided confidence interval is compared. All deviations carry the f
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -47,6 +48,13 @@ class Confidence:
     def quantile(self, tests: int) -> float:
         """The standard normal quantile that each of so many tests must reach."""
         return 0.0 if self.alpha is None else NormalDist().inv_cdf(1 - self.alpha / tests)
+
+    def least_sampled(self, k: int, sample: int, population: int, tests: int) -> int:
+        """The fewest sampled rows of a child that has `k` rows of the population, as `sampling/size_trials` has it."""
+        share = k / population
+        correction = max(0, population - sample) / max(1, population - 1)
+        deviation = math.sqrt(max(0.0, sample * share * (1 - share) * correction))
+        return max(1, min(k, math.ceil(sample * share + self.quantile(tests) * deviation - 1e-9)))
 
 
 class Hypotheses(Judge):

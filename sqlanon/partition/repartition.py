@@ -19,7 +19,7 @@ from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.judging import NEVER
 from sqlanon.partition.task import Branch
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Identifier, Relation, expression
 
 
 @dataclass(frozen=True)
@@ -118,20 +118,29 @@ class Repartition:
 
     def _send(self) -> Relation:
         rows = self.table("repartitioned")
-        self._run(
-            "send_nested_rows" if self.task.nested else "send_rows",
-            new_rows=rows,
-            rows=self.source,
-            routes=self.tree.routes,
-            depth=self.tree.depth,
-            first=self.tree.first,
-            unit=self.unit,
-            fan_out=self.unit,
-            value=masked_value("s", self.task.words),
-            words=carried("r", self.task.word_columns),
-        )
+        words, first = carried("r", self.task.word_columns), self.tree.first
+        values = {"new_rows": rows, "rows": self.source, "routes": self.tree.routes, "unit": self.unit, "words": words}
+        if self.task.nested:
+            value, depth = masked_value("s", self.task.words), self.tree.depth
+            self._run("send_nested_rows", depth=depth, first=first, fan_out=self.unit, value=value, **values)
+        else:
+            levels, child = self._chain(expression("{first} + r.node", first=first))
+            self._run("send_rows", levels=levels, child=child, **values)
         self.branch.engine.analyze(rows)
         return rows
+
+    def _chain(self, node: Markup) -> tuple[list[dict[str, Any]], Markup]:
+        """By level: the node that a row is in, as an expression of the level above; and the one that it ends in."""
+        levels = []
+        for number in range(1, self.tree.depth + 1):
+            alias = Identifier(f"s{number}")
+            levels.append({"alias": alias, "node": node})
+            node = expression(
+                "{s}.first + CASE WHEN {value} < {s}.threshold THEN 0 ELSE 1 END",
+                s=alias,
+                value=masked_value(alias.name, self.task.words),
+            )
+        return levels, node
 
     def _count_avs(self, rows: Relation) -> list[Relation]:
         tables = []

@@ -158,7 +158,7 @@ class _Sampling:
         """One episode; the nodes of the next, if there are any."""
         counters, number = self.counters, len(self.parts)
         sample, scans = self._draw(nodes, number)
-        twigs = self._grow(sample, number)
+        twigs = self._grow(sample, number, nodes.total)
         tree = build_tree(self._sampled(), twigs, self.first, nodes.count)
         settled = Repartition(self.branch, tree, nodes.rows, number).carry_out()
         self.branch.workspace.drop(*twigs, sample.roots, tree.routes)
@@ -182,9 +182,11 @@ class _Sampling:
         roots, table, scans = draw(self._sampled(), what, self.fewest, weighted=self.task.weighted)
         return Sample(roots, nodes.count, table, size), scans
 
-    def _grow(self, sample: Sample, number: int) -> list[Relation]:
+    def _grow(self, sample: Sample, number: int, total: int) -> list[Relation]:
+        """Grow the samples' trees; no sampled node has more than `total` rows."""
         sampled = self._sampled()
-        branch = replace(sampled, task=replace(sampled.task, smallest=2))
+        least = self.confidence.least_sampled(self.fewest, sample.size, total, 2 * len(self.task.models))
+        branch = replace(sampled, task=replace(sampled.task, smallest=2 * least))
         growth = SampledGrowth(branch, sample, self.confidence, self.fewest)
         growth.grow(growth.start(), lambda progress: self.report(SamplingProgress(number + 1, progress)))
         self.branch.workspace.drop(*growth.spent)
