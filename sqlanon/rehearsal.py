@@ -78,8 +78,7 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     if isinstance(policy.algorithm, Mondrian):
         partition = mondrian.search(engine, workspace, coded, tuples, models, lambda _progress: None)
     elif isinstance(policy.algorithm, RothkoS):
-        sampled = policy.algorithm.model_copy(update={"sample": min(policy.algorithm.sample, max(1, plan.rows - 1))})
-        partition = rothko_s.search(engine, workspace, coded, tuples, models, sampled, lambda _progress: None)
+        partition = rothko_s.search(engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None)
     elif isinstance(policy.algorithm, TopDown):
         partition = specialization.search(
             engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None
@@ -267,7 +266,14 @@ def _columns(text: str) -> int:
 
 def _count_nodes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
     leaves, active, nodes = engine.rounds.pop(0)
+    engine.rounds = engine.rounds or list(_ROUNDS)  # for the next tree
     return [(leaves, active, engine.plan.rows if active else 0, nodes)]
+
+
+def _count_settled(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    """One leaf is sampled again, after the first episode."""
+    episodes = sum(step.name == "sampling/count_settled" for step in engine.steps)
+    return [(1, engine.plan.rows) if episodes == 1 else (0, 0)]
 
 
 def _digits(_engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
@@ -350,6 +356,9 @@ _ANSWERS: dict[str, _Answer] = {
     "partition/sample_tuples": lambda engine, _: [(engine.plan.rows, engine.plan.rows, engine.plan.rows, 0)],
     "release/compare_classes": lambda *_: [(0, 0)],
     "release/measure_range": lambda *_: [(0.0, 1.0)],
+    "sampling/count_settled": _count_settled,
+    "sampling/count_short": lambda *_: [(0,)],
+    "sampling/measure_tree": lambda *_: [(2, 5, 5)],
     "specialization/count_nulls": lambda *_: [(0,)],
     "specialization/measure_gains": _gains,
     "verify/compare_multisets": lambda *_: [(0, 0)],

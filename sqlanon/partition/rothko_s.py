@@ -105,7 +105,7 @@ def search(
     task = mondrian.pose(engine, workspace, coded, models)
     task = task if tuples is None else task.over_tuples()
     table = coded.rows if tuples is None else tuples.table
-    sampling = _Sampling(Branch(engine, workspace, task), algorithm, confidence or Confidence(algorithm.alpha), report)
+    sampling = Sampling(Branch(engine, workspace, task), algorithm, confidence or Confidence(algorithm.alpha), report)
     sampling.run(table)
     grown = grow_forest(engine, workspace, task, sampling.hand_on, report)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
@@ -113,8 +113,8 @@ def search(
 
 
 @dataclass
-class _Sampling:
-    """The episodes of a search; `first` is the number of the next node."""
+class Sampling:
+    """The episodes of a search over all rows of `branch`; `first` is the number of the next node."""
 
     branch: Branch
     algorithm: RothkoS
@@ -132,14 +132,17 @@ class _Sampling:
     def fewest(self) -> int:
         return max(model.least_rows for model in self.task.models)
 
-    def run(self, table: Relation) -> None:
-        """Sample until no node is left that is larger than a sample and can be split on one."""
+    def run(self, table: Relation, episodes: int | None = None) -> None:
+        """Sample until no node is left that is larger than a sample and can be split on one.
+
+        episodes: stop after so many, to look at the counters; what is left can't be handed on then.
+        """
         total = self.task.table_rows
         whole = expression("(SELECT CAST(0 AS BIGINT) AS root, CAST({n} AS BIGINT) AS population)", n=total)
         columns = carried("c", self.task.word_columns)
         rows = expression("(SELECT CAST(0 AS BIGINT) AS node{c} FROM {t} AS c)", c=columns, t=table)
         nodes: Nodes | None = Nodes(whole, 1, rows, total)
-        while nodes is not None:
+        while nodes is not None and len(self.parts) != episodes:
             nodes = self._sample(nodes)
 
     def hand_on(self, trunk: Growth) -> Frontier:
