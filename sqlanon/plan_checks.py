@@ -19,6 +19,7 @@ from sqlanon.policy import (
     Mondrian,
     Policy,
     Role,
+    RothkoS,
     RothkoT,
     Show,
     TCloseness,
@@ -149,7 +150,7 @@ def _show_problems(place: str, column: Column, attribute: Attribute, to_duckdb: 
 
 def _algorithm_problems(subject: Subject) -> Iterator[str]:
     algorithm = subject.policy.algorithm
-    if isinstance(algorithm, Mondrian):
+    if isinstance(algorithm, (Mondrian, RothkoS)):
         return
     if isinstance(algorithm, RothkoT):
         yield from _target_problems(subject, algorithm)

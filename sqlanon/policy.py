@@ -317,6 +317,21 @@ class RothkoT(_Part):
         return self
 
 
+class RothkoS(_Part):
+    """The same for tables far larger than memory: the tree is grown on a sample, where a split must be allowable with
+    high confidence, checked and pruned on all rows, and finished on them. docs/sampling.md says when to choose it."""
+
+    name: Literal["rothko-s"]
+    split: Literal["median"] = "median"
+    """Where a node is cut."""
+    sample: Whole = Field(default=200_000, ge=2)
+    """The rows of a sample; a node that has no more rows is worked on as it is."""
+    alpha: Number = Field(default=0.05, gt=0, lt=0.5)
+    """The probability with which a split on the sample may be one that the models forbid; it would be undone."""
+    seed: Whole = Field(default=1, ge=0)
+    """What the sample depends on, beside the rows: the same seed gives the same release."""
+
+
 class TopDown(_Part):
     """Cuts every quasi-identifier's hierarchy somewhere, each branch at a level of its own: from `*` down, the group
     whose children gain most takes their place, for as long as every class satisfies all models."""
@@ -410,7 +425,7 @@ class Datafly(_FullDomain):
 
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
 Tree = Mondrian | RothkoT
-Algorithm = Annotated[Mondrian | RothkoT | TopDown | FullDomain, Field(discriminator="name")]
+Algorithm = Annotated[Mondrian | RothkoT | RothkoS | TopDown | FullDomain, Field(discriminator="name")]
 
 
 class Catalog(_Place):

@@ -26,13 +26,13 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
-from sqlanon.partition import mondrian, specialization
+from sqlanon.partition import mondrian, rothko_s, specialization
 from sqlanon.partition.collapse import collapse
 from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
-from sqlanon.policy import Policy, TopDown, Tree
+from sqlanon.policy import Policy, RothkoS, TopDown, Tree
 from sqlanon.recode import create_regions
 from sqlanon.rows import stage
 from sqlanon.session import open_to_look
@@ -78,12 +78,14 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
     tuples = None
-    if isinstance(policy.algorithm, Tree | TopDown):
+    if isinstance(policy.algorithm, Tree | RothkoS | TopDown):
         tuples = collapse(engine, workspace, coded, groups_of(policy.algorithm, models).fields(coded))
     source_statistics(engine, coded, tuples)
     engine.phase = "search"
     if isinstance(policy.algorithm, Tree):
         partition = mondrian.search(engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None)
+    elif isinstance(policy.algorithm, RothkoS):
+        partition = rothko_s.search(engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None)
     elif isinstance(policy.algorithm, TopDown):
         partition = specialization.search(
             engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None
@@ -272,7 +274,14 @@ def _columns(text: str) -> int:
 
 def _count_nodes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
     leaves, active, nodes = engine.rounds.pop(0)
+    engine.rounds = engine.rounds or list(_ROUNDS)  # for the next tree
     return [(leaves, active, engine.plan.rows if active else 0, nodes)]
+
+
+def _count_settled(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    """One leaf is sampled again, after the first episode."""
+    episodes = sum(step.name == "sampling/count_settled" for step in engine.steps)
+    return [(1, engine.plan.rows) if episodes == 1 else (0, 0)]
 
 
 def _digits(_engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
@@ -355,6 +364,9 @@ _ANSWERS: dict[str, _Answer] = {
     "partition/sample_tuples": lambda engine, _: [(engine.plan.rows, engine.plan.rows, engine.plan.rows, 0)],
     "release/compare_classes": lambda *_: [(0, 0)],
     "release/measure_range": lambda *_: [(0.0, 1.0)],
+    "sampling/count_settled": _count_settled,
+    "sampling/count_short": lambda *_: [(0,)],
+    "sampling/measure_tree": lambda *_: [(2, 5, 5)],
     "specialization/count_nulls": lambda *_: [(0,)],
     "specialization/measure_gains": _gains,
     "verify/compare_multisets": lambda *_: [(0, 0)],

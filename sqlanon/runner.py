@@ -25,12 +25,12 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
-from sqlanon.partition import mondrian, specialization
+from sqlanon.partition import mondrian, rothko_s, specialization
 from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Policy, TopDown, Tree
+from sqlanon.policy import Policy, RothkoS, TopDown, Tree
 from sqlanon.policy_writer import policy_text
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.rules.keeping import keep_rules
@@ -205,7 +205,7 @@ class Course:
             require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
             tuples = None
-            if isinstance(self.policy.algorithm, Tree | TopDown):
+            if isinstance(self.policy.algorithm, Tree | RothkoS | TopDown):
                 fields = groups_of(self.policy.algorithm, self.models).fields(coded)
                 tuples = collapse(self.engine, workspace, coded, fields)
             outcome.before = source_statistics(self.engine, coded, tuples)
@@ -219,6 +219,8 @@ class Course:
         with self.journal.during("search"):
             if isinstance(algorithm, Tree):
                 return mondrian.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
+            if isinstance(algorithm, RothkoS):
+                return rothko_s.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
             if isinstance(algorithm, TopDown):
                 return specialization.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
             problem = pose(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)

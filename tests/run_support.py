@@ -11,11 +11,13 @@ from typing import Any
 import duckdb
 import psycopg
 
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.outcome import Outcome
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import build_policy
 from sqlanon.runner import run
+from sqlanon.sql import Relation
+from sqlanon.workspace import Workspace
 
 Row = tuple[Any, ...]
 OPTIONS = EngineOptions(threads=1)  # small tables: threads only cost
@@ -105,6 +107,18 @@ def quoted(name: str) -> str:
 def anonymize(policy: Policy, *, replace: bool = False, **more: Any) -> Outcome:
     """A run with the options of these tests."""
     return run(policy, replace=replace, **{"options": OPTIONS, **more})
+
+
+class PlainWorkspace(Workspace):
+    """Work tables `w_…` of an engine whose database ends with the test."""
+
+    listing = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'w\\_%' ESCAPE '\\'"
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def table(self, meaning: str, number: int | None = None) -> Relation:
+        return Relation(f"w_{meaning}" + ("" if number is None else f"_{number}"))
 
 
 @contextlib.contextmanager

@@ -123,10 +123,10 @@ def test_releases_of_random_tables(databases: tuple[Database, Database], case: C
     if released is None:
         assert not satisfies(case.models, list(case.rows), list(case.rows))
         return
-    _check(case, released)
+    check_release(case, released)
 
 
-def _check(case: Case, released: list[Row]) -> None:
+def check_release(case: Case, released: list[Row]) -> None:
     width = len(case.attributes)
     source = {row[-1]: row for row in case.rows}
     assert sorted(row[-1] for row in released) == sorted(source), "rows were lost"

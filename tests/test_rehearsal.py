@@ -160,6 +160,32 @@ def test_a_form_that_depends_on_the_data_says_so(database: Database) -> None:
     assert base.statement.startswith("-- One of two forms")
 
 
+@pytest.mark.parametrize("hierarchy", [False, True])
+def test_sampling_is_rehearsed_with_all_models(database: Database, hierarchy: bool) -> None:
+    attributes = _quasi(hierarchy=HIERARCHIES) if hierarchy else {**PLAIN}
+    attributes["disease"] = {"role": "sensitive", "hierarchy": "suppress"}
+    algorithm = {"name": "rothko-s", "sample": 2}
+    policy = database.policy("people", attributes, privacy=[K, *DIVERSITY, *CLOSENESS], algorithm=algorithm)
+    _check(rehearse(policy, OPTIONS), database.engine)
+    assert database.leftovers() == []
+
+
+def test_a_rehearsed_sampling_has_the_statements_of_a_run(database: Database) -> None:
+    rows = [(n, n * n % 101, "abc"[n % 3]) for n in range(400)]
+    table = database.create({"q": "INTEGER", "p": "INTEGER", "s": "VARCHAR(3)"}, rows)
+    roles = {"q": "quasi-identifier", "p": "quasi-identifier", "s": "sensitive"}
+    models = [{**K, "k": 20}, {**DIVERSITY[0], "attribute": "s"}]
+    algorithm = {"name": "rothko-s", "sample": 12, "alpha": 0.45, "seed": 4}
+    policy = database.policy(table, roles, privacy=models, algorithm=algorithm)
+    rehearsed = {(step.phase, step.name) for step in rehearse(policy, OPTIONS).steps}
+    found = anonymize(policy).as_json()
+    assert found["algorithm"]["samplings"] > 1
+    assert found["algorithm"]["pruned"] > 0
+    steps = "SELECT DISTINCT phase, name FROM sqlanon.steps WHERE run = ? AND phase NOT IN ('plan', 'publish')"
+    done = {(phase, name) for phase, name in database.sql(steps, [found["run"]]) if not name.startswith(PERIPHERAL)}
+    assert done <= rehearsed
+
+
 STAR = {"role": "quasi-identifier", "hierarchy": "suppress"}
 FULL_DOMAIN: list[dict[str, Any]] = [
     *({"name": "incognito", "variant": variant} for variant in ("basic", "super-roots", "cube")),

@@ -82,6 +82,7 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
         for part in (
             head,
             generalization_text(outcome),
+            sampling_text(outcome),
             _classes(release),
             "Verified independently on the release:\n" + models + _checks(outcome["checks"]),
             _metrics(outcome, policy.target),
@@ -126,6 +127,19 @@ def generalization_text(outcome: Mapping[str, Any]) -> str:
         f"Levels ({found['name']}, {found['checked']:,} of {found['nodes']:,} generalizations checked):\n"
         f"{levels}\n  {found['quality']} {found['score']:.6g} (lower is better), {proof(found)};"
         f" {percent(share)} of the rows suppressed"
+    )
+
+
+def sampling_text(outcome: Mapping[str, Any]) -> str:
+    """What samples came to; nothing of other searches."""
+    found = outcome["algorithm"]
+    if "samplings" not in found:
+        return ""
+    if not found["samplings"]:
+        return "Sampling: none, as the table has no more rows than a sample."
+    return (
+        f"Sampling: {found['sampled']:,} rows in {found['samplings']:,} episodes, {found['scans']:.3g} scans of the"
+        f" table; {found['nodes']:,} nodes, {found['pruned']:,} pruned; {found['rounds']:,} rounds on all rows."
     )
 
 

@@ -83,17 +83,21 @@ class EntropyLDiversity(_LDiversity):
     attribute: str
     l: float  # noqa: E741
 
+    @property
+    def least(self) -> float:
+        """The entropy below which a class violates, tolerance included."""
+        return math.log(self.l) * (1 - RELATIVE_TOLERANCE)
+
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """exp(H) of each class; logarithms are added as integers, so the result does not depend on their order."""
-        least = math.log(self.l) * (1 - RELATIVE_TOLERANCE)
         scale = logarithm_scale(groups.rows)
-        return render("models/measure_entropy_diversity", avs=relation(groups.avs), least=least, scale=scale)
+        return render("models/measure_entropy_diversity", avs=relation(groups.avs), least=self.least, scale=scale)
 
     def follow(self, render: Renderer, runs: Runs) -> Statement:
         """The running sum of n * ln(n): only the values that join change their terms."""
-        least = math.log(self.l) * (1 - RELATIVE_TOLERANCE)
         error = running_error(runs.rows)
-        return render("models/follow_entropy_diversity", runs=runs.runs, falls=least - error, stands=least + error)
+        falls, stands = self.least - error, self.least + error
+        return render("models/follow_entropy_diversity", runs=runs.runs, falls=falls, stands=stands)
 
     def attainable(self, measure: float) -> str:
         return f"l: {rounded_down(measure):g}"

@@ -70,25 +70,27 @@ class _Board:
         return 1 + max(p.round for p in self._latest.values())
 
 
-Beginning = Callable[[Branch, Relation, Callable[[Progress], None]], Frontier]
-"""What grows the first levels of a tree in another way, and hands on the rows of a table."""
+Beginning = Callable[[Growth, Callable[[Progress], None]], Frontier]
+"""What gives a tree its first frontier: the root, or nodes that have grown in another way."""
 
 
 def grow_forest(
     engine: Engine,
     workspace: Workspace,
     task: Task,
-    table: Relation,
+    begin: Beginning,
     report: Callable[[Progress], None],
-    begin: Beginning | None = None,
+    *,
+    records: bool = False,
 ) -> Grown:
-    """Partition a coded table; on an engine where several sessions pay, sub-trees grow side by side."""
+    """Grow from the frontier that `begin` gives; on an engine where several sessions pay, sub-trees side by side.
+
+    records: whether the nodes of the tree are written down.
+    """
     board = _Board(report)
-    trunk = Growth(Branch(engine, workspace, task), records=begin is None)
+    trunk = Growth(Branch(engine, workspace, task), records=records)
     trunk.prepare()
-    frontier: Frontier | None = (
-        trunk.root(table) if begin is None else begin(trunk.branch, table, board.reporter("trunk"))
-    )
+    frontier: Frontier | None = begin(trunk, board.reporter("trunk"))
     sessions = engine.parallel_sessions if task.table_rows >= PARALLEL_ROWS else 1
     while frontier is not None and (sessions == 1 or frontier.parents < sessions):
         frontier = trunk.grow(frontier, board.reporter("trunk"), rounds=None if sessions == 1 else 1)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from sqlanon.encoding import CodedTable
 from sqlanon.fields import Field
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import Mondrian, RothkoT, TopDown
+from sqlanon.policy import RothkoS, RothkoT, TopDown, Tree
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Groups:
         return [*coded.quasi_identifiers, *(coded.judged_field(name) for name in others)]
 
 
-def groups_of(algorithm: Mondrian | RothkoT | TopDown, models: Sequence[PrivacyModel]) -> Groups:
+def groups_of(algorithm: Tree | RothkoS | TopDown, models: Sequence[PrivacyModel]) -> Groups:
     """The groups that an algorithm counts under some models.
 
     Top-down specialization counts its target's classes once, over all rows, so its distinct tuples need not hold it.

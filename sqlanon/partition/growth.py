@@ -14,8 +14,9 @@ from markupsafe import Markup
 
 from sqlanon.partition.axes import carried, chosen, masked_value
 from sqlanon.partition.judging import judge
-from sqlanon.partition.medians import cut_at_medians
+from sqlanon.partition.medians import Candidates, cut_at_medians
 from sqlanon.partition.task import Branch
+from sqlanon.partition.thresholds import searchable
 from sqlanon.sql import Relation, expression
 
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
@@ -47,6 +48,7 @@ class Frontier:
     searched: whether any node is to be searched at every threshold.
     next_leaf: what is added to the number of a node to make it one of all nodes of the tree, and of its leaf.
     parent_leaf: the same for the round before, whose nodes are the parents of these.
+    measured: whether the table of ranges holds these nodes already.
     """
 
     rows: Relation | Markup
@@ -58,6 +60,7 @@ class Frontier:
     next_leaf: int = 0
     parent_leaf: int = 0
     searched: bool = False
+    measured: bool = False
 
 
 class Growth:
@@ -71,6 +74,11 @@ class Growth:
         self.done = branch.table("done")
         self.leaves = branch.table("leaves")
         self.tree = branch.table("tree")
+
+    @property
+    def searches_thresholds(self) -> bool:
+        """Whether nodes where all medians fail are searched at every threshold."""
+        return searchable(self.task)
 
     def prepare(self) -> None:
         """Create the empty tables that finished rows, leaves and the nodes of the tree go to."""
@@ -94,9 +102,9 @@ class Growth:
         rows, splits = self.branch.table("rows", trunk.round), self.branch.table("splits", trunk.round)
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
-        parents = trunk.parents // shares + (number < trunk.parents % shares)
-        spent = (rows, splits)
-        return Frontier(rows, splits, spent, parents, trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.searched)
+        # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
+        at = trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.searched
+        return Frontier(rows, splits, (rows, splits), trunk.parents, *at)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
@@ -110,11 +118,15 @@ class Growth:
 
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
         ranges, splits = self.branch.table("ranges"), self.branch.table("splits", frontier.round + 1)
-        self._measure(frontier, ranges)
+        if not frontier.measured:
+            self._measure(frontier, ranges)
         if self.records and frontier.round:
             self._record(frontier, ranges)
-        candidates = cut_at_medians(self.branch, frontier.rows, ranges, frontier.splits, 2 * frontier.parents)
-        avs = judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched)
+        nodes = 2 * frontier.parents
+        candidates = cut_at_medians(
+            self.branch, frontier.rows, ranges, frontier.splits, nodes, searched=self.searches_thresholds
+        )
+        avs = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, searched = counts
         if finished:
@@ -129,6 +141,9 @@ class Growth:
     def _measure(self, frontier: Frontier, ranges: Relation) -> None:
         weight, axes = self.task.weight("r"), self.task.axes
         self.branch.run("measure_nodes", ranges=ranges, rows=frontier.rows, weight=weight, axes=axes, statistics=())
+
+    def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
+        return judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched)
 
     def _record(self, frontier: Frontier, ranges: Relation) -> None:
         """Write the nodes of this round down, with what their parents' splits say of them."""
@@ -156,9 +171,13 @@ class Growth:
             carried=carried("x", self.task.word_columns),
             clustered=frontier.round == CLUSTERING_ROUND and self.task.table_rows >= CLUSTERING_ROWS,
         )
-        next_leaf = frontier.next_leaf + (frontier.parents << self.task.bits)
         spent, following = (rows, splits), frontier.round + 1
-        return Frontier(rows, splits, spent, active, following, leaves, next_leaf, frontier.next_leaf, searched)
+        at = following, leaves, self._next_leaf(frontier), frontier.next_leaf, searched
+        return Frontier(rows, splits, spent, active, *at)
+
+    def _next_leaf(self, frontier: Frontier) -> int:
+        """The number of the first leaf of the next round: after those of all nodes of this one."""
+        return frontier.next_leaf + (frontier.parents << self.task.bits)
 
     def _retire(self, frontier: Frontier, ranges: Relation, splits: Relation) -> None:
         values = {"ranges": ranges, "splits": splits, "first_leaf": frontier.next_leaf}

@@ -23,12 +23,36 @@ from sqlanon.sql import Relation, Statement, expression
 NEVER = 2**62  # a threshold above all values: a node whose split fell stays as it is
 
 
+class Judge:
+    """The exact definitions of the models: what the rows are is all that there is."""
+
+    def size(self, branch: Branch, candidates: Candidates, values: dict[str, Any]) -> None:
+        """Create the table of the trials whose children are all large enough: `(trial, largest, …)`."""
+        fewest = max(model.least_rows for model in branch.task.models)
+        nested, key_bits = branch.task.nested, candidates.key_bits
+        branch.run("size_trials", fewest=fewest, nested=nested, key_bits=key_bits, **values)
+
+    def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
+        """A SELECT `(class, violates, …)` of all classes that the trials would make."""
+        return model.measure(branch.engine.render, groups)
+
+
+EXACT = Judge()
+
+
 def judge(
-    branch: Branch, rows: Relation | Markup, candidates: Candidates, splits: Relation, *, searched: bool
+    branch: Branch,
+    rows: Relation | Markup,
+    candidates: Candidates,
+    splits: Relation,
+    *,
+    searched: bool = False,
+    by: Judge = EXACT,
 ) -> list[Relation]:
     """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way.
 
-    `searched`: whether any node is to be searched at every threshold.
+    searched: whether any node is to be searched at every threshold.
+    by: how children are judged.
     """
     task, trials = branch.task, branch.table("trials")
     values: dict[str, Any] = {
@@ -37,9 +61,8 @@ def judge(
         "histogram": candidates.histogram,
         "cuts": candidates.cuts,
     }
-    fewest = max(model.least_rows for model in task.models)
-    branch.run("size_trials", fewest=fewest, nested=task.nested, key_bits=candidates.key_bits, **values)
-    fallen, avs = judge_groups(branch, rows, values)
+    by.size(branch, candidates, values)
+    fallen, avs = judge_groups(branch, rows, values, by)
     found = search_thresholds(branch, rows, candidates.table) if searched else None
     branch.run(
         "record_splits",
@@ -56,7 +79,7 @@ def judge(
 
 
 def judge_groups(
-    branch: Branch, rows: Relation | Markup, values: dict[str, Any]
+    branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: Judge = EXACT
 ) -> tuple[Relation | None, list[Relation]]:
     """The trials that violate a model for what is in their children, and the AVS groups that they were judged on."""
     models = [model for model in branch.task.models if not isinstance(model, KAnonymity)]
@@ -70,7 +93,7 @@ def judge_groups(
         avs_of_first=avs[0],
         bits=bits,
         child_mask=(1 << bits) - 1,
-        measures=[Markup(m) for m in _measures(branch, models, avs)],
+        measures=[Markup(m) for m in _measures(branch, models, avs, by)],
         **values,
     )
     return fallen, avs
@@ -94,17 +117,16 @@ def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) 
     return tables
 
 
-def _measures(branch: Branch, models: Sequence[PrivacyModel], avs: Sequence[Relation]) -> list[str]:
+def _measures(branch: Branch, models: Sequence[PrivacyModel], avs: Sequence[Relation], by: Judge) -> list[str]:
     tables = {s.name: (table, s) for table, s in zip(avs, branch.task.sensitive, strict=True)}
-    return [_measure(branch, model, *tables[str(model.attribute)]).text for model in models]
+    return [by.measure(branch, m, _groups(branch, *tables[str(m.attribute)])).text for m in models]
 
 
-def _measure(branch: Branch, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> Statement:
+def _groups(branch: Branch, avs: Relation, sensitive: Sensitive) -> Groups:
     merged = expression(
         "(SELECT c.class, a.s, CAST(sum(a.n) AS BIGINT) AS n FROM cover AS c JOIN {avs} AS a ON a.piece = c.piece"
         " GROUP BY c.class, a.s)",
         avs=avs,
     )
     domain = expression("{domain}", domain=sensitive.domain)
-    groups = Groups(Markup("classes"), merged, domain, branch.task.table_rows, sensitive.height)
-    return model.measure(branch.engine.render, groups)
+    return Groups(Markup("classes"), merged, domain, branch.task.table_rows, sensitive.height)

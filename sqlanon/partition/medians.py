@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from sqlanon.partition.axes import chosen, mask_column, masked_value
 from sqlanon.partition.task import Branch
-from sqlanon.partition.thresholds import searchable
 from sqlanon.sql import Relation, expression
 
 HISTOGRAM_CELLS = 2**18  # nodes x bins of a level that are few enough to be counted fast
@@ -44,9 +43,12 @@ class Candidates:
 
 
 def cut_at_medians(
-    branch: Branch, rows: Relation | Markup, ranges: Relation, splits: Relation, nodes: int
+    branch: Branch, rows: Relation | Markup, ranges: Relation, splits: Relation, nodes: int, *, searched: bool
 ) -> Candidates:
-    """The candidates of about so many nodes, with their medians."""
+    """The candidates of about so many nodes, with their medians.
+
+    searched: whether nodes where all medians fail are to be searched at every threshold.
+    """
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, HISTOGRAM_CELLS.bit_length() - 1 - nodes.bit_length()))
     candidates = Candidates(
         branch.table("candidates"),
@@ -54,7 +56,7 @@ def cut_at_medians(
         branch.table("cuts"),
         max(bin_bits + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
-    _choose(branch, candidates.table, ranges, splits, bin_bits)
+    _choose(branch, candidates.table, ranges, splits, bin_bits, searched)
     values = {
         "rows": rows,
         "candidates": candidates.table,
@@ -70,7 +72,9 @@ def cut_at_medians(
     return candidates
 
 
-def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Relation, bin_bits: int) -> None:
+def _choose(
+    branch: Branch, candidates: Relation, ranges: Relation, splits: Relation, bin_bits: int, searched: bool
+) -> None:
     task = branch.task
     axes = task.axes
     masks = [
@@ -86,7 +90,7 @@ def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Rela
         bin_bits=bin_bits,
         axes=axes,
         smallest=task.smallest,
-        searched=searchable(task),
+        searched=searched,
         all_ranges=Markup(", ").join(Markup(axis.range) for axis in axes),
         choices=Markup(" + ").join(expression("CASE WHEN {r} >= 0 THEN 1 ELSE 0 END", r=axis.range) for axis in axes),
         width=chosen(axes, lambda a: a.range),

@@ -20,10 +20,10 @@ from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.forest import Beginning, grow_forest
 from sqlanon.partition.gain import GainGrowth
 from sqlanon.partition.groups import groups_of
-from sqlanon.partition.growth import Frontier, Progress
+from sqlanon.partition.growth import Frontier, Growth, Progress
 from sqlanon.partition.result import Partition
 from sqlanon.partition.targets import number_classes, scale_numbers
-from sqlanon.partition.task import Branch, Task
+from sqlanon.partition.task import Task
 from sqlanon.policy import Mondrian, RothkoT, Tree
 from sqlanon.sql import Relation
 from sqlanon.workspace import Workspace
@@ -42,9 +42,25 @@ def search(
 
     Raises ProtectionError, before any split, when no release can meet the models.
     """
+    task = pose(engine, workspace, coded, models)
+    table, task = (coded.rows, task) if tuples is None else (tuples.table, task.over_tuples())
+    if isinstance(algorithm, RothkoT) and algorithm.target is not None:
+        begin = _beginning(engine, workspace, coded, table, algorithm)
+        grown = grow_forest(engine, workspace, task, begin, report)
+    else:
+        grown = grow_forest(engine, workspace, task, lambda trunk, _: trunk.root(table), report, records=True)
+    done = grown.done if tuples is None else expand(coded, tuples, grown.done)
+    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, found=_told(algorithm, models))
+
+
+def pose(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Task:
+    """The task of partitioning a coded table under these models.
+
+    Raises ProtectionError when no release can meet the models.
+    """
     sensitive = create_domains(engine, workspace, coded, models)
     require_attainable(engine, coded.source_rows, models, sensitive)
-    task = Task(
+    return Task(
         axes=_measured_axes(engine, coded),
         words=coded.words,
         weighted=False,
@@ -54,21 +70,16 @@ def search(
         smallest=2 * max(model.least_rows for model in models),
         lasting=_lasting(coded, models),
     )
-    table, task = (coded.rows, task) if tuples is None else (tuples.table, task.over_tuples())
-    begin = _beginning(engine, workspace, coded, algorithm)
-    grown = grow_forest(engine, workspace, task, table, report, begin)
-    done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, found=_told(algorithm, models))
 
 
-def _beginning(engine: Engine, workspace: Workspace, coded: CodedTable, algorithm: Tree) -> Beginning | None:
-    """What grows a tree by gain before it is cut at medians; None for medians alone."""
-    if isinstance(algorithm, Mondrian) or algorithm.target is None:
-        return None
+def _beginning(
+    engine: Engine, workspace: Workspace, coded: CodedTable, table: Relation, algorithm: RothkoT
+) -> Beginning:
+    """What grows a tree by gain before it is cut at medians."""
     criterion = _criterion(engine, workspace, coded, algorithm)
 
-    def begin(branch: Branch, table: Relation, report: Callable[[Progress], None]) -> Frontier:
-        return GainGrowth(branch, criterion, algorithm.bins).grow(table, report)
+    def begin(trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
+        return GainGrowth(trunk.branch, criterion, algorithm.bins).grow(table, report)
 
     return begin
 

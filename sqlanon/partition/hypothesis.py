@@ -1,0 +1,111 @@
+"""Judging splits on a sample: a split stands if all its children satisfy the models in the whole node, with confidence.
+
+Source: LeFevre, DeWitt, TR 1590, section 3.1. A node of N rows is known by a simple random sample of n. For each child
+and model the hypothesis that the child violates the model is tested, and the split stands if all are rejected; the
+level of m tests is alpha / m each (Bonferroni). k-anonymity, recursive (c,l)-diversity and variance diversity are
+tested as in the paper; distinct values that the sample shows are certain; for entropy l-diversity and t-closeness the
+bound of a one-sided confidence interval is compared. All deviations carry the finite population correction
+(N - n) / (N - 1), so that with n = N the definitions themselves would remain. docs/sampling.md has the formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.models import (
+    DistinctLDiversity,
+    EntropyLDiversity,
+    Groups,
+    PrivacyModel,
+    RecursiveLDiversity,
+    TCloseness,
+    VarianceDiversity,
+)
+from sqlanon.models.closeness import KlTCloseness
+from sqlanon.models.numbers import RELATIVE_TOLERANCE
+from sqlanon.partition.judging import Judge
+from sqlanon.partition.medians import Candidates
+from sqlanon.partition.task import Branch
+from sqlanon.sql import Relation, Statement
+
+INFORMATION_SCALE = 2.0**24  # logarithms become integers in this unit
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """How sure a split on a sample must be.
+
+    alpha: the level of the tests of a split together; None takes the sample for the whole (the paper's naive check).
+    """
+
+    alpha: float | None
+
+    def quantile(self, tests: int) -> float:
+        """The standard normal quantile that each of so many tests must reach."""
+        return 0.0 if self.alpha is None else NormalDist().inv_cdf(1 - self.alpha / tests)
+
+    def least_sampled(self, k: int, sample: int, population: int, tests: int) -> int:
+        """The fewest sampled rows of a child that has `k` rows of the population, as `sampling/size_trials` has it."""
+        share = k / population
+        correction = max(0, population - sample) / max(1, population - 1)
+        deviation = math.sqrt(max(0.0, sample * share * (1 - share) * correction))
+        return max(1, min(k, math.ceil(sample * share + self.quantile(tests) * deviation - 1e-9)))
+
+
+class Hypotheses(Judge):
+    """Judges the splits of nodes whose rows are a sample.
+
+    roots: the nodes that were sampled, `(root, correction, expected, deviation, …)`.
+    parents: which of them a split of the frontier belongs to, `(number, root, …)`.
+    quantiles: `(children, z)`.
+    fewest: rows that each child must have in the whole node.
+    """
+
+    def __init__(
+        self, confidence: Confidence, roots: Relation, parents: Relation, quantiles: Relation, fewest: int
+    ) -> None:
+        self.confidence = confidence
+        self._size = {"roots": roots, "parents": parents, "quantiles": quantiles, "k": fewest}
+
+    def size(self, branch: Branch, candidates: Candidates, values: dict[str, Any]) -> None:
+        nested, bits, key_bits = branch.task.nested, branch.task.bits, candidates.key_bits
+        template = "sampling/size_trials"
+        branch.engine.run(template, nested=nested, bits=bits, key_bits=key_bits, **self._size, **values)
+
+    def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
+        exact = model.measure(branch.engine.render, groups)
+        test = _test(model)
+        if test is None or self.confidence.alpha is None:
+            return exact
+        template, parameters = test
+        values: dict[str, Any] = {
+            "avs": groups.avs,
+            "classes": groups.classes,
+            "domain": groups.domain,
+            "rows": groups.rows,
+        }
+        values |= {"trials": branch.table("trials"), "bits": branch.task.bits, "measure": Markup(exact.text)}
+        return branch.engine.render(f"sampling/{template}", **values, **parameters)
+
+
+def _test(model: PrivacyModel) -> tuple[str, dict[str, float]] | None:
+    """The template and the parameters of a model's test; None where what the sample shows is certain."""
+    match model:
+        case DistinctLDiversity():
+            return None
+        case RecursiveLDiversity():
+            return "test_recursive", {"c": float(model.c)}
+        case EntropyLDiversity():
+            return "test_entropy", {"least": model.least, "scale": INFORMATION_SCALE}
+        case KlTCloseness():
+            return "test_divergence", {"greatest": model.greatest, "scale": INFORMATION_SCALE}
+        case TCloseness():
+            return "test_closeness", {"greatest": model.greatest}
+        case VarianceDiversity():
+            return "test_variance", {"least": float(model.v) * (1 - RELATIVE_TOLERANCE)}
+    raise ValueError(f"There is no test for {model.name}.")

@@ -1,0 +1,215 @@
+"""Rothko-S: a tree grown on samples, checked and pruned on all rows, finished by Rothko-T.
+
+Source: LeFevre, DeWitt, TR 1590, section 3. An episode draws a sample of every node that is larger than one, grows the
+trees of all these nodes together, sends all their rows through, and prunes; its leaves that are still larger than a
+sample are the nodes of the next episode. A node that no longer is, or that no split of its sample would stand in, is
+finished on all its rows. What a sample says decides only where is cut: that every class satisfies the models is judged
+on all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.models.base import PrivacyModel
+from sqlanon.partition import mondrian
+from sqlanon.partition.axes import carried
+from sqlanon.partition.collapse import Tuples, expand
+from sqlanon.partition.draw import Draw, draw
+from sqlanon.partition.forest import grow_forest
+from sqlanon.partition.growth import Frontier, Growth, Progress
+from sqlanon.partition.hypothesis import Confidence
+from sqlanon.partition.repartition import Repartition, Settled, build_tree
+from sqlanon.partition.result import Partition
+from sqlanon.partition.sampled import Sample, SampledGrowth
+from sqlanon.partition.task import Branch, Task
+from sqlanon.policy import Mondrian, RothkoS
+from sqlanon.sql import Relation, expression
+from sqlanon.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class SamplingProgress:
+    """A round of growth on the samples of an episode."""
+
+    episode: int
+    growth: Progress
+
+    @property
+    def text(self) -> str:
+        """The progress in a few words."""
+        return f"sample {self.episode}: {self.growth.text}"
+
+
+@dataclass
+class Counters:
+    """What the samples came to.
+
+    scans: reads of rows in the episodes, in units of the whole table.
+    """
+
+    samplings: int = 0
+    sampled: int = 0
+    nodes: int = 0
+    pruned: int = 0
+    scans: float = 0.0
+
+    def as_found(self) -> dict[str, Any]:
+        """As `run --json` shows them."""
+        return {**vars(self), "scans": round(self.scans, 4)}
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of an episode: `(root, population)`, how many, and their rows `(node, p0, …[, w])`, `total` of them."""
+
+    table: Relation | Markup
+    count: int
+    rows: Relation | Markup
+    total: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an episode has settled, and which of its leaves the next one samples again, if any."""
+
+    settled: Settled
+    next_roots: Relation | None
+
+
+def search(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    tuples: Tuples | None,
+    models: Sequence[PrivacyModel],
+    algorithm: RothkoS,
+    report: Callable[[Progress | SamplingProgress], None],
+    confidence: Confidence | None = None,
+) -> Partition:
+    """Partition the coded table, over its distinct tuples where these are given.
+
+    confidence: how sure a split must be, in place of the algorithm's alpha: the paper's figure 28 has a naive check.
+
+    Raises ProtectionError, before any split, when no release can meet the models.
+    """
+    if coded.source_rows <= algorithm.sample:
+        whole = mondrian.search(engine, workspace, coded, tuples, models, Mondrian(), report)
+        return replace(whole, found=Counters().as_found())
+    task = mondrian.pose(engine, workspace, coded, models)
+    task = task if tuples is None else task.over_tuples()
+    table = coded.rows if tuples is None else tuples.table
+    sampling = Sampling(Branch(engine, workspace, task), algorithm, confidence or Confidence(algorithm.alpha), report)
+    sampling.run(table)
+    grown = grow_forest(engine, workspace, task, sampling.hand_on, report)
+    done = grown.done if tuples is None else expand(coded, tuples, grown.done)
+    return Partition(task.axes, grown.leaves, done, grown.rounds, found=sampling.counters.as_found())
+
+
+@dataclass
+class Sampling:
+    """The episodes of a search over all rows of `branch`; `first` is the number of the next node."""
+
+    branch: Branch
+    algorithm: RothkoS
+    confidence: Confidence
+    report: Callable[[SamplingProgress], None]
+    counters: Counters = field(default_factory=Counters)
+    parts: list[Part] = field(default_factory=list)
+    first: int = 0
+
+    @property
+    def task(self) -> Task:
+        return self.branch.task
+
+    @property
+    def fewest(self) -> int:
+        return max(model.least_rows for model in self.task.models)
+
+    def run(self, table: Relation, episodes: int | None = None) -> None:
+        """Sample until no node is left that is larger than a sample and can be split on one.
+
+        episodes: stop after so many, to look at the counters; what is left can't be handed on then.
+        """
+        total = self.task.table_rows
+        whole = expression("(SELECT CAST(0 AS BIGINT) AS root, CAST({n} AS BIGINT) AS population)", n=total)
+        columns = carried("c", self.task.word_columns)
+        rows = expression("(SELECT CAST(0 AS BIGINT) AS node{c} FROM {t} AS c)", c=columns, t=table)
+        nodes: Nodes | None = Nodes(whole, 1, rows, total)
+        while nodes is not None and len(self.parts) != episodes:
+            nodes = self._sample(nodes)
+
+    def hand_on(self, trunk: Growth, _report: Callable[[Progress], None]) -> Frontier:
+        """The frontier from which Rothko-T finishes all leaves."""
+        ranges, splits = trunk.branch.table("ranges"), trunk.branch.table("splits", 0)
+        parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in self.parts]
+        engine = self.branch.engine
+        engine.run("sampling/collect_ranges", ranges=ranges, parts=parts)
+        engine.run("sampling/seed_leaves", splits=splits, ranges=ranges, bits=self.task.bits)
+        engine.analyze(ranges, splits)
+        rows = [rows for part in self.parts for rows in part.settled.rows]
+        spent = [table for table in rows if isinstance(table, Relation)]
+        return Frontier(self._union(rows), splits, (*spent, splits), self.first, measured=True)
+
+    def _sample(self, nodes: Nodes) -> Nodes | None:
+        """One episode; the nodes of the next, if there are any."""
+        counters, number = self.counters, len(self.parts)
+        sample, scans = self._draw(nodes, number)
+        twigs = self._grow(sample, number, nodes.total)
+        tree = build_tree(self._sampled(), twigs, self.first, nodes.count)
+        settled = Repartition(self.branch, tree, nodes.rows, number).carry_out()
+        self.branch.workspace.drop(*twigs, sample.roots, tree.routes)
+        first_child = (self.first + nodes.count) << self.task.bits
+        self.first = tree.end
+        counters.samplings += 1
+        counters.sampled += sample.size * sample.count
+        counters.nodes += tree.nodes
+        counters.pruned += settled.pruned
+        following = self._next_nodes(settled, first_child, number)
+        counters.scans += (scans + settled.scans + (following is not None)) * nodes.total / self.task.table_rows
+        return following
+
+    def _sampled(self) -> Branch:
+        """The branch of work on samples: rows that stand for themselves."""
+        return replace(self.branch, task=replace(self.task, weighted=False), name="_s")
+
+    def _draw(self, nodes: Nodes, number: int) -> tuple[Sample, int]:
+        size = self.algorithm.sample
+        what = Draw(nodes.table, nodes.rows, size, f"{self.algorithm.seed}:{number}")
+        roots, table, scans = draw(self._sampled(), what, self.fewest, weighted=self.task.weighted)
+        return Sample(roots, nodes.count, table, size), scans
+
+    def _grow(self, sample: Sample, number: int, total: int) -> list[Relation]:
+        """Grow the samples' trees; no sampled node has more than `total` rows."""
+        sampled = self._sampled()
+        least = self.confidence.least_sampled(self.fewest, sample.size, total, 2 * len(self.task.models))
+        branch = replace(sampled, task=replace(sampled.task, smallest=2 * least))
+        growth = SampledGrowth(branch, sample, self.confidence, self.fewest)
+        growth.grow(growth.start(), lambda progress: self.report(SamplingProgress(number + 1, progress)))
+        self.branch.workspace.drop(*growth.spent)
+        return growth.twigs
+
+    def _next_nodes(self, settled: Settled, first_child: int, number: int) -> Nodes | None:
+        engine, roots = self.branch.engine, self.branch.table("next_roots", number)
+        sample = self.algorithm.sample
+        values = {"settled": settled.ranges, "sample": sample, "first_child": first_child}
+        engine.run("sampling/create_next_roots", roots=roots, **values)
+        count, total = engine.query_one("sampling/count_settled", roots=roots)
+        self.parts.append(Part(settled, roots if count else None))
+        if not count:
+            return None
+        rows, words = self.branch.table("next_rows", number), carried("r", self.task.word_columns)
+        engine.run("sampling/take_rows", next_rows=rows, rows=self._union(settled.rows), roots=roots, words=words)
+        engine.analyze(rows, roots)
+        return Nodes(Markup(str(roots)), int(count), rows, int(total))
+
+    def _union(self, tables: Sequence[Relation | Markup]) -> Markup:
+        columns = carried("u", self.task.word_columns)
+        selects = (expression("SELECT u.node{c} FROM {t} AS u", c=columns, t=table) for table in tables)
+        return Markup("({})").format(Markup(" UNION ALL ").join(selects))

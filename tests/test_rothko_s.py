@@ -1,0 +1,176 @@
+"""Rothko-S: whatever a sample says, the release satisfies the models on all rows; alike on both engines."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlanon.cli.summary import sampling_text
+from sqlanon.encoding import encode
+from sqlanon.engines.base import Engine
+from sqlanon.errors import ProtectionError
+from sqlanon.models import KAnonymity
+from sqlanon.partition.hypothesis import Confidence
+from sqlanon.partition.mondrian import pose
+from sqlanon.partition.rothko_s import Sampling
+from sqlanon.partition.task import Branch
+from sqlanon.plan import resolve_source
+from sqlanon.policy import RothkoS
+from sqlanon.policy_reader import build_policy
+from sqlanon.sql import Relation, Statement
+from tests.mondrian_oracle import satisfies
+from tests.run_support import Database, PlainWorkspace, Row, anonymize, duckdb_url, open_database
+from tests.test_mondrian import FEW, Case, cases, check_release
+
+COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "income": "INTEGER", "job": "VARCHAR(3)", "wage": "INTEGER"}
+ROLES: dict[str, Any] = {
+    "age": "quasi-identifier",
+    "zip": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}},
+    "income": "quasi-identifier",
+    "job": "sensitive",
+    "wage": "sensitive",
+}
+K = {"model": "k-anonymity", "k": 60}
+MODELS: dict[str, list[dict[str, Any]]] = {
+    "k": [K],
+    "distinct": [K, {"model": "distinct-l-diversity", "attribute": "job", "l": 2}],
+    "recursive": [K, {"model": "recursive-l-diversity", "attribute": "job", "c": 4, "l": 2}],
+    "entropy": [K, {"model": "entropy-l-diversity", "attribute": "job", "l": 1.7}],
+    "closeness": [K, {"model": "t-closeness", "attribute": "job", "distance": "equal", "t": 0.4}],
+    "divergence": [K, {"model": "t-closeness", "attribute": "job", "distance": "kl", "t": 0.8}],
+    "ordered": [K, {"model": "t-closeness", "attribute": "wage", "distance": "ordered", "t": 0.3}],
+    "variance": [K, {"model": "variance-diversity", "attribute": "wage", "v": 200.0}],
+}
+
+
+@pytest.fixture
+def databases(tmp_path: Path, postgres_url: str) -> Iterator[tuple[Database, Database]]:
+    with contextlib.ExitStack() as stack:
+        urls = (duckdb_url(tmp_path / "test.duckdb"), postgres_url)
+        yield tuple(stack.enter_context(open_database(url)) for url in urls)  # type: ignore[misc]
+
+
+def _released(database: Database, case: Case, rows: list[Row], algorithm: dict[str, Any]) -> list[Row] | None:
+    table = database.create(case.columns, rows)
+    try:
+        return database.release(table, case.roles, privacy=list(case.models), algorithm=algorithm)
+    except ProtectionError:
+        return None
+    finally:
+        database.sql(f"DROP TABLE IF EXISTS {table}_r")
+        database.sql(f"DROP TABLE {table}")
+
+
+@settings(FEW, max_examples=25)
+@given(
+    case=cases(),
+    sample=st.integers(2, 12),
+    alpha=st.sampled_from([0.01, 0.05, 0.4]),
+    seed=st.integers(0, 1000),
+)
+def test_releases_of_random_tables(
+    databases: tuple[Database, Database], case: Case, sample: int, alpha: float, seed: int
+) -> None:
+    duck, postgres = databases
+    algorithm = {"name": "rothko-s", "sample": sample, "alpha": alpha, "seed": seed}
+    released = _released(duck, case, list(case.rows), algorithm)
+    assert released == _released(postgres, case, list(case.rows), algorithm), "the engines differ"
+    assert released == _released(duck, case, [case.rows[i] for i in case.order], algorithm), "the order shows"
+    if released is None:
+        assert not satisfies(case.models, list(case.rows), list(case.rows))
+        return
+    check_release(case, released)
+
+
+def _people(number: int) -> list[Row]:
+    """Rows whose jobs and wages go with age, so that nodes are less diverse than the table."""
+    source = random.Random(3)
+    rows: list[Row] = []
+    for _ in range(number):
+        age, zone = source.randrange(80), source.choice(["10115", "10117", "20095", "80331"])
+        job = "abcd"[min(3, age // 20)] if source.random() < 0.6 else source.choice("abcd")
+        rows.append((age, zone, int(source.gammavariate(2, 900)), job, age + source.randrange(40)))
+    return rows
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_lying_sample_can_only_cost_detail(databases: tuple[Database, Database], name: str) -> None:
+    """Ten or forty rows of some thousands, at the lowest confidence: verification is independent of the search."""
+    rows, pruned = _people(3000), 0
+    tables = [database.create(COLUMNS, rows) for database in databases]
+    for size, seed in ((10, 1), (40, 2)):
+        algorithm = {"name": "rothko-s", "sample": size, "alpha": 0.49, "seed": seed}
+        found = []
+        for database, table in zip(databases, tables, strict=True):
+            policy = database.policy(table, ROLES, privacy=MODELS[name], algorithm=algorithm)
+            outcome = anonymize(policy, replace=True).as_json()
+            assert outcome["verified"]
+            assert outcome["release"]["min_class_size"] >= K["k"]
+            pruned += outcome["algorithm"]["pruned"]
+            found.append(database.sql(f"SELECT * FROM {table}_r"))
+        assert found[0] == found[1], "the engines differ"
+    assert pruned > 0 or name not in ("k", "distinct", "recursive", "entropy")
+
+
+def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
+    table = database.create(COLUMNS, _people(600))
+    roles, privacy = {**ROLES, "zip": "insensitive"}, [{**K, "k": 10}]
+    algorithm = {"name": "rothko-s", "sample": 200}
+    outcome = anonymize(database.policy(table, roles, privacy=privacy, algorithm=algorithm)).as_json()
+    found = outcome["algorithm"]
+    assert found["samplings"] >= 1
+    assert found["sampled"] >= 200
+    assert found["nodes"] > 10
+    steps = "SELECT name, count(*) FROM sqlanon.steps WHERE run = ? AND name LIKE 'sampling/%' GROUP BY name"
+    often = dict(database.sql(steps, [outcome["run"]]))
+    assert often["sampling/send_rows"] == found["samplings"], "all rows go through the tree in one statement"
+    assert often["sampling/follow_nodes"] < 10 * found["samplings"], "a statement a round, not a node"
+    text = sampling_text(outcome)
+    assert f"{found['pruned']:,} pruned" in text
+
+
+def test_a_table_no_larger_than_a_sample_is_not_sampled(database: Database) -> None:
+    table = database.create(COLUMNS, _people(300))
+    policy = database.policy(table, ROLES, privacy=[{**K, "k": 10}], algorithm={"name": "rothko-s", "sample": 300})
+    outcome = anonymize(policy, replace=True).as_json()
+    sampled = database.sql(f"SELECT * FROM {table}_r")
+    assert outcome["algorithm"]["samplings"] == 0
+    assert sampled == database.release(table, ROLES, privacy=[{**K, "k": 10}])
+
+
+def test_naive_checks_prune_more_than_tests(engine: Engine) -> None:
+    """Figure 28 of the paper, in small: one sample of the same rows, judged both ways."""
+    rows = ", ".join(f"({n * 7919 % 5003}, {n * 104729 % 4999})" for n in range(5000))
+    engine.execute(Statement("create", "CREATE TABLE points (x INTEGER, y INTEGER)"))
+    engine.execute(Statement("insert", f"INSERT INTO points VALUES {rows}"))
+    pruned = [_pruned(engine, confidence) for confidence in (Confidence(0.05), Confidence(None))]
+    assert pruned[1] > 5 * pruned[0]
+
+
+def _pruned(engine: Engine, confidence: Confidence) -> int:
+    policy = build_policy(
+        {
+            "source": {"url": "duckdb://", "table": "points"},
+            "release": {"table": "released"},
+            "attributes": {name: {"role": "quasi-identifier"} for name in "xy"},
+            "privacy": [{"model": "k-anonymity", "k": 20}],
+            "algorithm": {"name": "rothko-s", "sample": 500},
+        }
+    )
+    assert isinstance(policy.algorithm, RothkoS)
+    workspace = PlainWorkspace(engine)
+    with engine.transaction():
+        coded = encode(engine, resolve_source(policy, engine), workspace)
+    task = pose(engine, workspace, coded, [KAnonymity(20)])
+    sampling = Sampling(Branch(engine, workspace, task), policy.algorithm, confidence, lambda _progress: None)
+    sampling.run(coded.rows, episodes=1)
+    made = [row[0] for row in engine.fetch(Statement("tables", workspace.listing))]
+    workspace.drop(*(Relation(name) for name in made))
+    return sampling.counters.pruned
