@@ -52,6 +52,7 @@ class GainGrowth:
         self.exact = bins == "exact"
         self.handed = branch.table("handed")
         self.parked = branch.table("parked")
+        self._repeated: set[Relation] = set()  # tables that every round makes anew
 
     def grow(self, table: Relation, report: Callable[[Progress], None]) -> Frontier:
         """Split the rows of a coded table by gain, as far as that goes. The table is used up.
@@ -86,7 +87,7 @@ class GainGrowth:
         """The next level, if there is one, and how many nodes have been handed on."""
         ranges = self._measure(level)
         nodes, active = self._choose_nodes(ranges)
-        splits = self.branch.table("gain_splits") if active else None
+        splits = self._table("gain_splits") if active else None
         if splits is not None:
             self._split(level, nodes, active, splits)
         handed, split, rows = self._query("count_splits", ranges=ranges, splits=splits)
@@ -94,11 +95,12 @@ class GainGrowth:
             self._hand_on(level, ranges, splits)
         report(Progress(level.round, rows, split, 0))
         following = self._send(level, splits, handed) if splits is not None and split else None
-        self.branch.workspace.drop(level.rows)
+        repeated = () if self.branch.engine.replaces_work_tables else self._repeated
+        self.branch.workspace.drop(level.rows, *repeated)
         return following, level.handed + handed
 
     def _measure(self, level: Level) -> Relation:
-        ranges, task = self.branch.table("ranges"), self.branch.task
+        ranges, task = self._table("ranges"), self.branch.task
         self.branch.run(
             "measure_nodes",
             ranges=ranges,
@@ -116,7 +118,7 @@ class GainGrowth:
         return max([most, *(axis.fan_out_bits for axis in self.branch.task.axes if axis.dimension is not None)])
 
     def _choose_nodes(self, ranges: Relation) -> tuple[Relation, int]:
-        nodes = self.branch.table("gain_nodes")
+        nodes = self._table("gain_nodes")
         whens = [expression("WHEN r.n >= {rows} THEN {bins}", rows=rows, bins=bins) for rows, bins in self.bins]
         self._run(
             "choose_nodes",
@@ -133,7 +135,7 @@ class GainGrowth:
 
     def _split(self, level: Level, nodes: Relation, active: int, splits: Relation) -> None:
         """Record the splits that gain most, and that stand."""
-        keyed = self.branch.table("keyed")
+        keyed = self._table("keyed")
         self._run(
             "key_rows",
             keyed=keyed,
@@ -187,7 +189,7 @@ class GainGrowth:
         return inside
 
     def _new_scan(self, name: str) -> Scan:
-        return Scan(*(self.branch.table(f"{name}_{part}") for part in ("parts", "groups", "scored", "followed")))
+        return Scan(*(self._table(f"{name}_{part}") for part in ("parts", "groups", "scored", "followed")))
 
     def _count(self, scan: Scan, template: str, axes: Any, **values: Any) -> None:
         criterion = self.criterion
@@ -203,14 +205,14 @@ class GainGrowth:
         )
 
     def _score_children(self, whole: Scan, nodes: Relation) -> Relation:
-        children = self.branch.table("gain_children")
+        children = self._table("gain_children")
         axes = [axis for axis in self.branch.task.axes if axis.dimension is not None]
         self.criterion.score_children(self.branch, whole, children=children, nodes=nodes, axes=axes, fewest=self.fewest)
         return children
 
     def _choose_splits(self, scans: list[Scan], children: Relation | None, nodes: Relation) -> Relation:
         """The best split of each node, in the shape in which medians' candidates are judged and carried out."""
-        candidates, axes = self.branch.table("gain_candidates"), self.branch.task.axes
+        candidates, axes = self._table("gain_candidates"), self.branch.task.axes
         masks = [
             {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
             for w in range(self.plain.words)
@@ -236,10 +238,11 @@ class GainGrowth:
 
         Here the best of the thresholds that all models allow could be chosen instead, if they were known.
         """
-        trials = self.branch.table("trials")
+        trials = self._table("trials")
         self._run("list_trials", trials=trials, candidates=candidates)
         values = {"trials": trials, "candidates": candidates, "cuts": candidates}
-        fallen, _ = judge_groups(self.branch, level.rows, values)
+        fallen, avs = judge_groups(self.branch, level.rows, values)
+        self._repeated |= {*avs} if fallen is None else {fallen, *avs}
         return fallen
 
     def _hand_on(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
@@ -264,6 +267,12 @@ class GainGrowth:
             clustered=False,
         )
         return Level(rows, level.round + 1, level.handed + handed)
+
+    def _table(self, meaning: str) -> Relation:
+        """A work table of this round alone."""
+        table = self.branch.table(meaning)
+        self._repeated.add(table)
+        return table
 
     def _run(self, template: str, **values: Any) -> None:
         self.branch.engine.run(f"gain/{template}", **values)

@@ -29,9 +29,10 @@ def table_view(engine: Engine, table: Relation, classes: Sequence[str], target: 
 
 def measures_of_run(engine: Engine, recoding: Recoding, target: str) -> tuple[Measures, Measures]:
     """How well the raw quasi-identifiers predict the target, and how well the classes that are published do."""
-    coded = recoding.coded
-    before = _coded_view(engine, coded, target, coded.rows, quasi_keys(coded))
-    whole = look_at(engine, before, coded.source_rows, lacking=recoding.partition.omitted > 0)
+    coded, omitted = recoding.coded, recoding.partition.omitted
+    rows = coded.rows if omitted else recoding.partition.assigned  # trees use the coded rows up
+    before = _coded_view(engine, coded, target, rows, quasi_keys(coded))
+    whole = look_at(engine, before, coded.source_rows, lacking=omitted > 0)
     published = expression(
         "(SELECT a.*, g.region FROM {assigned} AS a JOIN {regions} AS g ON g.leaf = a.leaf)",
         assigned=recoding.partition.assigned,
