@@ -65,10 +65,12 @@ class _Search:
     def search(self, rows: Relation | Markup) -> Contenders:
         for runs, sensitive in zip(self.runs, self.task.sensitive, strict=True):
             self._follow_values(rows, runs, sensitive)
-        contenders = self._judge_thresholds()
+        contenders, remaining = self._table("contenders"), self._table("remaining")
+        self._judge_thresholds(contenders)
         each = FIRST_EACH
         while self.branch.engine.query_one("partition/count_open", contenders=contenders)[0]:
-            contenders = self._measure_next(contenders, each)
+            self._measure_next(contenders, remaining, each)
+            contenders, remaining = remaining, contenders
             each = min(2 * each, MOST_EACH)
         self.branch.workspace.drop(*self.runs)
         return Contenders(contenders, tuple(dict.fromkeys(self.tables)))
@@ -97,8 +99,8 @@ class _Search:
         )
         self.branch.engine.analyze(runs)
 
-    def _judge_thresholds(self) -> Relation:
-        thresholds, contenders = self._table("thresholds"), self._table("contenders")
+    def _judge_thresholds(self, contenders: Relation) -> None:
+        thresholds = self._table("thresholds")
         self.branch.run(
             "list_thresholds",
             thresholds=thresholds,
@@ -108,7 +110,6 @@ class _Search:
         )
         follows = [Markup(self._follow(model)) for model in self.models]
         self.branch.run("judge_thresholds", contenders=contenders, thresholds=thresholds, follows=follows)
-        return contenders
 
     def _follow(self, model: PrivacyModel) -> str:
         runs, sensitive = self._of(model, self.runs)
@@ -121,17 +122,15 @@ class _Search:
         pairs = zip(tables, self.task.sensitive, strict=True)
         return next((table, sensitive) for table, sensitive in pairs if sensitive.name == model.attribute)
 
-    def _measure_next(self, contenders: Relation, each: int) -> Relation:
-        """Measure the children of the best open thresholds; the contenders that are left."""
+    def _measure_next(self, contenders: Relation, remaining: Relation, each: int) -> None:
+        """Measure the children of the best open thresholds, and list the contenders that remain."""
         batch, measured = self._table("batch"), self._table("measured")
-        remaining = self._table("contenders" if contenders.name.endswith("remaining") else "remaining")
         values: dict[str, Any] = {"contenders": contenders, "batch": batch, "measured": measured}
         self._renew(batch, measured, remaining)
         self.branch.run("choose_thresholds", each=each, most_rows=BATCH_ROWS, **values)
         measures = [Markup(text) for text in self._measures(batch)]
         self.branch.run("measure_thresholds", measures=measures, **values)
         self.branch.run("strike_thresholds", remaining=remaining, refuted=self._refuted(), **values)
-        return remaining
 
     def _measures(self, batch: Relation) -> list[str]:
         avs = [self._table(f"sides{i}_") for i in range(len(self.runs))]
