@@ -2,62 +2,139 @@
 
 Nine attributes as Agrawal, Imielinski and Swami define them (IEEE TKDE 5(6), 1993) and LeFevre and DeWitt use them
 (TR 1590, section 5): salary, commission, age, elevel, car, zipcode, hvalue, hyears, loan; and a sensitive class. Rows
-are a function of their number, through a hash, so that a table of any size can be made again.
+are a function of their number and a seed, through the engine's own hash, so that a table of any size can be made again.
+
+With targets there are also classes by the functions 2, 7 and 10 of the same paper (1 is its group A, 0 its group B):
+`c2`, `c7`, `c10`; the disposable income whose sign the last two take: `r7`, `r10`; and its fifths: `r7_fifth`, 1 to 5.
+Noise is the share of rows whose classes are replaced by another one, the same rows for all classes.
 """
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
 QUASI_IDENTIFIERS = ("salary", "commission", "age", "elevel", "car", "zipcode", "hvalue", "hyears", "loan")
 
-_DUCKDB = """
-CREATE OR REPLACE TABLE {table} AS
-SELECT salary, CASE WHEN salary >= 75000 THEN {no_commission} ELSE commission END AS commission,
-    age, elevel, {car} AS car, zipcode, {hvalue} AS hvalue,
-    CASE WHEN {missing} THEN NULL ELSE hyears END AS hyears, loan,
-    {cls} AS cls, {identifier}
-FROM (
-    SELECT i,
-        20000 + {u1} % 130001 AS salary, 10000 + {u2} % 65001 AS commission, 20 + {u3} % 61 AS age, {u4} % 5 AS elevel,
-        1 + {u5} % 20 AS car, 1 + {u6} % 9 AS zipcode, {u7} % 1000001 AS level, 1 + {u8} % 30 AS hyears,
-        {u9} % 500001 AS loan
-    FROM {numbers}
-) AS t
-"""
+GROUP_A_OF_2 = (
+    "(age < 40 AND salary BETWEEN 50000 AND 100000 OR age BETWEEN 40 AND 59 AND salary BETWEEN 75000 AND 125000"
+    " OR age >= 60 AND salary BETWEEN 25000 AND 75000)"
+)
+HUNDREDTHS_OF_7 = "(67 * (salary + commission) - 20 * loan - 2000000)"
+"""0.67 (salary + commission) - 0.2 loan - 20,000, in hundredths: a whole number."""
+HUNDREDTHS_OF_10 = "(67 * (salary + commission) - 500000 * elevel + 2 * hvalue * greatest(hyears - 20, 0) - 1000000)"
+"""0.67 (salary + commission) - 5,000 elevel + 0.2 equity - 10,000; equity is 0.1 hvalue (hyears - 20), at least 0."""
+FIFTHS = (-3_200_000, -1_100_000, 900_000, 3_020_000)
+"""Where the fifths of `r7` end, in hundredths: of the distribution, not of a table, so a row's class is its own."""
 
 
-def create_statement(dialect: str, table: str, rows: int, *, realistic: bool) -> str:
-    """The statement that makes the table.
+@dataclass(frozen=True)
+class Wanted:
+    """What a table is to hold.
 
-    realistic: car is text, hvalue a double, commission and hyears have NULLs, the class is text, and there is an
-        identifier; otherwise all nine are integers.
+    realistic: car is text, hvalue a double, commission and hyears have NULLs, the class is text, and the identifier
+        too; otherwise all nine are integers.
+    targets: whether the targets are there, and noise the share of rows whose classes are replaced.
     """
+
+    rows: int
+    realistic: bool = False
+    targets: bool = False
+    noise: float = 0.0
+    seed: int = 0
+
+
+def create_statement(dialect: str, table: str, wanted: Wanted) -> str:
+    """The statement that makes the table, in `duckdb` (where it replaces one) or `postgres`."""
+    replace = " OR REPLACE" if dialect == "duckdb" else ""
+    return f"CREATE{replace} TABLE {table} AS\n{query(dialect, wanted)}"
+
+
+def parquet_statement(path: Path, wanted: Wanted) -> str:
+    """DuckDB's statement that writes the table to a Parquet file, in memory that does not depend on the rows."""
+    escaped = str(path).replace("'", "''")
+    return f"COPY (\n{query('duckdb', wanted)}\n) TO '{escaped}' (FORMAT parquet)"
+
+
+def query(dialect: str, wanted: Wanted) -> str:
+    """The rows of the table."""
+    shown = _shown(dialect) if wanted.realistic else _PLAIN
+    columns = [f"{shown.get(name, name)} AS {name}" for name in (*QUASI_IDENTIFIERS, "cls", "person")]
+    if wanted.targets:
+        columns += [f"{value} AS {name}" for name, value in targets(wanted.noise).items()]
+    return f"SELECT {', '.join(columns)}\nFROM ({_attributes(dialect, wanted)}) AS t"
+
+
+def targets(noise: float = 0.0) -> dict[str, str]:
+    """The targets as expressions over the attributes; with noise also over `flip` and `other`, uniform numbers."""
+    fifth = " + ".join(["1", *(f"CASE WHEN {HUNDREDTHS_OF_7} > {end} THEN 1 ELSE 0 END" for end in FIFTHS)])
+    classes = {"c2": GROUP_A_OF_2, "c7": f"{HUNDREDTHS_OF_7} > 0", "c10": f"{HUNDREDTHS_OF_10} > 0"}
+    flips = f"(flip < {round(noise * _PRIME)})"
+    binary = {
+        name: f"CASE WHEN ({value}) {f'<> {flips} ' if noise else ''}THEN 1 ELSE 0 END"
+        for name, value in classes.items()
+    }
+    if noise:
+        fifth = f"({fifth} + CASE WHEN {flips} THEN other % 4 ELSE 4 END) % 5 + 1"
+    reals = {"r7": f"{HUNDREDTHS_OF_7} / 100.0", "r10": f"{HUNDREDTHS_OF_10} / 100.0"}
+    return binary | {"r7_fifth": fifth} | {name: f"CAST({value} AS DOUBLE PRECISION)" for name, value in reals.items()}
+
+
+_PRIME = 1_000_000_007
+_PLAIN = {"cls": "(loan % 5)", "person": "i"}
+
+
+def _shown(dialect: str) -> dict[str, str]:
+    text = "VARCHAR" if dialect == "duckdb" else "TEXT"
+    return {
+        "commission": "CASE WHEN salary < 75000 THEN commission END",
+        "car": f"'make ' || (car % 5)::{text} || ' model ' || car::{text}",
+        "hvalue": "(hvalue / 8.0)::DOUBLE PRECISION",
+        "hyears": "CASE WHEN loan % 100 <> 0 THEN hyears END",
+        "cls": f"'class ' || (loan % 5)::{text}",
+        "person": f"'person ' || i::{text}",
+    }
+
+
+def _attributes(dialect: str, wanted: Wanted) -> str:
+    """The nine attributes as integers, from hashes of the row's number."""
+    u = _uniform(dialect, wanted.seed)
+    numbers = f"range({wanted.rows})" if dialect == "duckdb" else f"generate_series(0, {wanted.rows - 1})"
+    return f"""
+    SELECT i, salary, CASE WHEN salary >= 75000 THEN 0 ELSE commission END AS commission, age, elevel, car, zipcode,
+        CAST(floor(zipcode * 100000 * (0.5 + level / 1000000.0)) AS INT) AS hvalue, hyears, loan, flip, other
+    FROM (
+        SELECT i,
+            20000 + {u(1)} % 130001 AS salary, 10000 + {u(2)} % 65001 AS commission, 20 + {u(3)} % 61 AS age,
+            {u(4)} % 5 AS elevel, 1 + {u(5)} % 20 AS car, 1 + {u(6)} % 9 AS zipcode, {u(7)} % 1000001 AS level,
+            1 + {u(8)} % 30 AS hyears, {u(9)} % 500001 AS loan, {u(10)} AS flip, {u(11)} AS other
+        FROM {numbers} AS r(i)
+    ) AS d"""
+
+
+def _uniform(dialect: str, seed: int) -> Callable[[int], str]:
+    number = f"i + {seed << 40}" if seed else "i"
     if dialect == "duckdb":
-        u = {f"u{n}": f"(hash(i, {n}) % 1000000007)::INT" for n in range(1, 10)}
-        numbers = f"range({rows}) AS r(i)"
-        integer, text, double = "INT", "VARCHAR", "DOUBLE"
-    else:
-        positive = "(((hashint8extended(i, {n}) % 1000000007) + 1000000007) % 1000000007)::INT"
-        u = {f"u{n}": positive.format(n=n) for n in range(1, 10)}
-        numbers = f"generate_series(0, {rows - 1}) AS r(i)"
-        integer, text, double = "INT", "TEXT", "FLOAT8"
-    hvalue = "floor(zipcode * 100000 * (0.5 + level / 1000000.0))"
-    if realistic:
-        parts = {
-            "no_commission": "NULL",
-            "car": f"'make ' || (car % 5)::{text} || ' model ' || car::{text}",
-            "hvalue": f"({hvalue} / 8)::{double}",
-            "missing": "loan % 100 = 0",
-            "cls": f"'class ' || (loan % 5)::{text}",
-            "identifier": f"'person ' || i::{text} AS person",
-        }
-    else:
-        parts = {
-            "no_commission": "0",
-            "car": "car",
-            "hvalue": f"{hvalue}::{integer}",
-            "missing": "FALSE",
-            "cls": f"(loan % 5)::{integer}",
-            "identifier": "i AS person",
-        }
-    statement = _DUCKDB.format(table=table, numbers=numbers, **u, **parts)
-    return statement if dialect == "duckdb" else statement.replace("CREATE OR REPLACE TABLE", "CREATE TABLE")
+        return lambda n: f"(hash({number}, {n}) % {_PRIME})::INT"
+    return lambda n: f"(((hashint8extended({number}, {n}) % {_PRIME}) + {_PRIME}) % {_PRIME})::INT"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the synthetic table to a Parquet file.")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--noise", type=float, default=0.0, help="share of rows whose classes are replaced")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    wanted = Wanted(arguments.rows, targets=True, noise=arguments.noise, seed=arguments.seed)
+    with duckdb.connect() as connection:
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute(parquet_statement(arguments.file, wanted))
+
+
+if __name__ == "__main__":
+    main()

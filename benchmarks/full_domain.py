@@ -6,7 +6,8 @@ python benchmarks/full_domain.py --only orders --url postgresql:///bench
 python benchmarks/full_domain.py --only orders-x10 --memory-limit 1GB
 
 `orders` has cardinalities 31953, 320, 2, 1509, 346, 1, 1412, 2, skewed and correlated; `census` those of a census
-extract of nine attributes (12,960 generalizations). All are read from Parquet, or from a table with --url.
+extract of nine attributes (12,960 generalizations); `wide` is a small table of twelve attributes (531,441). All are
+read from Parquet, or from a table with --url.
 """
 
 from __future__ import annotations
@@ -87,6 +88,14 @@ CENSUS = (
     Column("occupation", _skewed(7, 14, 1.2), {"intervals": [5]}),
     Column("salary", "CASE WHEN u1 * u4 < 0.3 THEN 0 ELSE 1 END", "suppress"),
 )
+WIDE = tuple(  # 12 attributes of 20 values, in groups of 5
+    Column(
+        f"c{n}",
+        f"CAST(floor(20 * power(0.7 * u{n % 8} + 0.3 * u{(n + 3) % 8}, {2 + n % 5})) AS INTEGER)",
+        {"intervals": [5]},
+    )
+    for n in range(12)
+)
 SENSITIVE = Column("illness", "CAST(floor(10 * power((u7 + u3) / 2, 1.5)) AS INTEGER)", None)
 RECURSIVE = {"model": "recursive-l-diversity", "attribute": "illness", "c": 3, "l": 3}
 CLOSE = {"model": "t-closeness", "attribute": "illness", "t": 0.2}
@@ -94,6 +103,8 @@ CLOSE = {"model": "t-closeness", "attribute": "illness", "t": 0.2}
 SCENARIOS = {
     "census-0": Scenario(CENSUS, 30_162, 5, 0.0, file="census"),
     "census-5": Scenario(CENSUS, 30_162, 5, 0.05, file="census"),
+    "wide-0": Scenario(WIDE, 2_000, 5, 0.0, file="wide"),
+    "wide-5": Scenario(WIDE, 2_000, 5, 0.05, file="wide"),
     "census-5M": Scenario(CENSUS, 5_000_000, 5, 0.05),
     "orders": Scenario(ORDERS, 4_590_000, 10, 0.01),
     "orders-recursive": Scenario(ORDERS, 4_590_000, 10, 0.01, (RECURSIVE,), "orders"),

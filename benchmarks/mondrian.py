@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agrawal import QUASI_IDENTIFIERS, create_statement
+from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
@@ -97,7 +97,8 @@ def main() -> None:
         columns = COARSE if arguments.coarse else QUASI_IDENTIFIERS
         with connect(url, options, create=True) as engine:
             engine.execute(Statement("drop", "DROP TABLE IF EXISTS bench"))
-            create = create_statement(engine.dialect, "bench", arguments.rows, realistic=arguments.realistic)
+            wanted = Wanted(arguments.rows, realistic=arguments.realistic)
+            create = create_statement(engine.dialect, "bench", wanted)
             engine.execute(Statement("create", create))
             gby = group_by(engine, columns)
         built = build_policy(policy(url, columns, arguments.k, arguments.hierarchies))

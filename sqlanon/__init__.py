@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sqlanon.profile_facts import Profile
     from sqlanon.runner import run
     from sqlanon.verify import Verification
+    from sqlanon.workload.utility import Utility, release_utility
 
 _HOMES = {
     "api": ("check_policy", "check_table", "draft_policy", "profile_table", "verify_release"),
@@ -80,6 +81,7 @@ _HOMES = {
     "profile_facts": ("Profile",),
     "runner": ("run",),
     "verify": ("Verification",),
+    "workload.utility": ("Utility", "release_utility"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -105,6 +107,7 @@ __all__ = [
     "ProtectionError",
     "RecursiveLDiversity",
     "SqlanonError",
+    "Utility",
     "VarianceDiversity",
     "Verification",
     "VerificationError",
@@ -118,6 +121,7 @@ __all__ = [
     "load_policy",
     "parse_policy",
     "profile_table",
+    "release_utility",
     "run",
     "verify_release",
 ]

@@ -113,9 +113,11 @@ def open_release(
 
 
 @contextlib.contextmanager
-def open_source(policy: Policy, options: EngineOptions | None = None) -> Iterator[tuple[Engine, Relation]]:
-    """The policy's microdata table, in a session that may make temporary tables."""
-    with connect(policy.source.url or MEMORY_URL, options) as engine:
+def open_source(
+    policy: Policy, options: EngineOptions | None = None, *, read_only: bool = False
+) -> Iterator[tuple[Engine, Relation]]:
+    """The policy's microdata table, in a session that may make temporary tables unless it is for reading only."""
+    with connect(policy.source.url or MEMORY_URL, options, read_only=read_only) as engine:
         if policy.source.file is not None:
             yield engine, _view(engine, policy.source.file)
         else:

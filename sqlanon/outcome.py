@@ -9,6 +9,7 @@ from sqlanon.checking import Check
 from sqlanon.metrics import ClassStatistics
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.verify import Verification
+from sqlanon.workload.measures import Measures
 
 PHASES = ("plan", "encode", "search", "recode", "verify", "publish")
 NULL_CHOICE = (
@@ -18,7 +19,10 @@ NULL_CHOICE = (
 
 @dataclass
 class Outcome:
-    """The result of a run, filled in phase by phase; `as_json` is its public form."""
+    """The result of a run, filled in phase by phase; `as_json` is its public form.
+
+    predicted: how well the source and the release predict the algorithm's target, if it has one.
+    """
 
     run: str
     engine: str
@@ -30,6 +34,7 @@ class Outcome:
     statements: int = 0
     suppressed: int = 0
     gcp: float = 0.0
+    predicted: tuple[Measures, Measures] | None = None
     found: dict[str, Any] = field(default_factory=dict)
     verification: Verification | None = None
     checks: dict[str, Check] = field(default_factory=dict)
@@ -69,6 +74,7 @@ class Outcome:
                 "c_avg": statistics.c_avg(self.k),
                 "discernibility": statistics.discernibility(self.suppressed - statistics.suppressed),
                 "gcp": self.gcp,
+                **({} if self.predicted is None else self.predicted[1].as_json()),
             },
             "risk": _risk(statistics),
             "algorithm": {
@@ -104,6 +110,7 @@ class Outcome:
                 "c_avg": self.before.c_avg(self.k),
                 "discernibility": self.before.discernibility(),
                 "gcp": 0.0,
+                **({} if self.predicted is None else self.predicted[0].as_json()),
             },
             "risk": _risk(self.before),
         }

@@ -175,11 +175,19 @@ def _target_problems(subject: Subject, algorithm: TopDown) -> Iterator[str]:
     if algorithm.target is None:
         return
     roles = {column.name: attribute.role for column, attribute in subject.attributes}
+    problem = target_problem(algorithm.target, roles, subject.table)
+    if problem is not None:
+        yield f"algorithm.target: {problem}"
+
+
+def target_problem(target: str, roles: Mapping[str, Role], table: str) -> str | None:
+    """Why a column can't be what readers of the release are to predict; None if it can."""
     kept = [name for name, role in roles.items() if role in (Role.SENSITIVE, Role.INSENSITIVE)]
-    if algorithm.target not in roles:
-        yield f"algorithm.target: {subject.table} has no such column; {did_you_mean(algorithm.target, kept)}"
-    elif algorithm.target not in kept:
-        yield f"algorithm.target: it must be sensitive or insensitive, not {roles[algorithm.target].value}."
+    if target not in roles:
+        return f"{table} has no such column; {did_you_mean(target, kept)}"
+    if target not in kept:
+        return f"it must be sensitive or insensitive, not {roles[target].value}."
+    return None
 
 
 def _model_problems(subject: Subject) -> Iterator[str]:

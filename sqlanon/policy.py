@@ -393,3 +393,8 @@ class Policy(_Part):
     """What becomes of them: left out, or shown with `*` for every quasi-identifier."""
     catalog: Catalog = Catalog()
     """Where runs are recorded."""
+
+    @property
+    def target(self) -> str | None:
+        """The attribute that the algorithm keeps predictable, if it has one."""
+        return getattr(self.algorithm, "target", None)

@@ -37,6 +37,7 @@ from sqlanon.rows import stage
 from sqlanon.session import open_to_look
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.verify import verify_table
+from sqlanon.workload.views import measures_of_run
 from sqlanon.workspace import Workspace
 
 VALUES = 1_000  # made-up size of a dictionary
@@ -89,6 +90,8 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
         partition = _search_lattice(engine, workspace, coded, models, policy, wishes)
     engine.phase = "recode"
     recoding = create_regions(engine, workspace, coded, partition)
+    if policy.target is not None:
+        measures_of_run(engine, recoding, policy.target)
     global_certainty_penalty(engine, partition)
     staged = plan.release.sibling("sqlanon_staging")
     stage(engine, workspace, plan, recoding, staged)
@@ -291,10 +294,11 @@ def _marginal(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any,
     return [(-1, 0, 0, None, None), *groups]
 
 
-def _class_sizes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+def _class_sizes(engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
     """One class, and one more of the row that is suppressed, if any is."""
     gone = _suppressed(engine)
-    return [(engine.plan.rows - gone, 1), *[(1, 1)] * gone]
+    sizes = [(engine.plan.rows - gone, 1), *[(1, 1)] * gone]
+    return [(node, *size) for node in _stacked(statement) for size in sizes]
 
 
 def _gains(_engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
@@ -352,6 +356,8 @@ _ANSWERS: dict[str, _Answer] = {
     "specialization/count_nulls": lambda *_: [(0,)],
     "specialization/measure_gains": _gains,
     "verify/compare_multisets": lambda *_: [(0, 0)],
+    "workload/measure_information": lambda engine, _: [(1, engine.plan.rows, 0)],
+    "workload/measure_span": lambda *_: [(0.0, 1.0)],
     "verify/measure_avs": _measured_classes,
     "verify/measure_classes": _measured_classes,
 }

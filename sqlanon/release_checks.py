@@ -20,7 +20,7 @@ _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"
 _ERA = "(?: BC)?"
 _ENDLESS = "|-?[Ii]nfinity"
-_VALUES = {
+VALUES = {
     Kind.INTEGER: "-?[0-9]+",
     Kind.DECIMAL: "-?[0-9]+(?:[.][0-9]+)?|NaN" + _ENDLESS,
     Kind.FLOAT: "-?[0-9]+(?:[.][0-9]+)?(?:e[+-]?[0-9]+)?|NaN" + _ENDLESS,
@@ -33,8 +33,8 @@ _VALUES = {
 
 _QUOTED = '"(?:[^"]|"")*"'
 _PLAIN = r'[^ ",{}*\[\]](?:[^",{}*\[\]]*[^ ",{}*\[\]])?'
-_MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
-_SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
+MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
+SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
 
 
 _RANGES_OF = {
@@ -158,7 +158,7 @@ def _outside(engine: Engine, witness: Relation, region: Region) -> int:
         leaf = comparable(engine, Markup("h.value"), kind)
         table, levels = region.hierarchy.table, list(range(region.hierarchy.height + 1))
         return _count(engine, "verify/count_outside_hierarchy", **values, hierarchy=table, leaf=leaf, levels=levels)
-    if kind in _VALUES:
+    if kind in VALUES:
         return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(engine, region.column))
     return _count(engine, "verify/count_outside_sets", **values, **_set_grammar(engine, region.column))
 
@@ -189,7 +189,7 @@ def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
 
 def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single value and of a pair, and how the two ends are read as values of the column's type."""
-    value = _VALUES[column.kind]
+    value = VALUES[column.kind]
     ends = [Markup("b.low"), Markup("b.high")]
     if column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         ends = [engine.render.macro("read_day", end) for end in ends]
@@ -204,8 +204,8 @@ def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
 
 def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single member, of a set and of an interval of texts, and how its ends are read."""
-    interval = Text(rf"^(?:\[{_SPAN}\]|[{{]NULL, {_SPAN}[}}])$")
-    span = Text(_SPAN)
+    interval = Text(rf"^(?:\[{SPAN}\]|[{{]NULL, {SPAN}[}}])$")
+    span = Text(SPAN)
     ends = [
         expression(
             """replace(coalesce({end}, ''), '""', '"')""",
@@ -217,9 +217,9 @@ def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
         ends = [expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends]
     return {
         "interval": interval,
-        "single": Text(f"^{_MEMBER}$"),
-        "several": Text(rf"^[{{]{_MEMBER}(?:, {_MEMBER})*[}}]$"),
-        "member": Text(_MEMBER),
+        "single": Text(f"^{MEMBER}$"),
+        "several": Text(rf"^[{{]{MEMBER}(?:, {MEMBER})*[}}]$"),
+        "member": Text(MEMBER),
         "plain": Text(f"^{_PLAIN}$"),
         "low": ends[0],
         "high": ends[1],

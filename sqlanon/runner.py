@@ -36,6 +36,7 @@ from sqlanon.session import Session, open_session
 from sqlanon.sql import Relation
 from sqlanon.staging import Staged, stage_release
 from sqlanon.verify import verify_table
+from sqlanon.workload.views import measures_of_run
 from sqlanon.workspace import Workspace, release_lock
 
 
@@ -171,7 +172,7 @@ class _Run:
         ):
             coded, tuples = self._encode(plan, workspace, outcome)
             partition = self._search(coded, tuples, workspace)
-            recoding = self._recode(coded, partition, workspace)
+            recoding = self._recode(coded, partition, workspace, outcome)
             outcome.rounds = partition.rounds
             outcome.suppressed = partition.suppressed
             outcome.found = dict(partition.found)
@@ -217,9 +218,12 @@ class _Run:
             problem = pose(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
             return lattice_search.search(problem, self.policy, self.wishes)
 
-    def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace) -> Recoding:
+    def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:
         with self.journal.during("recode"):
-            return create_regions(self.engine, workspace, coded, partition)
+            recoding = create_regions(self.engine, workspace, coded, partition)
+            if self.policy.target is not None:
+                outcome.predicted = measures_of_run(self.engine, recoding, self.policy.target)
+            return recoding
 
     def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""

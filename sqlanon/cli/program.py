@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from sqlanon import __version__
-from sqlanon.cli import catalog, demo, hierarchy, lattice, policy, verify
+from sqlanon.cli import catalog, demo, hierarchy, lattice, policy, utility, verify
 from sqlanon.cli.call import INTERRUPTED
 from sqlanon.engines.urls import scrubbed
 
@@ -42,6 +42,7 @@ def _options(
 policy.register(app)
 lattice.register(app)
 verify.register(app)
+utility.register(app)
 catalog.register(app)
 hierarchy.register(app)
 demo.register(app)

@@ -84,7 +84,7 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
             generalization_text(outcome),
             _classes(release),
             "Verified independently on the release:\n" + models + _checks(outcome["checks"]),
-            _metrics(outcome),
+            _metrics(outcome, policy.target),
             _listed("Warnings", outcome["warnings"]),
             _listed("Notes", outcome["notes"]),
         )
@@ -143,7 +143,7 @@ def _checks(checks: Mapping[str, Any]) -> str:
     return "\n  checks: " + ", ".join(f"{name} {'FAILED' if name in failed else 'ok'}" for name in checks)
 
 
-def _metrics(outcome: Mapping[str, Any]) -> str:
+def _metrics(outcome: Mapping[str, Any], target: str | None) -> str:
     metrics, risk = outcome["metrics"], outcome["risk"]
     before = outcome["source"].get("risk", {})
     c_avg, gcp = number(round(metrics["c_avg"], 2)), percent(metrics["gcp"])
@@ -152,11 +152,26 @@ def _metrics(outcome: Mapping[str, Any]) -> str:
         f"  GCP {gcp}: a released value covers so much of its attribute's whole range, on average "
         "(0 % is exact, 100 % says nothing)",
         f"  discernibility {metrics['discernibility']:,}: the sum over the rows of the rows each looks like",
+        *_predicted(outcome, target),
         f"  rows alone with their quasi-identifiers: {_unique(outcome)}",
         f"  risk to be picked by who knows the quasi-identifiers: greatest {_risk(before, risk, 'prosecutor_max')}, "
         f"mean {_risk(before, risk, 'prosecutor_mean')}",
     ]
     return "Utility and risk (before -> after):\n" + "\n".join(lines)
+
+
+def _predicted(outcome: Mapping[str, Any], target: str | None) -> list[str]:
+    """How well the target can be told from the quasi-identifiers, if the algorithm has one."""
+    meanings = {
+        "conditional_entropy": ("conditional entropy", "bits a row that the class leaves unknown"),
+        "rmse": ("RMSE", "the error if each row is given its class's mean"),
+    }
+    before, after = outcome["source"].get("metrics", {}), outcome["metrics"]
+    return [
+        f"  {word} of '{target}' {number(before[name])} -> {number(after[name])}: {meaning}"
+        for name, (word, meaning) in meanings.items()
+        if name in after and name in before
+    ]
 
 
 def _unique(outcome: Mapping[str, Any]) -> str:

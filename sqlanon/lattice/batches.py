@@ -6,15 +6,19 @@ together where their sources are small, and one by one where they are large.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from sqlanon.lattice.frequency import FrequencySet, FrequencySets, Verdict, count_type, sensitive_column
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets, count_type, sensitive_column
 from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.task import Verdict
 from sqlanon.sql import Identifier, Relation, expression
+
+T = TypeVar("T")
 
 BATCH_NODES = 200  # generalizations a statement
 
@@ -42,10 +46,30 @@ def count_each(sets: FrequencySets, steps: Sequence[Step]) -> list[Count]:
     classes that fail while all rows are there: a lower bound.
     """
     sets.checked += len(steps)
-    counts: dict[int, Count] = {}
+    return _each(sets, steps, _count_small if sets.task.least_rows is not None else _count_failing)
+
+
+def count_small_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
+    """`FrequencySets.count_small` of several generalizations, in their order."""
+    return [count.verdict for count in _each(sets, [Step(node, sets.base) for node in nodes], _count_small)]
+
+
+def count_failing_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
+    """`FrequencySets.count_failing` of several generalizations, in their order."""
+    return [count.verdict for count in _each(sets, [Step(node, sets.base) for node in nodes], _count_failing)]
+
+
+def class_sizes_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Counter[int]]:
+    """How many classes of each size several generalizations have, in their order."""
+    return _each(sets, [Step(node, sets.base) for node in nodes], _class_sizes)
+
+
+def _each(
+    sets: FrequencySets, steps: Sequence[Step], count: Callable[[FrequencySets, dict[str, Any]], dict[int, T]]
+) -> list[T]:
+    counts: dict[int, T] = {}
     for places in _batches(sets, steps):
-        stacked = _stacked(sets, steps, places)
-        counts |= _count_small(sets, stacked) if sets.task.least_rows is not None else _count_failing(sets, stacked)
+        counts |= count(sets, _stacked(sets, steps, places))
     return [counts[place] for place in range(len(steps))]
 
 
@@ -115,7 +139,7 @@ def _mask(word: int) -> Identifier:
 
 
 def _count_small(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
-    rows = sets.engine.query("lattice/count_small_each", k=sets.task.least_rows, **stacked)
+    rows = sets.engine.query("lattice/count_small_each", k=sets.task.fewest_rows, **stacked)
     return {place: Count(Verdict(int(small), int(small)), int(tuples)) for place, small, tuples in rows}
 
 
@@ -129,3 +153,10 @@ def _count_failing(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Co
     }
     rows = sets.engine.query("lattice/count_failing_each", **judged)
     return {place: Count(Verdict(int(out), int(floor)), int(tuples)) for place, out, floor, tuples in rows}
+
+
+def _class_sizes(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Counter[int]]:
+    sizes: dict[int, Counter[int]] = defaultdict(Counter)
+    for place, size, count in sets.engine.query("lattice/count_class_sizes", **stacked):
+        sizes[place][int(size)] = int(count)
+    return sizes

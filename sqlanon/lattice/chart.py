@@ -7,8 +7,9 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlanon.lattice.frequency import FrequencySets, Verdict
+from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.task import Verdict
 
 _Where = tuple[slice | int, ...]
 
@@ -25,7 +26,7 @@ class Chart:
     """The standing of every node, and the verdicts it rests on.
 
     What a check says of other nodes: a floor over the budget rules out all below; where the task is predictive, a node
-    that satisfies the models vouches for all above (see `frequency`).
+    that satisfies the models vouches for all above (see `task`).
     """
 
     def __init__(self, lattice: Lattice, sets: FrequencySets) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -10,7 +11,7 @@ import numpy as np
 
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
-from sqlanon.lattice.sizes import SLACK, Rising, class_sizes, group_sizes, looked_up
+from sqlanon.lattice.sizes import SLACK, ClassSizes, Rising, group_sizes, looked_up
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Discernibility(Quality):
 
     def score(self, node: Node, suppressed: int) -> float:
         """The sum over kept classes of |E|^2, and N for each suppressed row; an exact integer before it is a double."""
-        kept, gone = class_sizes(self.sets, node, suppressed)
+        kept, gone = self._classes.of(node, suppressed)
         squares, lost = (sum(size * size * count for size, count in sizes.items()) for sizes in (kept, gone))
         self._known.learn(node, float(squares + lost))
         return float(squares + self.sets.task.rows * suppressed)
@@ -64,6 +65,14 @@ class Discernibility(Quality):
     @property
     def _least_rows(self) -> int:
         return max(model.least_rows for model in self.sets.task.models)
+
+    def foresee(self, nodes: Sequence[Node]) -> None:
+        """Count the classes of several generalizations that will be scored."""
+        self._classes.foresee(nodes)
+
+    @cached_property
+    def _classes(self) -> ClassSizes:
+        return ClassSizes(self.sets)
 
     @cached_property
     def _known(self) -> Rising:
@@ -104,9 +113,17 @@ class AverageClassSize(Quality):
 
     def score(self, node: Node, suppressed: int) -> float:
         """N / (classes, and one more if rows are suppressed)."""
-        kept, gone = class_sizes(self.sets, node, suppressed)
+        kept, gone = self._classes.of(node, suppressed)
         self._known.learn(node, -float(kept.total() + gone.total()))
         return self.sets.task.rows / (kept.total() + (suppressed > 0))
+
+    def foresee(self, nodes: Sequence[Node]) -> None:
+        """Count the classes of several generalizations that will be scored."""
+        self._classes.foresee(nodes)
+
+    @cached_property
+    def _classes(self) -> ClassSizes:
+        return ClassSizes(self.sets)
 
     @cached_property
     def _known(self) -> Rising:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sqlanon.lattice.chart import Chart, Standing
-from sqlanon.lattice.frequency import Verdict
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import is_better
+from sqlanon.lattice.task import Verdict
 from sqlanon.lattice.walk import judge
 
 TOGETHER = 100  # nodes that are checked between two looks at the clock

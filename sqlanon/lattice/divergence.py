@@ -9,26 +9,26 @@ is everything. The score is the sum of P(x) * ln(P(x) / Q(x)).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from sqlanon.lattice.groups import Groups, Part
 from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.marginals import Marginal
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
 from sqlanon.lattice.sizes import (
     SLACK,
+    ClassSizes,
     Rising,
     Sizes,
-    class_sizes,
     group_sizes,
     looked_up,
     self_logarithms,
     sum_logarithms,
 )
-from sqlanon.sql import Identifier, expression
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Divergence(Quality):
 
     def score(self, node: Node, suppressed: int) -> float:
         """The divergence of a generalization."""
-        kept, gone = class_sizes(self.sets, node, suppressed)
+        kept, gone = self._classes.of(node, suppressed)
         groups = sum(self._groups[number][level] for number, level in enumerate(node))
         correlation = self._times_rows * (len(node) - 1) - groups + self_logarithms(kept + gone)
         self._known.learn(node, -correlation)
@@ -83,17 +83,17 @@ class Divergence(Quality):
     def _suppressed_leaves(self, node: Node) -> list[tuple[Any, ...]]:
         """(attribute, leaves, suppressed rows) of the attributes that show neither values nor `*`."""
         pairs = zip(self.sets.marginals, node, strict=True)
-        inner = [(m, level) for m, level in pairs if 0 < level < m.dimension.height]
+        inner = [Part(marginal, level) for marginal, level in pairs if 0 < level < marginal.dimension.height]
         if not inner:
             return []
         with self.sets.suppressed_keys(node) as classes:
-            attributes = [_joined(marginal, level) for marginal, level in inner]
-            return self.sets.engine.query("lattice/count_suppressed_leaves", classes=classes, attributes=attributes)
+            values = self._table.looked_up(inner, self.sets.keys.kept_columns(node))
+            return self.sets.engine.query("lattice/count_suppressed_leaves", classes=classes, **values)
 
     @cached_property
     def _tuples(self) -> Sizes:
         """The sizes of the combinations of values in the table."""
-        return class_sizes(self.sets, tuple(0 for _ in self.lattice.heights), 0)[0]
+        return self._classes.of(tuple(0 for _ in self.lattice.heights), 0)[0]
 
     @property
     def _times_rows(self) -> float:
@@ -122,21 +122,19 @@ class Divergence(Quality):
         values = sum(float(groups[0]) for groups in self._groups)
         return self._times_rows * (len(self._groups) - 1) - values + self_logarithms(self._tuples)
 
+    def foresee(self, nodes: Sequence[Node]) -> None:
+        """Count the classes of several generalizations that will be scored."""
+        self._classes.foresee(nodes)
+
+    @cached_property
+    def _table(self) -> Groups:
+        return Groups(self.sets)
+
+    @cached_property
+    def _classes(self) -> ClassSizes:
+        return ClassSizes(self.sets)
+
     @cached_property
     def _known(self) -> Rising:
         """Minus N times the total correlation of the groups, none suppressed."""
         return Rising(self.lattice)
-
-
-def _joined(marginal: Marginal, level: int) -> dict[str, Any]:
-    """What the template needs to find the leaves that a class covers in one attribute."""
-    words = [
-        {
-            "name": word,
-            "there": expression("({word} & {mask})", word=word, mask=mask),
-            "here": expression("(g.{word} & {mask})", word=word, mask=mask),
-        }
-        for word, mask in marginal.words(level)
-    ]
-    number = marginal.dimension.number
-    return {"number": number, "marginal": marginal.table, "covered": Identifier(f"n{level}"), "words": words}

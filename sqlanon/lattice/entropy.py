@@ -6,21 +6,18 @@ IEEE TKDE 21(2), 2009. Suppressed rows are a group of their own, in which each v
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from sqlanon.lattice.frequency import FrequencySets
+from sqlanon.lattice.groups import Groups, Part
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.marginals import Marginal
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
-from sqlanon.lattice.sizes import SLACK, Sizes, failing_classes, group_sizes, self_logarithms, unfolded
-from sqlanon.sql import Relation, expression
+from sqlanon.lattice.sizes import SLACK, Sizes, group_sizes, self_logarithms, unfolded
 
 
 @dataclass(frozen=True)
@@ -67,11 +64,15 @@ class Entropy(Quality):
         tops = [level == height for level, height in zip(node, heights, strict=True)]
         moved = [Sizes({rows - suppressed: 1, rows: -1}) if is_top else Sizes() for is_top in tops]
         parts = [part for m, level in zip(self.sets.marginals, node, strict=True) for part in _parts(m, level)]
-        with _suppressed_tuples(self.sets, node) as tuples:
-            found = self.sets.engine.query("lattice/count_suppressed_sizes", suppressed=tuples, parts=parts)
+        values = self._table.looked_up(parts, self.sets.keys.columns) | self.sets.suppressed_tuples(node)
+        found = self.sets.engine.query("lattice/count_suppressed_sizes", **values)
         for number, size, more in found:
             moved[number][int(size)] += int(more)
         return moved
+
+    @cached_property
+    def _table(self) -> Groups:
+        return Groups(self.sets)
 
     @cached_property
     def _sizes(self) -> list[list[Sizes]]:
@@ -136,34 +137,7 @@ def _times_logarithm(numbers: Numbers) -> Numbers:
     return np.asarray(numbers * np.log(np.maximum(numbers, 1e-300)))
 
 
-@contextlib.contextmanager
-def _suppressed_tuples(sets: FrequencySets, node: Node) -> Iterator[Relation]:
-    """The tuples in suppressed classes, as a work table like the frequency set."""
-    table, keys = sets.workspace.table("suppressed"), sets.keys.of_node(node)
-    with failing_classes(sets, node) as failing:
-        sets.engine.run(
-            "lattice/create_suppressed", suppressed=table, table=sets.base.table, failing=failing, keys=keys
-        )
-    sets.engine.analyze(table)
-    try:
-        yield table
-    finally:
-        sets.workspace.drop(table)
-
-
-def _parts(marginal: Marginal, level: int) -> list[dict[str, Any]]:
+def _parts(marginal: Marginal, level: int) -> list[Part]:
     """An attribute's values and, unless they are all one, its groups at a level."""
-    number = marginal.dimension.number
-    parts = [(0, 1)] if level == marginal.dimension.height else [(0, 1), (level, -1)]
-    return [
-        {
-            "number": number,
-            "sign": sign,
-            "marginal": marginal.table,
-            "words": [
-                {"name": word, "value": expression("{word} & {mask}", word=word, mask=mask)}
-                for word, mask in marginal.words(at)
-            ],
-        }
-        for at, sign in parts
-    ]
+    values = Part(marginal, 0, 1)
+    return [values] if level == marginal.dimension.height else [values, Part(marginal, level, -1)]

@@ -1,14 +1,6 @@
-"""Frequency sets: how many rows have each combination of generalized values, and what that says of a generalization.
+"""Frequency sets: how many rows have each combination of generalized values, and which of them must be suppressed.
 
 Source: LeFevre, DeWitt, Ramakrishnan, SIGMOD 2005, sections 2 and 3.1 (rollup property, generalization property).
-
-A generalization *satisfies* the models if the rows in classes that violate one are within the suppression budget; such
-classes are suppressed whole. Two facts let a search conclude from one generalization to others:
-
-- *floor*: what a check returns beside the suppressed rows, a number of rows that every more specific generalization
-  must suppress too, if it is within the budget at all. One whose floor is over the budget rules out all below it.
-- *predictive*: where nothing may be suppressed, or every model is closed under union (a class that satisfies it does
-  so whatever rows join it), a generalization that satisfies the models vouches for all above it.
 """
 
 from __future__ import annotations
@@ -23,17 +15,15 @@ from markupsafe import Markup
 
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.lattice.keys import Keys, lay_out
+from sqlanon.lattice.keys import Keys
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.marginals import Marginal, marginal_table, measure_marginals
+from sqlanon.lattice.task import Task, Verdict
 from sqlanon.models.base import Drift, Groups, PrivacyModel
-from sqlanon.models.k_anonymity import KAnonymity
-from sqlanon.partition.collapse import distinct_share
 from sqlanon.partition.domains import Sensitive
 from sqlanon.sql import Identifier, Relation, Statement, expression
 from sqlanon.workspace import Workspace
 
-WORTH_SHARE = 0.7  # distinct tuples per row up to which counting them once pays
 _INT_ROWS = 2**31 - 1
 
 
@@ -53,15 +43,6 @@ class FrequencySet:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a check found: the rows that must be suppressed, and the floor (see the module). Both may stop counting
-    once they are over the budget."""
-
-    suppressed: int
-    floor: int
-
-
-@dataclass(frozen=True)
 class Bucket:
     """Some classes, each of them whole: those whose key has a hash from `low` up to `high`, in 4096ths of the range.
 
@@ -71,46 +52,6 @@ class Bucket:
 
     low: int
     high: int
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is to be satisfied.
-
-    budget: how many rows may be suppressed.
-    rows: of the table, or of the part of it that is generalized.
-    omits: whether suppressed rows leave the table, and with them the distribution that t-closeness compares with.
-    compared: the rows of that distribution, where only a part of the table is generalized.
-    """
-
-    models: tuple[PrivacyModel, ...]
-    sensitive: tuple[Sensitive, ...]
-    rows: int
-    budget: int
-    omits: bool = True
-    compared: int | None = None
-
-    @property
-    def predictive(self) -> bool:
-        """Whether a generalization that satisfies the models vouches for all above it."""
-        return self.budget == 0 or all(model.closed_under_union for model in self.models)
-
-    @property
-    def moves(self) -> bool:
-        """Whether suppression changes what the remaining classes are judged by."""
-        return self.omits and self.budget > 0 and not all(m.monotone_under_suppression for m in self.models)
-
-    @property
-    def least_rows(self) -> int | None:
-        """The k of plain k-anonymity; None where other models look at the classes too."""
-        if all(isinstance(model, KAnonymity) for model in self.models):
-            return self.fewest_rows
-        return None
-
-    @property
-    def fewest_rows(self) -> int:
-        """A class of fewer rows violates some model, whatever is in it."""
-        return max(model.least_rows for model in self.models)
 
 
 @dataclass
@@ -125,7 +66,7 @@ class FrequencySets:
     base: FrequencySet
     checked: int = 0
     _tables: int = field(default=0, init=False)
-    _kept: tuple[Node, Relation] | None = field(default=None, init=False)
+    _kept: tuple[Node, Relation, Verdict] | None = field(default=None, init=False)
 
     def satisfies(self, verdict: Verdict) -> bool:
         """Whether a generalization with this verdict is within the budget."""
@@ -200,8 +141,22 @@ class FrequencySets:
         keys, words, table = self.keys.of_node(node), self._words(node), self.base.table
         yield Markup(self.engine.render("lattice/failing_keys", table=table, words=words, keys=keys, failing=kept))
 
+    def suppressed_tuples(self, node: Node) -> dict[str, Any]:
+        """What `lattice/suppressed_tuples` interpolates, for the classes to suppress at a generalization."""
+        keys = self.keys.of_node(node)
+        if self.task.least_rows is None:
+            self.suppress(node)
+            matches = [{"name": Identifier("class"), "value": self.engine.render.macro("record", keys)}]
+        else:
+            matches = [{"name": one, "value": key} for one, key in zip(self.keys.kept_columns(node), keys, strict=True)]
+        is_kept = self._kept is not None and self._kept[0] == node
+        classes = self._kept[1] if self._kept is not None and is_kept else Markup(self._small_classes(node))
+        return {"table": self.base.table, "classes": classes, "matches": matches}
+
     def suppress(self, node: Node) -> Verdict:
         """Judge a generalization, and keep the classes to suppress there for `suppressed_keys`, until the next one."""
+        if self._kept is not None and self._kept[0] == node:
+            return self._kept[2]
         if self._kept is not None:
             self.workspace.drop(self._kept[1])
         if self.task.least_rows is None:
@@ -212,7 +167,7 @@ class FrequencySets:
             (rows,) = self.engine.query_one("lattice/sum_small", small=kept)
             verdict = Verdict(int(rows), int(rows))
         self.engine.analyze(kept)
-        self._kept = node, kept
+        self._kept = node, kept, verdict
         return verdict
 
     def _small_classes(self, node: Node) -> Statement:
@@ -231,7 +186,7 @@ class FrequencySets:
 
     def part(self, table: Relation, task: Task) -> FrequencySets:
         """The frequency sets of a part of the table, from the tuples in it."""
-        base = FrequencySet(table, self.base.node, _counted(self.engine, table, -1))
+        base = FrequencySet(table, self.base.node, count_tuples(self.engine, table, -1))
         part = FrequencySets(self.engine, self.workspace, self.coded, task, self.keys, base)
         part._tables = self._tables
         return part
@@ -328,40 +283,6 @@ class FrequencySets:
         return {name: int(self.engine.query_one("lattice/find_rarest", domain=domain)[0]) for name, domain in found}
 
 
-def create_base(
-    engine: Engine, workspace: Workspace, coded: CodedTable, task: Task, suppresses: bool = False
-) -> FrequencySets:
-    """Count the ungeneralized table once, unless nearly every row is a tuple of its own.
-
-    `suppresses` is whether attributes are shown as they are or as `*`, with nothing between.
-    """
-    keys = lay_out(coded.quasi_identifiers, suppresses)
-    sensitive: list[dict[str, Any]] = [
-        {
-            "name": sensitive_column(i),
-            "value": expression("{word} & {mask}", word=one.word, mask=one.mask),
-        }
-        for i, one in enumerate(task.sensitive)
-    ]
-    values = [*keys.packed(), *sensitive]
-    base = workspace.table("base")
-    fields = [*coded.quasi_identifiers, *(coded.judged_field(one.name) for one in task.sensitive)]
-    groups = distinct_share(engine, coded, fields) <= WORTH_SHARE
-    tuples = engine.run(
-        "lattice/create_base" if groups else "lattice/create_plain_base",
-        base=base,
-        rows=coded.rows,
-        values=values,
-        columns=[value["name"] for value in values],
-        count_type=count_type(task.rows),
-    )
-    engine.analyze(base)
-    bottom = tuple(0 for _ in keys.dimensions)
-    return FrequencySets(
-        engine, workspace, coded, task, keys, FrequencySet(base, bottom, _counted(engine, base, tuples))
-    )
-
-
 def sensitive_column(number: int) -> Identifier:
     return Identifier(f"s{number}")
 
@@ -371,5 +292,6 @@ def count_type(rows: int) -> Markup:
     return Markup("INTEGER" if rows <= _INT_ROWS else "BIGINT")
 
 
-def _counted(engine: Engine, table: Relation, rows: int) -> int:
+def count_tuples(engine: Engine, table: Relation, rows: int) -> int:
+    """The tuples of a table, given what the engine said was written to it: -1 where it doesn't know."""
     return rows if rows >= 0 else int(engine.query_one("count_rows", table=table)[0])

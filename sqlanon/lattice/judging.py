@@ -1,14 +1,17 @@
-"""Judging one generalization with as little work as it takes: cheap tests first, and only as many classes as needed."""
+"""Judging generalizations with as little work as it takes: cheap tests first, and only as many classes as needed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from sqlanon.lattice.frequency import Bucket, FrequencySets, Verdict
+from sqlanon.lattice.batches import count_failing_each, count_small_each
+from sqlanon.lattice.frequency import Bucket, FrequencySets
 from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.task import Verdict
 
 BUCKET_TUPLES = 200_000  # a frequency set up to this size is counted at once
+TOGETHER = 16  # generalizations of a smaller one that are judged in one statement
 WHOLE = 4096
 _FEW_CLASSES = 20_000  # of which counting all costs no more than hashing them
 _HOPEFUL = 1.5  # how far over the budget an estimate must be for another part to be worth it, before the rest
@@ -22,17 +25,46 @@ def judge(sets: FrequencySets, node: Node) -> Verdict:
 
     Otherwise the suppressed rows and the floor are lower bounds, of which the first is over the budget.
     """
-    sets.checked += 1
+    (verdict,) = judge_each(sets, [node])
+    return settle(sets, node, verdict)
+
+
+def at_once(sets: FrequencySets) -> int:
+    """How many generalizations are worth judging together."""
+    if sets.base.tuples >= BUCKET_TUPLES:
+        return 1
+    return max(1, min(TOGETHER, sets.engine.stacked_tuples // max(sets.base.tuples, 1)))
+
+
+def judge_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
+    """The verdicts of several generalizations, in their order, as `judge` has them before it settles them."""
+    sets.checked += len(nodes)
+    if len(nodes) == 1:
+        return [_judge_one(sets, nodes[0])]
+    verdicts: dict[Node, Verdict] = {}
+    unknown = list(nodes)
+    if sets.task.fewest_rows > 1:
+        verdicts = dict(zip(unknown, count_small_each(sets, unknown), strict=True))
+        unknown = [node for node in nodes if verdicts[node].floor <= sets.task.budget]
+    if sets.task.least_rows is None:
+        verdicts |= zip(unknown, count_failing_each(sets, unknown), strict=True)
+    return [verdicts[node] for node in nodes]
+
+
+def settle(sets: FrequencySets, node: Node, verdict: Verdict) -> Verdict:
+    """What is left of a verdict within the budget, where suppression moves what the other classes are judged by."""
+    return sets.suppress(node) if sets.task.moves and sets.satisfies(verdict) else verdict
+
+
+def _judge_one(sets: FrequencySets, node: Node) -> Verdict:
+    """A verdict with as few classes counted as it takes; if it takes all, they are kept for the score."""
     task, parts = sets.task, _in_parts(sets, node)
+    verdict: Verdict | None = None
     if task.fewest_rows > 1:
-        small = _count(lambda bucket: sets.count_small(node, bucket), task.budget, parts)
-        if small is not None and (task.least_rows is not None or small.floor > task.budget):
-            return small
-    if task.least_rows is None:
+        verdict = _count(lambda bucket: sets.count_small(node, bucket), task.budget, parts)
+    if task.least_rows is None and (verdict is None or verdict.floor <= task.budget):
         verdict = _count(lambda bucket: sets.count_failing(node, bucket), task.budget, parts)
-        if verdict is not None and not (task.moves and sets.satisfies(verdict)):
-            return verdict
-    return sets.suppress(node)
+    return verdict or sets.suppress(node)
 
 
 def _in_parts(sets: FrequencySets, node: Node) -> bool:

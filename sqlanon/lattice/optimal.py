@@ -2,24 +2,28 @@
 
 Every node has a lower bound on its score: what the quality model says of it if it suppresses no more rows than it must,
 as far as is known. A check of a node says which others can't satisfy the models (those below, if its floor is over the
-budget), and raises the bounds of those below by the rows they must suppress (see `frequency`); a node whose bound is
+budget), and raises the bounds of those below by the rows they must suppress (see `task`); a node whose bound is
 above the best score is done with. What is left when no node is open is the optimum.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from sqlanon.lattice.frequency import Verdict
 from sqlanon.lattice.grid import Counts, Flags, Grid
-from sqlanon.lattice.judging import judge
+from sqlanon.lattice.judging import at_once, judge_each, settle
 from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.picking import pick
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import Numbers, is_better, tolerance
+from sqlanon.lattice.task import Verdict
 from sqlanon.policy import Optimal
+
+_PART = 50_000  # nodes whose bounds are found together: more would take much memory
 
 
 def optimal(problem: Problem, _algorithm: Optimal) -> Findings:
@@ -59,12 +63,13 @@ class _Search:
     def __post_init__(self) -> None:
         self.open = np.ones(self.grid.size, np.bool_)
         self.suppressed = np.zeros(self.grid.size)
-        self.bounds = self.problem.quality.bounds(self.grid.nodes, self.suppressed)
+        self.bounds = np.empty(self.grid.size)
+        self._bound(self.grid.numbers)
         self.satisfying = np.zeros(self.grid.size, np.bool_)
 
     def run(self) -> Findings:
-        """Look at one node after the other; the topmost first, so that there soon is something to release."""
-        self._look_at(self.grid.size - 1)
+        """Look at some nodes after the others; the topmost first, so that there soon is something to release."""
+        self._look_at([self.grid.size - 1])
         while self.open.any() and not self.problem.is_late:
             self._look_at(self._next())
         if not self.open.any():
@@ -73,60 +78,84 @@ class _Search:
         self.findings.bound = self._lowest()
         return self.findings
 
-    def _look_at(self, number: int) -> None:
-        self._judge(number)
+    def _next(self) -> list[int]:
+        sets = self.problem.sets
+        return pick(self.grid, self.open, self.bounds if sets.task.budget else None, at_once(sets))
+
+    def _look_at(self, numbers: Sequence[int]) -> None:
+        """Check some open nodes, and learn what follows from all of them before any is scored."""
+        self.open[numbers] = False
+        verdicts = self._judge(numbers)
+        raised = np.zeros(self.grid.size, np.bool_)
+        for number, verdict in verdicts.items():
+            self._learn_below(number, verdict, raised)
+        self._bound(np.flatnonzero(raised & self.open))
+        self._accept_best({number: verdict for number, verdict in verdicts.items() if self._satisfies(verdict)})
         self._report()
 
-    def _judge(self, number: int) -> None:
-        self.open[number] = False
-        node, sets = self.grid.node(number), self.problem.sets
-        verdict = Verdict(0, 0) if self.satisfying[number] else judge(sets, node)
-        self.findings.verdicts[node] = verdict
-        self._learn_below(number, verdict)
-        if not sets.satisfies(verdict):
-            return
-        self.findings.anonymous.add(node)
-        if sets.task.budget == 0:
-            self.grid.above(number, self.satisfying)[...] = True
-        self._score(number, node, verdict)
+    def _judge(self, numbers: Sequence[int]) -> dict[int, Verdict]:
+        """The verdicts on some nodes, those that need no check among them."""
+        verdicts = {number: Verdict(0, 0) for number in numbers if self.satisfying[number]}
+        unknown = [number for number in numbers if number not in verdicts]
+        found = judge_each(self.problem.sets, [self.grid.node(number) for number in unknown])
+        verdicts |= zip(unknown, found, strict=True)
+        self.findings.verdicts |= {self.grid.node(number): verdict for number, verdict in verdicts.items()}
+        return verdicts
 
-    def _learn_below(self, number: int, verdict: Verdict) -> None:
-        """Every node below suppresses the floor at least."""
-        opened = self.grid.below(number, self.open)
+    def _learn_below(self, number: int, verdict: Verdict, raised: Flags) -> None:
+        """Every node below suppresses the floor at least; `raised` marks those of which less was known."""
         if verdict.floor > self.problem.sets.task.budget:
-            opened[...] = False
+            self.grid.below(number, self.open)[...] = False
             return
         suppressed = self.grid.below(number, self.suppressed)
-        raised = opened & (suppressed < verdict.floor)
-        if not raised.any():
+        self.grid.below(number, raised)[...] |= suppressed < verdict.floor
+        np.maximum(suppressed, verdict.floor, out=suppressed)
+
+    def _bound(self, numbers: Counts) -> None:
+        """Find the bounds of some nodes from what is known now, and be done with those that can't be the best."""
+        for start in range(0, len(numbers), _PART):
+            part = numbers[start : start + _PART]
+            self.bounds[part] = self.problem.quality.bounds(self.grid.nodes(part), self.suppressed[part])
+            self._prune(part)
+
+    def _satisfies(self, verdict: Verdict) -> bool:
+        return self.problem.sets.satisfies(verdict)
+
+    def _accept_best(self, verdicts: dict[int, Verdict]) -> None:
+        """Score those of some nodes that satisfy the models and can be the best, the most promising first."""
+        least = {number: self._least(number, verdict) for number, verdict in verdicts.items()}
+        promising = [self.grid.node(number) for number in least if self._can_be_best(number, least[number])]
+        self.problem.quality.foresee(promising)
+        for number in sorted(least, key=least.__getitem__):
+            self._accept(number, verdicts[number])
+
+    def _accept(self, number: int, verdict: Verdict) -> None:
+        """Note a node that satisfies the models, and score it if it can be the best."""
+        node, findings = self.grid.node(number), self.findings
+        verdict = findings.verdicts[node] = settle(self.problem.sets, node, verdict)
+        if not self._satisfies(verdict):
             return
-        suppressed[raised] = verdict.floor
-        below = self.grid.below(number, np.arange(self.grid.size))[raised]
-        self.bounds[below] = self.problem.quality.bounds(self.grid.nodes[below], self.suppressed[below])
-        self._prune(below)
+        findings.anonymous.add(node)
+        if self.problem.sets.task.budget == 0:
+            self.grid.above(number, self.satisfying)[...] = True
+        if self._can_be_best(number, self._least(number, verdict)):
+            self._score(number, node, verdict)
+
+    def _least(self, number: int, verdict: Verdict) -> float:
+        return self.problem.quality.least(self.grid.node(number), verdict.suppressed)
+
+    def _can_be_best(self, number: int, least: float) -> bool:
+        return bool(self._is_promising(np.array([least]), np.array([number]))[0])
 
     def _score(self, number: int, node: Node, verdict: Verdict) -> None:
         """Compare a node that satisfies the models with the best so far."""
-        quality = self.problem.quality
-        if self.best is not None:
-            least = np.array([quality.least(node, verdict.suppressed)])
-            if not self._is_promising(least, np.array([number]))[0]:
-                return
+        quality, findings = self.problem.quality, self.findings
         score = quality.score(node, verdict.suppressed)
         if quality.learns:
-            self._raise_above(number)
-        findings = self.findings
+            self._bound(self.grid.above(number, self.grid.numbers)[self.grid.above(number, self.open)])
         if findings.chosen is None or is_better(score, node, findings.score or 0.0, findings.chosen):
             findings.chosen, findings.score, self.best = node, score, number
-        left = np.flatnonzero(self.open)
-        self.bounds[left] = quality.bounds(self.grid.nodes[left], self.suppressed[left])  # it may learn from scores
-        self._prune(left)
-
-    def _raise_above(self, number: int) -> None:
-        """The quality model may know more of the nodes above one that it scored."""
-        above = self.grid.above(number, np.arange(self.grid.size))[self.grid.above(number, self.open)]
-        self.bounds[above] = self.problem.quality.bounds(self.grid.nodes[above], self.suppressed[above])
-        self._prune(above)
+            self._prune(np.flatnonzero(self.open))
 
     def _prune(self, numbers: Counts) -> None:
         self.open[numbers] &= self._is_promising(self.bounds[numbers], numbers)
@@ -138,20 +167,6 @@ class _Search:
         score, slack = self.findings.score, tolerance(self.findings.score)
         preferred = self.grid.preference[numbers] < self.grid.preference[self.best]
         return np.asarray((bounds < score - slack) | ((bounds <= score + slack) & preferred))
-
-    def _next(self) -> int:
-        """The open node whose check rules out the most others, whichever way it turns out.
-
-        If it fails, those are the nodes below; if not, and it suppresses little, those with a higher bound. Where
-        nothing may be suppressed few nodes satisfy the models, so that those below alone decide.
-        """
-        numbers = np.flatnonzero(self.open)
-        below = self.grid.counts_below(numbers)
-        if self.problem.sets.task.budget == 0:
-            return int(numbers[np.argmax(below)])
-        bounds = self.bounds[numbers]
-        above = len(numbers) - np.searchsorted(np.sort(bounds), bounds)
-        return int(numbers[np.argmax(np.minimum(below, above))])
 
     def _lowest(self) -> float | None:
         """The lowest score that is still possible."""

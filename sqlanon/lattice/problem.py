@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from sqlanon.lattice.frequency import FrequencySets, Verdict
+from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.lattice import Lattice, Node, minimal
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import Quality, is_better
+from sqlanon.lattice.task import Verdict
 
 
 @dataclass(frozen=True)

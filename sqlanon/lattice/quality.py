@@ -7,6 +7,7 @@ that a search may pass them over.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -59,6 +60,9 @@ class Quality(ABC):
     def least(self, node: Node, suppressed: int) -> float:
         """A lower bound on the score of a generalization that was checked, and that suppresses just so many rows."""
         return float(self.bounds(np.array([node]), np.array([float(suppressed)]))[0])
+
+    def foresee(self, nodes: Sequence[Node]) -> None:  # noqa: B027 - few qualities need a count for every score
+        """Count together what the scores of several generalizations need, which will be asked for next."""
 
     @abstractmethod
     def score(self, node: Node, suppressed: int) -> float:

@@ -13,13 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlanon.lattice.frequency import FrequencySet, FrequencySets, Task, sensitive_column
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets, sensitive_column
 from sqlanon.lattice.keys import WholeKeys
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import Pass, create_pass, recode_node, release_of
+from sqlanon.lattice.task import Task
 from sqlanon.partition.result import Partition
 from sqlanon.policy import FullDomain, Optimal
 from sqlanon.sql import Relation

@@ -11,9 +11,9 @@ from typing import Any
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.lattice.base import create_base
 from sqlanon.lattice.bottom_up import bottom_up
 from sqlanon.lattice.datafly import datafly
-from sqlanon.lattice.frequency import Task, create_base
 from sqlanon.lattice.incognito import incognito
 from sqlanon.lattice.keys import steps_of
 from sqlanon.lattice.lattice import Lattice, Node
@@ -25,6 +25,7 @@ from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.remainder import recode_remainder
 from sqlanon.lattice.samarati import samarati
+from sqlanon.lattice.task import Task
 from sqlanon.lattice.wishes import EXHAUSTIVE, HOLDS_ALL, Wishes, node_of, require_room, require_size
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sqlanon.lattice.batches import class_sizes_each
 from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.marginals import Marginal
@@ -27,20 +29,30 @@ Sizes = Counter[int]
 """How many classes, groups or values there are of each size (in rows); negative where some are missing."""
 
 
-def class_sizes(sets: FrequencySets, node: Node, suppressed: int) -> tuple[Sizes, Sizes]:
-    """The sizes of the classes of a generalization that are kept, and of those that are suppressed."""
-    found = sets.engine.query("lattice/count_class_sizes", table=sets.base.table, keys=sets.keys.of_node(node))
-    every = Sizes({int(size): int(count) for size, count in found})
-    if not suppressed:
-        return every, Sizes()
-    k = sets.task.least_rows
-    if k is not None:
-        gone = Sizes({size: count for size, count in every.items() if size < k})
-    else:
-        with failing_classes(sets, node) as failing:
-            found = sets.engine.query("lattice/count_failing_sizes", failing=failing)
-        gone = Sizes({int(size): int(count) for size, count in found})
-    return every - gone, gone
+@dataclass
+class ClassSizes:
+    """The sizes of the classes of generalizations."""
+
+    sets: FrequencySets
+    _foreseen: dict[Node, Sizes] = field(default_factory=dict)
+
+    def foresee(self, nodes: Sequence[Node]) -> None:
+        """Count what will soon be asked of these generalizations: together that is cheaper."""
+        self._foreseen = dict(zip(nodes, class_sizes_each(self.sets, nodes), strict=True)) if len(nodes) > 1 else {}
+
+    def of(self, node: Node, suppressed: int) -> tuple[Sizes, Sizes]:
+        """The sizes of the classes that are kept, and of those that are suppressed, of which there are so many rows."""
+        every = self._foreseen[node] if node in self._foreseen else class_sizes_each(self.sets, [node])[0]
+        if not suppressed:
+            return every, Sizes()
+        k = self.sets.task.least_rows
+        if k is not None:
+            gone = Sizes({size: count for size, count in every.items() if size < k})
+        else:
+            with failing_classes(self.sets, node) as failing:
+                found = self.sets.engine.query("lattice/count_failing_sizes", failing=failing)
+            gone = Sizes({int(size): int(count) for size, count in found})
+        return every - gone, gone
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """The breadth-first walk over a graph of generalizations that Incognito and the bottom-up search share.
 
-A generalization is *admissible* if its floor (see `lattice.frequency`) is within the budget. Whatever the models and
+A generalization is *admissible* if its floor (see `lattice.task`) is within the budget. Whatever the models and
 the budget, all above an admissible one are admissible, none below an inadmissible one satisfies the models; and where
 `Task.predictive` holds the admissible ones are those that satisfy the models.
 """
@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from sqlanon.lattice.batches import Count, Step, count_each
-from sqlanon.lattice.frequency import FrequencySet, Verdict
+from sqlanon.lattice.frequency import FrequencySet
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.materialize import Shelf, Wish
 from sqlanon.lattice.problem import Findings, Problem, choose
 from sqlanon.lattice.progress import LatticeProgress
+from sqlanon.lattice.task import Verdict
 
 T = TypeVar("T", bound=Hashable)
 

@@ -13,7 +13,7 @@ from sqlanon.suggest import did_you_mean, quoted
 EXHAUSTIVE = ("incognito", "bottom-up", "samarati")  # searches that may have to look at every generalization
 LARGEST = 100_000  # generalizations from which on these ask first: minutes on a small table, days on a large one
 HOLDS_ALL = ("optimal",)  # searches that hold something of every generalization in memory, though they check few
-LARGEST_HELD = 5_000_000  # generalizations from which on these ask first: about half a kilobyte each
+LARGEST_HELD = 5_000_000  # generalizations from which on these ask first: some 50 bytes each
 STOPS_EARLY = ("optimal",)  # searches that know what the best is that they have found so far
 
 

@@ -23,8 +23,9 @@ from markupsafe import Markup
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.fields import Field
-from sqlanon.lattice.frequency import FrequencySet, FrequencySets, Task, sensitive_column
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets, sensitive_column
 from sqlanon.lattice.keys import WholeKeys
+from sqlanon.lattice.task import Task
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.numbers import logarithm_scale
 from sqlanon.partition.axes import Axis

@@ -1,0 +1,71 @@
+"""utility: what a release is worth to those who predict a target from it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from sqlanon.cli.call import Call, command
+from sqlanon.cli.layout import number, percent, table
+from sqlanon.cli.policy import PolicyFile
+from sqlanon.policy_reader import load_policy
+from sqlanon.workload.utility import SAMPLE, Utility, release_utility
+
+Predict = Literal["class", "number"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "utility")(utility_command)
+
+
+def utility_command(
+    call: Call,
+    policy: PolicyFile,
+    target: Annotated[
+        str, typer.Option(help="The column to be predicted: a sensitive or insensitive one.", show_default=False)
+    ],
+    tree: Annotated[
+        bool, typer.Option("--tree", help="Train decision trees on the release and on the source (needs scikit-learn).")
+    ] = False,
+    predict: Annotated[
+        Predict | None, typer.Option(help="What trees predict; if not given, it goes by the column's type.")
+    ] = None,
+    sample: Annotated[int, typer.Option(min=100, help="Rows that trees see at most, drawn at random.")] = SAMPLE,
+) -> None:
+    """Measure how well a published release predicts a column, against its source. Nothing is changed.
+
+    docs/metrics.md says what the measures mean.
+    """
+    found = release_utility(
+        load_policy(policy), target, tree=tree, predict=predict, sample=sample, options=call.options
+    )
+    if call.json:
+        call.emit(found.as_json())
+    else:
+        print(utility_text(found))
+
+
+def utility_text(found: Utility) -> str:
+    """The measures, for people."""
+    omitted = f", {found.omitted:,} of them left out of the release" if found.omitted else ""
+    rows: list[list[object]] = [
+        [
+            "conditional entropy, bits a row",
+            *(number(m.conditional_entropy) for m in (found.baseline, found.release, found.original)),
+        ]
+    ]
+    if found.baseline.rmse is not None:
+        errors = [m.rmse or 0.0 for m in (found.baseline, found.release, found.original)]
+        rows.append(["error of the class's mean (RMSE)", *(number(error) for error in errors)])
+    text = f"{found.release_name}, to predict '{found.target}' ({found.rows:,} rows{omitted}):\n"
+    if found.tree is not None:
+        scores = found.tree.baseline, found.tree.release, found.tree.source
+        is_class = found.tree.predicts == "class"
+        name = "rows a tree predicts rightly" if is_class else "error of a tree (RMSE)"
+        rows.append([name, *(percent(score) if is_class else number(score) for score in scores)])
+    text += table(["", "nothing known", "release", "source"], rows)
+    if found.tree is not None:
+        text += f"\nTrees: {found.tree.rows:,} rows, {found.tree.folds} folds."
+    return text

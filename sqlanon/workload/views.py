@@ -1,0 +1,80 @@
+"""The rows of a table, or of a run's work tables, as the measures see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from sqlanon.before import quasi_keys
+from sqlanon.doubles import double_of
+from sqlanon.encoding import CodedTable
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.fields import Field
+from sqlanon.recode import Recoding
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.text import text_of
+from sqlanon.verify import comparable
+from sqlanon.workload.measures import Measures, View, look_at, measure
+
+_EXACT = 2**53  # up to here every whole number is a double
+
+
+def table_view(engine: Engine, table: Relation, classes: Sequence[str], target: str) -> View:
+    """The rows of any table, in classes of equal values in some columns."""
+    columns = {column.name: column for column in engine.columns(table)}
+    keys = tuple(comparable(engine, _named(name), columns[name].kind) for name in classes)
+    return _view(engine, table, keys, columns[target], _named(target))
+
+
+def measures_of_run(engine: Engine, recoding: Recoding, target: str) -> tuple[Measures, Measures]:
+    """How well the raw quasi-identifiers predict the target, and how well the classes that are published do."""
+    coded = recoding.coded
+    before = _coded_view(engine, coded, target, coded.rows, quasi_keys(coded))
+    whole = look_at(engine, before, coded.source_rows, lacking=recoding.partition.omitted > 0)
+    published = expression(
+        "(SELECT a.*, g.region FROM {assigned} AS a JOIN {regions} AS g ON g.leaf = a.leaf)",
+        assigned=recoding.partition.assigned,
+        regions=recoding.regions,
+    )
+    after = _coded_view(engine, coded, target, published, (Markup("r.region"),))
+    return measure(engine, before, whole), measure(engine, after, whole)
+
+
+def _named(name: str) -> Markup:
+    return expression("r.{name}", name=Identifier(name))
+
+
+def _view(engine: Engine, rows: Relation | Markup, keys: tuple[Markup, ...], column: Column, value: Markup) -> View:
+    kind = column.kind
+    number = double_of(engine.render, value, kind) if kind.is_numeric else None
+    text = text_of(engine.render, value, kind, column.type)
+    return View(rows, keys, comparable(engine, value, kind), text, number)
+
+
+def _coded_view(
+    engine: Engine, coded: CodedTable, target: str, rows: Relation | Markup, keys: tuple[Markup, ...]
+) -> View:
+    """Rows of codes; the target's value is looked up only where its code does not do."""
+    field = coded.judged_field(target)
+    code, kind = field.code(Identifier("r")), field.attribute.column.kind
+    if field.coding.dictionary is None:
+        return View(rows, keys, code, expression("CAST({code} AS TEXT)", code=code), _number_of(engine, field, code))
+    if not kind.is_numeric and not field.coding.keyed:
+        return View(rows, keys, code, expression("CAST({code} AS TEXT)", code=code), None)
+    joined = expression(
+        "(SELECT a.*, v.value AS looked_up FROM {rows} AS a LEFT JOIN {dictionary} AS v ON v.code = {code})",
+        rows=rows,
+        dictionary=field.coding.dictionary,
+        code=field.code(Identifier("a")),
+    )
+    return _view(engine, joined, keys, field.attribute.column, Markup("r.looked_up"))
+
+
+def _number_of(engine: Engine, field: Field, code: Markup) -> Markup:
+    """The number that a code without a dictionary stands for, as a double."""
+    origin = field.coding.origin or 0
+    value = expression("(nullif({code}, 0) - 1 + ({origin}))", code=code, origin=origin)
+    if abs(origin) + field.coding.leaves < _EXACT:
+        return engine.render.macro("double", value)
+    return double_of(engine.render, value, Kind.INTEGER)
