@@ -88,10 +88,8 @@ def main() -> None:
         url = arguments.url or f"duckdb:///{Path(directory) / 'bench.duckdb'}"
         options = EngineOptions(memory_limit=arguments.memory_limit)
         gby = create(url, arguments.rows, options)
-        print(
-            f"{platform.machine()}, {os.cpu_count()} cores, {arguments.rows:,} rows, k={arguments.k}; GROUP BY {gby:.2f} s"
-        )
-        print()
+        machine = f"{platform.machine()}, {os.cpu_count()} cores"
+        print(f"{machine}, {arguments.rows:,} rows, k={arguments.k}; GROUP BY {gby:.2f} s\n")
         print("| split | search, s | x GROUP BY | processor, s | classes | rounds | statements |")
         print("|---|---:|---:|---:|---:|---:|---:|")
         for name in arguments.only or WORK:
