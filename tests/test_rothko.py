@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.partition import gain
+from sqlanon.partition import forest, gain
 from sqlanon.rehearsal import rehearse
 from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squares
 from tests.run_support import Database, anonymize
@@ -212,6 +213,15 @@ def test_few_bins_cut_at_their_borders_alone(database: Database) -> None:
     )
     assert exact == fine == {"[1-3]", "[4-6]", "[7-8]"}
     assert coarse == {"[1-2]", "[3-4]", "[5-6]", "[7-8]"}
+
+
+def test_sub_trees_that_grow_side_by_side_are_the_same(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = small(database, [(n * n % 101, "xyz"[n * n % 101 % 7 % 3], n % 3) for n in range(200)])
+    alone = database.release(table, PLAIN, algorithm=rothko())
+    monkeypatch.setattr(forest, "PARALLEL_ROWS", 0)
+    policy = database.policy(table, PLAIN, algorithm=rothko())
+    anonymize(policy, replace=True, options=EngineOptions(threads=3))
+    assert database.sql(f"SELECT * FROM {table}_r") == alone
 
 
 def test_rothko_at_medians_is_mondrian(database: Database) -> None:

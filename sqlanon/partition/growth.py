@@ -44,6 +44,7 @@ class Frontier:
     A node is the number of its split and, in the last bits, which child it is.
 
     spent: the tables that nobody needs once the rows have been sent on.
+    parents: how many numbers splits may have; of a share of a frontier, those of the others too.
     """
 
     rows: Relation | Markup
@@ -85,7 +86,7 @@ class Growth:
         rows, splits = self.branch.table("rows", trunk.round), self.branch.table("splits", trunk.round)
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
-        parents = trunk.parents // shares + (number < trunk.parents % shares)
+        parents = trunk.parents  # the splits keep their numbers, and the leaves of two rounds must not have the same
         return Frontier(rows, splits, (rows, splits), parents, trunk.round, 0, first_leaf)
 
     def grow(
