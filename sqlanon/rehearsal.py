@@ -160,6 +160,7 @@ class _RehearsedEngine(Engine):
     phase: str = "plan"
     steps: list[Step] = field(default_factory=list)
     rounds: list[tuple[int, int, int]] = field(default_factory=lambda: list(_ROUNDS))
+    gains: list[int] = field(default_factory=lambda: [1, 0])  # nodes that can be split by gain, of each round
     repeats: int | None = None  # how many statements of one template are written down; all by default
     bottom: Node = ()  # of the lattice that is searched
     stacked: list[int] = field(default_factory=list)  # generalizations that the last table of frequency sets holds
@@ -284,6 +285,20 @@ def _count_settled(engine: _RehearsedEngine, _statement: Statement) -> list[tupl
     return [(1, engine.plan.rows) if episodes == 1 else (0, 0)]
 
 
+def _gain_nodes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    return [(engine.gains.pop(0),)]
+
+
+def _gain_splits(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    """The first round splits its node by gain, the second one hands a node on."""
+    return [(0, 1, engine.plan.rows) if engine.gains else (1, 0, 0)]
+
+
+def _gain_parts(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    """A bin of every attribute without a hierarchy may hold a better cut."""
+    return [(number, 1) for number, a in enumerate(engine.plan.quasi_identifiers) if a.hierarchy is None]
+
+
 def _digits(_engine: _RehearsedEngine, statement: Statement) -> list[tuple[Any, ...]]:
     digits = len(re.findall(r"\bmax\(", statement.text))
     return [(VALUES, *[9] * digits)]
@@ -342,6 +357,9 @@ def _measured_classes(engine: _RehearsedEngine, _statement: Statement) -> list[t
 _ANSWERS: dict[str, _Answer] = {
     "encoding/measure_classes": lambda engine, _: [(engine.plan.rows, 1)],
     "count_rows": lambda engine, _: [(engine.plan.rows,)],
+    "gain/count_nodes": _gain_nodes,
+    "gain/count_parts": _gain_parts,
+    "gain/count_splits": _gain_splits,
     "hierarchies/count_torn_groups": lambda *_: [],
     "hierarchies/measure_length": lambda *_: [(5,)],
     "hierarchies/measure_digits": _digits,

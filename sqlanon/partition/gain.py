@@ -5,7 +5,8 @@ in three steps: the AVC groups are counted in bins; no cut inside a bin gains mo
 the best border are counted value by value. So most values are never looked at.
 
 A node where no allowable split gains enough, or whose best one violates a model, is handed on to `growth`, which cuts
-it, and whatever comes of it, at medians.
+it, and whatever comes of it, at medians. (So under models that look at more than sizes the best of the other splits is
+not tried by gain.) No leaf is recorded here: what is handed on may turn out to be one.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class GainGrowth:
         while level is not None:
             level, handed = self._round(level, report)
             rounds += 1
+        if self.branch.engine.replaces_work_tables:
+            self.branch.workspace.drop(*self._repeated)
         return Frontier(self.parked, self.handed, (self.parked, self.handed), handed, rounds)
 
     def _seed(self, table: Relation) -> Level:

@@ -49,6 +49,7 @@ class Frontier:
     next_leaf: what is added to the number of a node to make it one of all nodes of the tree, and of its leaf.
     parent_leaf: the same for the round before, whose nodes are the parents of these.
     measured: whether the table of ranges holds these nodes already.
+    parents: how many numbers splits may have; of a share of a frontier, those of the others too.
     """
 
     rows: Relation | Markup
