@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from agrawal import QUASI_IDENTIFIERS, create_statement
+from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 from mondrian import policy
 
 from sqlanon.catalog import Catalog, Run
@@ -30,16 +30,12 @@ from sqlanon.sql import Statement
 
 
 def make(url: str, options: EngineOptions, rows: int, new: int, realistic: bool) -> None:
-    """The tables `bench` and `newcomers`: numbers of their own, so that few rows are equal."""
+    """The tables `bench` and `newcomers`."""
     with connect(url, options, create=True) as engine:
-        for table, count in (("bench", rows), ("newcomers", new)):
+        for seed, (table, count) in enumerate((("bench", rows), ("newcomers", new))):
             engine.execute(Statement("drop", f"DROP TABLE IF EXISTS {table}"))
-            create = create_statement(engine.dialect, table, count, realistic=realistic)
-            if table == "newcomers":
-                create = create.replace("FROM range(", f"FROM range({rows}, {rows} + ").replace(
-                    "generate_series(0, ", f"generate_series({rows}, {rows} + "
-                )
-            engine.execute(Statement("create", create))
+            wanted = Wanted(count, realistic=realistic, seed=seed)
+            engine.execute(Statement("create", create_statement(engine.dialect, table, wanted)))
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
