@@ -5,9 +5,9 @@ python benchmarks/sampling.py race --rows 10000000 --k 1000 --sample 200000 --re
 python benchmarks/sampling.py race --rows 1000000 --k 100 --sample 50000 --url postgresql:///bench
 python benchmarks/sampling.py pruned --rows 100000
 
-race: seconds and processor seconds of both searches as ratios to one plain GROUP BY of all quasi-identifiers, and classes.
-pruned: nodes that one sample of n rows has to have pruned, by sample size and requirement, under the tests (alpha 0.05)
-and under the naive check that takes the sample for the whole.
+race: seconds and processor seconds of both searches as ratios to one plain GROUP BY of all quasi-identifiers; classes.
+pruned: nodes that had to be pruned after one sample of n rows, by sample size and requirement, under the tests (alpha
+0.05) and under the naive check that takes the sample for the whole.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agrawal import QUASI_IDENTIFIERS, create_statement
+from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 
 from sqlanon.encoding import encode
 from sqlanon.engines import connect
@@ -79,7 +79,7 @@ def policy(url: str, models: list[dict[str, Any]], algorithm: dict[str, Any]) ->
 def make_table(url: str, rows: int, options: EngineOptions) -> None:
     with connect(url, options, create=True) as engine:
         engine.execute(Statement("drop", "DROP TABLE IF EXISTS bench"))
-        engine.execute(Statement("create", create_statement(engine.dialect, "bench", rows, realistic=False)))
+        engine.execute(Statement("create", create_statement(engine.dialect, "bench", Wanted(rows))))
 
 
 def group_by(url: str, options: EngineOptions) -> tuple[float, float]:
@@ -139,24 +139,26 @@ def pruned(url: str, options: EngineOptions) -> None:
     print("| pruned nodes: tests / naive | " + " | ".join(f"n={n:,}" for n in SIZES) + " |")
     print("| --- |" + " ---: |" * len(SIZES))
     with connect(url, options) as engine:
-        for name, ((size), *more) in requirements.items():
-            models = [{"model": "k-anonymity", **size}, *more]
-            cells = [" / ".join(map(str, one_sample(engine, url, models, n))) for n in SIZES]
-            print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+        for name, (size, *more) in requirements.items():
+            found = pruned_nodes(engine, url, [{"model": "k-anonymity", **size}, *more])
+            print(f"| {name} | " + " | ".join(f"{tests} / {naive}" for tests, naive in found) + " |", flush=True)
 
 
-def one_sample(engine: Engine, url: str, models: list[dict[str, Any]], size: int) -> Iterator[int]:
-    """Nodes that are pruned after one sample, under the tests and under the naive check."""
-    built = policy(url, models, {"name": "rothko-s", "sample": size, "seed": 7})
-    assert isinstance(built.algorithm, RothkoS)
-    for confidence in (Confidence(0.05), Confidence(None)):
-        workspace = TemporaryWorkspace(engine)
-        with engine.transaction():
-            coded = encode(engine, resolve_source(built, engine), workspace)
-        task = pose(engine, workspace, coded, [from_spec(spec) for spec in built.privacy])
-        sampling = Sampling(Branch(engine, workspace, task), built.algorithm, confidence, lambda _progress: None)
-        sampling.run(coded.rows, episodes=1)
-        yield sampling.counters.pruned
+def pruned_nodes(engine: Engine, url: str, models: list[dict[str, Any]]) -> Iterator[list[int]]:
+    """By sample size, the nodes that are pruned under the tests and under the naive check."""
+    workspace = TemporaryWorkspace(engine)
+    built = policy(url, models, {"name": "rothko-s", "seed": 7})
+    with engine.transaction():
+        coded = encode(engine, resolve_source(built, engine), workspace)
+    branch = Branch(engine, workspace, pose(engine, workspace, coded, [from_spec(spec) for spec in built.privacy]))
+    for size in SIZES:
+        algorithm = RothkoS(name="rothko-s", sample=size, seed=7)
+        counts = []
+        for confidence in (Confidence(0.05), Confidence(None)):
+            sampling = Sampling(branch, algorithm, confidence, lambda _progress: None)
+            sampling.run(coded.rows, episodes=1)
+            counts.append(sampling.counters.pruned)
+        yield counts
 
 
 def main() -> None:

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from sqlanon.cli.summary import sampling_text
 from sqlanon.encoding import encode
-from sqlanon.engines.base import Engine
+from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ProtectionError
 from sqlanon.models import KAnonymity
+from sqlanon.partition import forest
 from sqlanon.partition.hypothesis import Confidence
 from sqlanon.partition.mondrian import pose
 from sqlanon.partition.rothko_s import Sampling
@@ -140,6 +141,22 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     assert often["sampling/follow_nodes"] < 10 * found["samplings"], "a statement a round, not a node"
     text = sampling_text(outcome)
     assert f"{found['pruned']:,} pruned" in text
+
+
+@pytest.mark.parametrize("algorithm", [{"name": "rothko-s", "sample": 150}, {"name": "mondrian"}])
+def test_sub_trees_in_sessions_of_their_own_make_no_difference(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, algorithm: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(forest, "PARALLEL_ROWS", 100)
+    with open_database(postgres_url) as database:
+        database.create(COLUMNS, _people(1500), name="people")
+        policy = database.policy("people", ROLES, privacy=[{**K, "k": 9}], algorithm=algorithm)
+        released = []
+        for threads in (1, 3):
+            outcome = anonymize(policy, replace=True, options=EngineOptions(threads=threads))
+            assert outcome.verified
+            released.append(database.sql("SELECT * FROM people_r"))
+        assert released[0] == released[1]
 
 
 def test_a_table_no_larger_than_a_sample_is_not_sampled(database: Database) -> None:
