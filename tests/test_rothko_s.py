@@ -143,14 +143,14 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     assert f"{found['pruned']:,} pruned" in text
 
 
-@pytest.mark.parametrize("algorithm", [{"name": "rothko-s", "sample": 150}, {"name": "mondrian"}])
+@pytest.mark.parametrize("algorithm", [{"name": "rothko-s", "sample": 300}, {"name": "mondrian"}])
 def test_sub_trees_in_sessions_of_their_own_make_no_difference(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, algorithm: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 100)
     with open_database(postgres_url) as database:
         database.create(COLUMNS, _people(1500), name="people")
-        policy = database.policy("people", ROLES, privacy=[{**K, "k": 9}], algorithm=algorithm)
+        policy = database.policy("people", ROLES, privacy=[{**K, "k": 3}], algorithm=algorithm)
         released = []
         for threads in (1, 3):
             outcome = anonymize(policy, replace=True, options=EngineOptions(threads=threads))
