@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlanon.catalog import RunStart
-from sqlanon.encoding import encode
-from sqlanon.engines.base import EngineOptions
 from sqlanon.lattice.problem import Findings, Problem
-from sqlanon.lattice.search import Wishes, pose, solve
-from sqlanon.models import from_spec
-from sqlanon.plan import resolve
+from sqlanon.lattice.search import Wishes, solve
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import build_policy
-from sqlanon.session import open_session
-from sqlanon.workspace import Workspace
+from sqlanon.posing import posed
 
 DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[2] / "shared" / "data")) / "adult"
 PAPER_ORDER = (
@@ -53,7 +46,6 @@ _ALL_14 = (
     *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),
     *("race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "salary-class"),
 )
-_START = RunStart("s", "r", "{}", "benchmark", "none", 1)
 
 
 def create_workload_table(table: str) -> str:
@@ -102,22 +94,10 @@ def policy(size: int, k: int, algorithm: dict[str, Any], suppression: float = 0.
     )
 
 
-@contextlib.contextmanager
-def posed(wanted: Policy, options: EngineOptions | None = None) -> Iterator[Problem]:
-    """The problem that a run of the policy would search."""
-    with open_session(wanted, options or EngineOptions()) as session:
-        plan = resolve(wanted, session.engine, replace=True)
-        run = session.catalog.start_run(_START)
-        with Workspace(session.engine, session.catalog, run) as workspace:
-            with session.engine.transaction():
-                coded = encode(session.engine, plan, workspace)
-            models = tuple(from_spec(spec) for spec in wanted.privacy)
-            yield pose(session.engine, workspace, coded, models, wanted, lambda _: None, Wishes())
-
-
 def timed(wanted: Policy, search: Callable[[Problem], Findings] | None = None) -> Timed:
     """Search, by the policy's algorithm or another function, and take the time of that alone."""
-    with posed(wanted) as problem:
+    with posed(wanted) as found:
+        problem = found.problem
         statements = 0
 
         def count(*_: object) -> None:

@@ -16,11 +16,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 
-from adult import policy, posed
+from adult import policy
 
 from sqlanon.lattice.batches import Step, count_each
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.problem import Problem
+from sqlanon.posing import posed
 from sqlanon.sql import Statement
 
 K = 5
@@ -67,7 +68,8 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--times", type=int, default=5)
     arguments = parser.parse_args()
-    with posed(policy(9, K, {"name": "bottom-up"})) as problem:
+    with posed(policy(9, K, {"name": "bottom-up"})) as found:
+        problem = found.problem
         sets, heights = problem.sets, problem.lattice.heights
         nodes = random.Random(1).sample(list(problem.lattice.nodes), arguments.nodes)
         wide_set(problem)

@@ -29,6 +29,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.lattice.search import Wishes, solve
 from sqlanon.policy_reader import build_policy
+from sqlanon.posing import posed
 from sqlanon.sql import Statement
 
 _PRIME = 2**31 - 1
@@ -162,11 +163,10 @@ def policy(scenario: Scenario, source: dict[str, Any]) -> dict[str, Any]:
 
 def measure(name: str, source: dict[str, Any], memory_limit: str | None) -> dict[str, Any]:
     """Load, code and search; seconds of each, the statements, and the peak memory of this process."""
-    from tests.lattice_support import posed  # the coded problem without a release
-
     built = build_policy(policy(SCENARIOS[name], source))
     clock, cpu = time.perf_counter(), time.process_time()
-    with posed(built, EngineOptions(memory_limit=memory_limit)) as problem:
+    with posed(built, EngineOptions(memory_limit=memory_limit)) as found:
+        problem = found.problem
         coded = time.perf_counter()
         statements: list[str] = []
         problem.sets.engine.listener = lambda statement, _seconds, _rows: statements.append(statement.name)

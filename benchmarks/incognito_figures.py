@@ -15,12 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
-from adult import policy, posed, timed
+from adult import policy, timed
 from matplotlib import pyplot as plt
 
 from sqlanon.lattice.cube import Cube
 from sqlanon.lattice.incognito import IncognitoSearch
 from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.posing import posed
 
 Search = Callable[[Problem], Findings]
 Line = tuple[dict[str, object], Search | None]
@@ -53,7 +54,8 @@ def cube_cost(size: int, k: int, times: int) -> tuple[float, float]:
     """The median CPU seconds of making the cube, and of the search from it."""
     making, searching = [], []
     for _ in range(times):
-        with posed(policy(size, k, {"name": "incognito", "variant": "cube"})) as problem:
+        with posed(policy(size, k, {"name": "incognito", "variant": "cube"})) as found:
+            problem = found.problem
             assert problem.sets.marginals
             started = time.process_time()
             cube = Cube(problem.sets, problem.lattice.heights)

@@ -17,7 +17,7 @@ from sqlanon.hierarchies import HierarchyTable
 from sqlanon.labels import interval_label, quote_member, set_label
 from sqlanon.partition.axes import Axis
 from sqlanon.policy import Show
-from sqlanon.sql import Identifier, Renderer, expression
+from sqlanon.sql import Identifier, Renderer, Withheld, expression
 from sqlanon.text import text_of
 
 RANGE_TYPES = {
@@ -72,6 +72,13 @@ class Shown:
         return self.show is Show.MEAN
 
     @property
+    def ends(self) -> tuple[Markup, ...]:
+        """The least and the greatest value of a region that is shown as a number, for verification; else nothing."""
+        if self.show is Show.MEAN:
+            return self._at("mean_{i}.least"), self._at("mean_{i}.greatest")
+        return self._bounds if self.show is Show.MIDPOINT else ()
+
+    @property
     def cells(self) -> tuple[Cell, ...]:
         """The columns of the release that stand for this quasi-identifier."""
         column = Identifier(self.name)
@@ -98,7 +105,7 @@ class Shown:
     def _number_cell(self, value: Markup) -> Cell:
         return Cell(Identifier(self.name), value, (value,))
 
-    def _at(self, text: str, **values: Markup | Identifier | int) -> Markup:
+    def _at(self, text: str, **values: Markup | Identifier | Withheld | int) -> Markup:
         axis = self.axis
         known = Identifier(f"known_{axis.number}")
         return expression(text, lo=axis.lo, hi=axis.hi, known=known, i=axis.number, **values)
@@ -109,9 +116,9 @@ class Shown:
         if coding.dictionary is not None:
             return expression("{alias}_{i}.value", alias=Markup(alias), i=self.axis.number)
         return self._at(
-            "CAST(nullif(t.{column}, 0) - 1 + ({origin}) AS {type})",
+            "CAST(nullif(t.{column}, 0) - 1 + ({least}) AS {type})",
             column=Identifier(f"{column}_{self.axis.number}"),
-            origin=coding.origin or 0,
+            least=coding.least,
             type=Markup(self.axis.field.attribute.column.type),
         )
 

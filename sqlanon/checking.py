@@ -7,12 +7,13 @@ classes hold just the kept values of the source rows that went to them.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
-from sqlanon.recode import Recoding, cell_name, create_witness
-from sqlanon.release_checks import Region, exact, multisets_equal, region_violations, rows_add_up, types_equal
+from sqlanon.recode import Recoding, cell_name, create_witness, end_name
+from sqlanon.release_checks import Claims, Region, exact, multisets_equal, regions_contain, rows_add_up, types_equal
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
@@ -43,7 +44,8 @@ def check_release(
     witness = create_witness(engine, workspace, recoding)
     engine.analyze(witness)
     (seen,) = engine.query_one("count_rows", table=witness)
-    outside = sum(region_violations(engine, witness, _regions(recoding)))
+    claims = Claims(witness, coded.witness_is_sample, recoding.partition.starred)
+    outside = regions_contain(engine, claims, _regions(recoding))
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
     if not coded.witness_is_sample:
         checks["classes_equal"] = Check(_misplaced(engine, witness, staged, recoding), seen)
@@ -52,14 +54,18 @@ def check_release(
 
 
 def _regions(recoding: Recoding) -> list[Region]:
-    regions, first = [], 0
-    for place, shown in enumerate(recoding.shown):
-        last = first + len(shown.cells)
-        cells = tuple(cell_name(number).name for number in range(first, last))
-        column = shown.axis.field.attribute.column
-        regions.append(Region(column, f"r{place}", cells, shown.show, shown.hierarchy))
-        first = last
-    return regions
+    cells, ends = itertools.count(), itertools.count()
+    return [
+        Region(
+            shown.axis.field.attribute.column,
+            f"r{place}",
+            tuple(cell_name(next(cells)).name for _ in shown.cells),
+            shown.show,
+            shown.hierarchy,
+            tuple(end_name(next(ends)).name for _ in shown.ends),
+        )
+        for place, shown in enumerate(recoding.shown)
+    ]
 
 
 def _misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Recoding) -> int:

@@ -168,7 +168,7 @@ def _code_expression(field: Field) -> Markup:
         origin = coding.origin or 0
         fits = origin >= -(2**63) and origin + coding.leaves < 2**63
         value = expression("CAST({column} AS BIGINT)", column=column) if fits else column
-        code = expression("coalesce(CAST({value} - ({origin}) AS BIGINT) + 1, 0)", value=value, origin=origin)
+        code = expression("coalesce(CAST({value} - ({least}) AS BIGINT) + 1, 0)", value=value, least=coding.least)
     return expression("({code} << {shift})", code=code, shift=field.shift) if field.shift else code
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.plan import Attribute
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, Withheld, expression
 
 WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry
 
@@ -29,6 +29,11 @@ class Coding:
     dictionary: Relation | None = None
     keyed: bool = False
     hierarchy: HierarchyTable | None = None
+
+    @property
+    def least(self) -> Withheld:
+        """The value of code 1, for statements."""
+        return Withheld(self.origin or 0)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Journal:
         """Write a statement down; a listener of engines (see `StatementListener`)."""
         count = rows if rows >= 0 else None
         with self.lock:
-            self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, seconds, count))
+            self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.record, seconds, count))
 
     @contextlib.contextmanager
     def during(self, phase: str) -> Iterator[None]:

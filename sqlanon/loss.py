@@ -18,7 +18,7 @@ from sqlanon.doubles import double_of
 from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis
 from sqlanon.partition.result import Partition
-from sqlanon.sql import Identifier, expression
+from sqlanon.sql import Identifier, Withheld, expression
 
 
 def global_certainty_penalty(engine: Engine, partition: Partition) -> float:
@@ -46,14 +46,14 @@ def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
         return known | {"measure": _share(axis)}
     kind = axis.field.attribute.column.kind
     upper, lower = (double_of(engine.render, expression("{end}.value", end=end), kind) for end in (high, low))
-    measure = expression("({upper} - {lower}) / {width}", upper=upper, lower=lower, width=width)
+    measure = expression("({upper} - {lower}) / {width}", upper=upper, lower=lower, width=Withheld(width))
     return known | {"measure": measure, "dictionary": axis.field.coding.dictionary}
 
 
 def _share(axis: Axis) -> Markup:
     """Codes covered over all codes: of ranks, NULL's among them, or of integers, whose codes are their values."""
     kind, leaves = axis.field.attribute.column.kind, axis.field.coding.leaves
-    extra, total = (0, max(1, leaves - 1)) if kind.is_numeric else (1, leaves + axis.has_null)
+    extra, total = (0, Withheld(max(1, leaves - 1))) if kind.is_numeric else (1, leaves + axis.has_null)
     return expression(
         "CAST(l.{hi} - l.{lo} + {extra} AS FLOAT8) / {total}", hi=axis.hi, lo=axis.lo, extra=extra, total=total
     )

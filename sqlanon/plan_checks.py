@@ -155,8 +155,8 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
     for name, attribute in quasi:
         if attribute.hierarchy is None:
             yield (
-                f"{_place(name)}: {algorithm.name} generalizes by hierarchies, and it has none; give it one, "
-                "or hierarchy: suppress to show its values or `*`."
+                f"{_place(name)}: {algorithm.name} generalizes by hierarchies, and it has none; give it one "
+                "(mask, intervals, date, csv, mapping), or hierarchy: suppress to show its values or `*`."
             )
     if isinstance(algorithm, TopDown):
         yield from _target_problems(subject, algorithm)

@@ -310,7 +310,8 @@ class _FullDomain(_Part):
     weights: dict[str, Number] = {}
     """How much a quasi-identifier counts in `loss`, `precision`, `entropy` and `height`; 1 where none is given."""
     limits: dict[str, tuple[Whole, Whole]] = {}
-    """The least and the greatest level that a quasi-identifier may be shown at."""
+    """The least and the greatest level that a quasi-identifier may be shown at. Levels that its hierarchy does not have
+    are refused: a mask has one for each character of the longest value, which depends on the table."""
     recoding: Literal["full-domain", "attribute-suppression"] = "full-domain"
     """`full-domain` shows a quasi-identifier at any level of its hierarchy; `attribute-suppression` as it is (level 0)
     or as `*` (level 1), with nothing between."""

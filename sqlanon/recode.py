@@ -26,7 +26,8 @@ from sqlanon.workspace import Workspace
 class Recoding:
     """The regions of a partition as the release shows them.
 
-    regions: `(leaf, n, region, c0, c1, …)`; region numbers rank the regions by what they show.
+    regions: `(leaf, n, region, c0, c1, …, e0, e1, …)`; region numbers rank the regions by what they show, `e0, e1, …`
+        are the ends of those that are shown as a number.
     cells: the release's columns for `c0, c1, …`.
     """
 
@@ -61,6 +62,7 @@ def create_regions(engine: Engine, workspace: Workspace, coded: CodedTable, part
         dictionaries=[_ends(s) for s in shown if s.axis.field.coding.dictionary is not None],
         extras=extras,
         cells=[{"name": cell_name(i), "value": cell.value} for i, cell in enumerate(cells)],
+        ends=[{"name": end_name(i), "value": value} for i, value in enumerate(end for s in shown for end in s.ends)],
         order=[key for cell in cells for key in cell.order],
     )
     workspace.drop(*(extra["table"] for extra in extras), *([known] if known else []))
@@ -71,6 +73,11 @@ def create_regions(engine: Engine, workspace: Workspace, coded: CodedTable, part
 def cell_name(number: int) -> Identifier:
     """The name of a cell in work tables."""
     return Identifier(f"c{number}")
+
+
+def end_name(number: int) -> Identifier:
+    """The name, in work tables, of the end of a region that is shown as a number."""
+    return Identifier(f"e{number}")
 
 
 def _ends(shown: Shown) -> dict[str, Any]:
@@ -115,7 +122,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
     table, field = workspace.table("mean", shown.axis.number), shown.axis.field
     value = double_of(engine.render, Markup("v.value"), shown.kind)
     if field.coding.dictionary is None:
-        value = expression("CAST(c.code - 1 + ({origin}) AS FLOAT8)", origin=field.coding.origin or 0)
+        value = double_of(engine.render, expression("(c.code - 1 + ({least}))", least=field.coding.least), shown.kind)
     engine.run(
         "release/create_means",
         means=table,
@@ -130,7 +137,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
 
 
 def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
-    """Raw quasi-identifiers `r0…` and kept values `v0…` beside the cells `c0…` of the region their row went to."""
+    """Raw quasi-identifiers `r0…`, kept values `v0…`, beside the `leaf`, cells and ends of the region they went to."""
     table = workspace.table("witnessed")
     engine.run(
         "release/create_witness",
@@ -145,5 +152,6 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
             *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept))),
         ],
         cells=[cell_name(i) for i in range(len(recoding.cells))],
+        ends=[end_name(i) for i in range(sum(len(shown.ends) for shown in recoding.shown))],
     )
     return table

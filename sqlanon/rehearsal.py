@@ -43,6 +43,11 @@ from sqlanon.workspace import Workspace
 VALUES = 1_000  # made-up size of a dictionary
 _READ = ("encoding/measure_source", "engine/")  # what is really asked
 _REPEATS = 2  # statements of one template that a search over a lattice shows
+_REMARKS = {
+    "lattice/create_plain_base": "-- One of two forms: where many sampled rows are alike, the run groups all rows\n"
+    "-- (SELECT the same columns, count(*) ... GROUP BY each of them).\n",
+}
+"""What a reader must know of a statement that a run may send in another form."""
 _ROUNDS = [(0, 1, 1), (1, 1, 2), (2, 0, 2)]  # leaves, active nodes, nodes of each round
 
 
@@ -174,7 +179,8 @@ class _RehearsedEngine(Engine):
         noted = sum(step.name == statement.name and step.phase == self.phase for step in self.steps)
         if self.repeats is not None and noted >= self.repeats:
             return
-        self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.text, 0.0))
+        text = _REMARKS.get(statement.name, "") + statement.record
+        self.steps.append(Step(len(self.steps), self.phase, statement.name, text, 0.0))
 
     def _execute(self, statement: Statement) -> int:
         self._note(statement)

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.labels import EVERYTHING, NULL
@@ -52,7 +53,8 @@ class Region:
     """How a quasi-identifier of the source is published, and where the witness holds it.
 
     column: the source's column; raw: the witness's column with its values; cells: the one with what was published, or
-    two with the least and greatest value for `show: bounds`.
+    two with the least and greatest value for `show: bounds`; ends: the two with the least and the greatest value of a
+    region that was published as a number.
     """
 
     column: Column
@@ -60,6 +62,21 @@ class Region:
     cells: tuple[str, ...]
     show: Show = Show.LABEL
     hierarchy: HierarchyTable | None = None
+    ends: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What the release is to be held against.
+
+    witness: for rows of the source the raw values, the `leaf` of the class that each went to, its published cells.
+    is_sample: whether these are not all rows.
+    starred: the leaf of suppressed rows that are shown with `*`, if there is one.
+    """
+
+    witness: Relation
+    is_sample: bool = False
+    starred: int | None = None
 
 
 def rows_add_up(source_rows: int, staged_rows: int, suppressed: int) -> int:
@@ -99,19 +116,24 @@ def multisets_equal(
     return int(surplus) + abs(int(missing) - suppressed)
 
 
-def regions_contain(engine: Engine, witness: Relation, regions: Sequence[Region]) -> int:
-    """The cells of the witness, over all attributes, whose text does not cover the value that they stand for."""
-    return sum(region_violations(engine, witness, regions))
+def regions_contain(engine: Engine, claims: Claims, regions: Sequence[Region]) -> int:
+    """The cells of the witness, over all attributes, that are not true of the value that they stand for."""
+    return sum(region_violations(engine, claims, regions))
 
 
-def region_violations(engine: Engine, witness: Relation, regions: Sequence[Region]) -> tuple[int, ...]:
-    """The rows of the witness that each attribute's cells do not cover, one statement an attribute.
+def region_violations(engine: Engine, claims: Claims, regions: Sequence[Region]) -> tuple[int, ...]:
+    """The rows of the witness that each attribute's cells do not cover, a statement or a few an attribute.
 
-    The witness holds, for rows of the source, the raw values and the published cells of the class that each went to.
-    Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A mean
-    or midpoint claims no region, so there is nothing to check.
+    Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A
+    number covers what lies between the ends of its region: a midpoint must be in their middle, a mean between them and,
+    where the witness is no sample, the mean of its class's values.
     """
-    return tuple(_outside(engine, witness, region) for region in regions)
+    return tuple(
+        _number_violations(engine, claims, region)
+        if region.show in (Show.MEAN, Show.MIDPOINT)
+        else _outside(engine, claims.witness, region)
+        for region in regions
+    )
 
 
 def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
@@ -124,16 +146,11 @@ def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
 
 
 def _outside(engine: Engine, witness: Relation, region: Region) -> int:
-    if region.show in (Show.MEAN, Show.MIDPOINT):
-        return 0
     kind = region.column.kind
+    if region.show is Show.BOUNDS:
+        return _outside_bounds(engine, witness, region, region.cells)
     raw, *cells = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *region.cells))
     values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
-    if region.show is Show.BOUNDS:
-        low, high = (comparable(engine, end, kind) for end in cells)
-        return _count(
-            engine, "verify/count_outside_bounds", **values, low=low, high=high, grouped=bool(region.hierarchy)
-        )
     if region.show is Show.RANGE:
         return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
     values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
@@ -144,6 +161,30 @@ def _outside(engine: Engine, witness: Relation, region: Region) -> int:
     if kind in VALUES:
         return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(engine, region.column))
     return _count(engine, "verify/count_outside_sets", **values, **_set_grammar(engine, region.column))
+
+
+def _outside_bounds(engine: Engine, witness: Relation, region: Region, bounds: Sequence[str]) -> int:
+    """The rows whose value is not between two columns: the bounds of a group, where there is a hierarchy."""
+    kind, grouped = region.column.kind, region.hierarchy is not None
+    raw, low, high = (
+        comparable(engine, expression("w.{name}", name=Identifier(name)), kind) for name in (region.raw, *bounds)
+    )
+    return _count(engine, "verify/count_outside_bounds", witness=witness, raw=raw, low=low, high=high, grouped=grouped)
+
+
+def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
+    """The rows that a number does not stand for: beyond its region's ends, or it is not their middle or mean."""
+    kind, is_middle = region.column.kind, region.show is Show.MIDPOINT
+    cell, *columns = (expression("w.{n}", n=Identifier(n)) for n in (*region.cells, region.raw, *region.ends))
+    raw, *ends = (double_of(engine.render, column, kind) for column in columns)
+    low, high = ends if is_middle else columns[1:]  # of a mean they are doubles already
+    values: dict[str, Any] = {"witness": claims.witness, "cell": cell, "low": low, "high": high}
+    untrue = _count(engine, "verify/count_untrue_numbers", **values, is_middle=is_middle)
+    if is_middle:
+        return untrue + _outside_bounds(engine, claims.witness, region, region.ends)
+    values |= {"raw": raw, "starred": -1 if claims.starred is None else claims.starred}
+    untrue += _count(engine, "verify/count_beyond_ends", **values)
+    return untrue if claims.is_sample else untrue + _count(engine, "verify/count_untrue_means", **values)
 
 
 def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:

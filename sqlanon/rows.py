@@ -69,9 +69,9 @@ def _kept(field: Field) -> _Column:
     dictionary = field.coding.dictionary
     if dictionary is None:
         value = expression(
-            "CAST(nullif(o.k{n}, 0) - 1 + ({origin}) AS {type})",
+            "CAST(nullif(o.k{n}, 0) - 1 + ({least}) AS {type})",
             n=field.number,
-            origin=field.coding.origin or 0,
+            least=field.coding.least,
             type=kind,
         )
         return _Column(name, value)

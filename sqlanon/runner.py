@@ -90,10 +90,12 @@ class _Run:
     def carry_out(self) -> Outcome:
         """All phases, with the run's beginning and end in the catalog."""
         self.session.target.listener = self.engine.listener = self.journal.note
-        with self.journal.during("plan"):
-            self.source_version = source_version(self.policy.source.file)
-            plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
-        run = self.catalog.start_run(self._start(plan))
+        try:
+            plan = self._plan()
+        except BaseException as error:
+            self._record_unplanned(error)
+            raise
+        run = self.catalog.start_run(self._start(plan.source_name, plan.release_name, plan.rows))
         outcome = Outcome(
             run=run,
             engine=self.engine.name,
@@ -122,15 +124,31 @@ class _Run:
     def _release_engine(self) -> Engine | None:
         return None if self.session.is_one_database else self.session.target
 
-    def _start(self, plan: Plan) -> RunStart:
+    def _plan(self) -> Plan:
+        with self.journal.during("plan"):
+            self.source_version = source_version(self.policy.source.file)
+            return resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
+
+    def _start(self, source: str, release: str, rows: int | None) -> RunStart:
         return RunStart(
-            source=plan.source_name,
-            release=plan.release_name,
+            source=source,
+            release=release,
             policy=policy_text(self.policy),
             algorithm=self.policy.algorithm.name,
             engine_version=self.engine.version,
-            source_rows=plan.rows,
+            source_rows=rows,
         )
+
+    def _record_unplanned(self, error: BaseException) -> None:
+        """Record a run that ended before it had a plan, under the names in the policy."""
+        source, release = self.policy.source, self.policy.release
+        start = self._start(source.file or source.table or "", release.file or release.table or "", None)
+        try:
+            run = self.catalog.start_run(start)
+        except SqlanonError as failure:
+            error.add_note(f"The run could not be recorded ({failure}).")
+        else:
+            self._end(run, status_after(error), error=error)
 
     def _end(
         self, run: str, status: Status, *, outcome: Outcome | None = None, error: BaseException | None = None

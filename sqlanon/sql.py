@@ -1,14 +1,16 @@
 """The only renderer of SQL: templates, quoted identifiers, statements, names of work tables.
 
 A template is one statement. What it interpolates must be of a type that renders safely: an `Identifier` or
-`Relation` (quoted), a number or boolean, a `Text` (a quoted literal; file paths and settings only), or the
-`Markup` that a macro returns. A plain `str` is refused, so nothing reaches the database unquoted.
+`Relation` (quoted), a number or boolean, a `Text` (a quoted literal; file paths and settings only), a number that is
+`Withheld` from records, or the `Markup` that a macro returns. A plain `str` is refused, so nothing reaches the database
+unquoted.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
@@ -105,6 +107,20 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Withheld:
+    """A number out of the data, such as a column's least value: the database gets it, records don't hold it."""
+
+    value: int | float
+
+    def __str__(self) -> str:
+        return f"{_WITHHELD} {_finalize(self.value)}"
+
+
+_WITHHELD = "/* withheld */"
+_WITHHELD_NUMBER = re.compile(re.escape(_WITHHELD) + r" (?:-?[0-9]+|CAST\('[^']*' AS FLOAT8\))")
+
+
+@dataclass(frozen=True)
 class Statement:
     """One rendered SQL statement; `name` is the template it came from."""
 
@@ -114,11 +130,16 @@ class Statement:
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def record(self) -> str:
+        """The text as it may be shown and kept: with `?` for what is withheld."""
+        return _WITHHELD_NUMBER.sub(f"{_WITHHELD} ?", self.text)
+
 
 def _finalize(value: Any) -> Any:
     if isinstance(value, Markup):
         return value
-    if isinstance(value, (Identifier, Relation, Text)):
+    if isinstance(value, (Identifier, Relation, Text, Withheld)):
         return Markup(str(value))
     if isinstance(value, bool):
         return Markup("TRUE" if value else "FALSE")

@@ -96,13 +96,6 @@ def verify_table(
     return Verification(statistics, tuple(results[place] for place in range(len(models))))
 
 
-def class_statistics(
-    engine: Engine, table: Relation, quasi_identifiers: Sequence[str], suppressed_label: str | None = None
-) -> ClassStatistics:
-    """The equivalence classes of any table, the source included; one GROUP BY."""
-    return verify_table(engine, table, quasi_identifiers, (), suppressed_label=suppressed_label).statistics
-
-
 def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
     """`value` as verification groups it: text by its bytes, types that may lack an equality as text."""
     if kind in (Kind.TEXT, Kind.OTHER):

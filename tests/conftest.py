@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
+import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +17,21 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from tests.postgres_server import PostgresServer, find_binaries, start
+from tests.postgres_server import PostgresServer, find_binaries, roomy_parent, start
 from tests.run_support import Database, open_database
 
 ENGINES = ("duckdb", "postgres")
 _numbers = itertools.count()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Heed Ctrl-C in a background job too, where shells let it be ignored; put databases where commits are fast."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.option.basetemp is None and not hasattr(config, "workerinput"):
+        base = tempfile.mkdtemp(prefix="sqlanon-tests-", dir=roomy_parent())
+        config.option.basetemp = base
+        config.add_cleanup(lambda: shutil.rmtree(base, ignore_errors=True))
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +85,18 @@ def engine(engine_name: str, request: pytest.FixtureRequest) -> Iterator[Engine]
     url = request.getfixturevalue("postgres_url") if engine_name == "postgres" else "duckdb:///:memory:"
     with contextlib.closing(connect(url)) as session:
         yield session
+
+
+@pytest.fixture(scope="module")
+def engines(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[tuple[Engine, Engine]]:
+    """Both engines at once, to compare them: in memory, and in a database of the module."""
+    name = request.module.__name__.rpartition(".")[2]
+    postgres_server.run(f'CREATE DATABASE "{name}"')
+    with (
+        contextlib.closing(connect("duckdb:///:memory:")) as duckdb,
+        contextlib.closing(connect(postgres_server.url(name))) as postgres,
+    ):
+        yield duckdb, postgres
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from tests.oracle import brute_force
@@ -108,7 +109,7 @@ def _meets(model: dict[str, Any], values: list[Any], table: list[Any]) -> bool:
         case "entropy-l-diversity", _:
             return brute_force.entropy(values) >= math.log(model["l"]) - hair
         case "recursive-l-diversity", _:
-            return brute_force.recursive_ratio(values, model["l"]) < model["c"]
+            return brute_force.recursive_ratio(values, model["l"]) < Fraction(str(model["c"]))
         case "variance-diversity", _:
             return brute_force.variance(values) >= model["v"] - hair
         case _, "equal":

@@ -66,7 +66,7 @@ def _installed() -> list[str]:
 @contextlib.contextmanager
 def start(binaries: Path) -> Iterator[PostgresServer]:
     """A server that lives as long as the context. Root can't run one, so it becomes the user `postgres`."""
-    directory = Path(tempfile.mkdtemp(prefix="sqlanon-pg-", dir=_parent()))
+    directory = Path(tempfile.mkdtemp(prefix="sqlanon-pg-", dir=roomy_parent()))
     if os.geteuid() == 0:
         shutil.chown(directory, "postgres", "postgres")
     data = directory / "data"
@@ -94,8 +94,8 @@ def start(binaries: Path) -> Iterator[PostgresServer]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _parent() -> str:
-    """A short path, as a socket's has at most 107 bytes; in memory where there is room: much faster."""
+def roomy_parent() -> str:
+    """A short path, as a socket's has at most 107 bytes; in memory where there is room: commits are all but free."""
     memory = Path("/dev/shm")
     roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM
     return str(memory) if roomy else "/tmp"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,9 @@ from sqlanon import Outcome, PolicyError, connect, explore, load_policy, run
 from sqlanon.engines.base import Column
 from sqlanon.policy_reader import build_policy
 from sqlanon.sql import Relation, Statement
+from tests.adult import ADULT, DATA, needs_adult
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[1] / ".." / "shared" / "data"))
-ADULT = DATA / "adult" / "adult.csv"
-needs_adult = pytest.mark.skipif(not ADULT.is_file(), reason="no Adult data: set SQLANON_TEST_DATA to where adult/ is")
 
 
 def _adult(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -85,7 +82,7 @@ def test_all_generalizations_of_adult_are_as_many_as_published(monkeypatch: pyte
 
 
 def _load_adult(url: str) -> None:
-    header, *lines = _lines(ADULT)
+    header, *lines = _lines(ADULT / "adult.csv")
     names = header.split(";")
     columns = ", ".join(f'"{name}" {"bigint" if name == "age" else "text"}' for name in names)
     with connect(url) as engine:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
 from sqlanon.partition.growth import Progress
+from sqlanon.recode import Recoding, create_regions
+from sqlanon.sql import Statement
 from tests.run_support import Database, anonymize
 
 COLUMNS = {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}
@@ -44,6 +49,47 @@ class Tampering:
             self.database.sql(self.statement.format(staged=staged))
 
     def progress(self, progress: Progress) -> None: ...
+
+
+def forge(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
+    """Alter what the classes show before the release is staged, so that all that is staged agrees with it."""
+
+    def create(engine: Engine, *arguments: Any) -> Recoding:
+        recoding = create_regions(engine, *arguments)
+        engine.execute(Statement("test", statement.format(regions=recoding.regions)))
+        return recoding
+
+    monkeypatch.setattr("sqlanon.runner.create_regions", create)
+
+
+NUMBERS = {
+    "a mean is of other values": ("mean", "UPDATE {regions} SET c0 = c0 + 0.5 WHERE region = 1"),
+    "a mean is beyond its region": ("mean", "UPDATE {regions} SET c0 = 1000 WHERE region = 1"),
+    "a mean is missing": ("mean", "UPDATE {regions} SET c0 = NULL WHERE region = 1"),
+    "a mean's region is another": ("mean", "UPDATE {regions} SET c0 = c0 + 99, e0 = e0 + 99, e1 = e1 + 99"),
+    "a midpoint is another": ("midpoint", "UPDATE {regions} SET c0 = c0 + 0.5 WHERE region = 1"),
+    "a midpoint is missing": ("midpoint", "UPDATE {regions} SET c0 = NULL WHERE region = 1"),
+    "a midpoint's region is another": ("midpoint", "UPDATE {regions} SET c0 = c0 + 99, e0 = e0 + 99, e1 = e1 + 99"),
+}
+
+
+SAMPLED = ("a mean is beyond its region", "a midpoint is another")
+
+
+@pytest.mark.parametrize(("name", "is_sample"), [*((name, False) for name in NUMBERS), *((n, True) for n in SAMPLED)])
+def test_no_number_is_published_that_is_not_of_its_region(
+    database: Database, name: str, is_sample: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show, statement = NUMBERS[name]
+    if is_sample:
+        monkeypatch.setattr("sqlanon.encoding.WITNESS_ROWS", 1)
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, {**ROLES, "q": {"role": "quasi-identifier", "show": show}}, privacy=MODELS)
+    forge(monkeypatch, statement)
+    with pytest.raises(VerificationError, match="regions_contain"):
+        anonymize(policy)
+    assert not database.sql("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [f"{table}_r"])
+    assert database.leftovers() == []
 
 
 @pytest.mark.parametrize("name", TAMPERING)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,18 +16,10 @@ from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.search import Wishes, solve
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import build_policy
+from tests.adult import ADULT, needs_adult, quasi_identifiers
 from tests.lattice_support import posed
 
-DATA = (
-    Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")).resolve() / "adult"
-)
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="no Adult data: set SQLANON_TEST_DATA to the folder that holds adult/"
-)
-ATTRIBUTES = (
-    *("sex", "age", "race", "marital-status", "education"),
-    *("native-country", "workclass", "occupation", "salary-class"),
-)
+pytestmark = needs_adult
 PUBLISHED = {2: (136, 32), 5: (87, 27), 10: (65, 20), 100: (22, 7)}
 """Anonymous and minimal generalizations, by k."""
 
@@ -40,15 +31,11 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def policy_of(k: int, algorithm: dict[str, Any]) -> Policy:
-    quasi = {
-        name: {"role": "quasi-identifier", "hierarchy": {"csv": str(DATA / f"adult_hierarchy_{name}.csv")}}
-        for name in ATTRIBUTES
-    }
     return build_policy(
         {
-            "source": {"file": str(DATA / "adult.csv")},
+            "source": {"file": str(ADULT / "adult.csv")},
             "release": {"file": "unused.parquet"},
-            "attributes": quasi,
+            "attributes": quasi_identifiers(),
             "privacy": [{"model": "k-anonymity", "k": k}],
             "algorithm": {"quality": "height", **algorithm},
         }

@@ -58,6 +58,17 @@ def test_an_attribute_needs_a_hierarchy(database: Database) -> None:
     assert "hierarchy: suppress" in text
 
 
+def test_a_policy_of_another_algorithm_is_told_why_it_needs_hierarchies(database: Database) -> None:
+    bare = {**ROLES, "q": "quasi-identifier", "p": "quasi-identifier"}
+    policy = _policy(database, attributes=bare, algorithm={"name": "mondrian"})
+    with pytest.raises(PolicyError) as raised:
+        explore(policy, options=OPTIONS)
+    assert [problem.split(":")[0] for problem in raised.value.problems] == ["attributes.q", "attributes.p"]
+    assert all("give it one" in problem for problem in raised.value.problems)
+    (note,) = raised.value.__notes__
+    assert "mondrian, does not search it, so optimal does" in note
+
+
 def test_a_hierarchy_of_more_levels_than_codes_have_bits(database: Database) -> None:
     rows = [("a" * i + "b" * (64 - i), 1, "x") for i in range(64)]
     attributes = {**ROLES, "q": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}}}
@@ -73,8 +84,18 @@ def test_a_hierarchy_of_more_levels_than_codes_have_bits(database: Database) -> 
 def test_limits_beyond_a_hierarchy_are_named_all_at_once(database: Database, limits: dict[str, Any]) -> None:
     algorithm = {"name": "optimal", "quality": "height", "limits": limits}
     text = _refused(_policy(database, algorithm=algorithm), PolicyError)
-    assert "algorithm.limits.q: its hierarchy has levels 0 to 2" in text
+    assert "algorithm.limits.q: its hierarchy has levels 0 to 2 on this table" in text
+    assert "name levels up to 2" in text
     assert ("algorithm.limits.p" in text) == ("p" in limits)
+
+
+def test_the_height_of_a_mask_is_that_of_the_longest_value(database: Database) -> None:
+    """Limits that fit another table are refused, not cut to this one: they would mean something else."""
+    rows = [(text, 1, "x") for text in ("abc", "abd", "xyz", "xy")]
+    attributes = {**ROLES, "q": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}}}
+    algorithm = {"name": "optimal", "quality": "height", "limits": {"q": [1, 5]}}
+    text = _refused(_policy(database, rows, attributes=attributes, algorithm=algorithm), PolicyError)
+    assert "levels 0 to 3 on this table, not 1 to 5" in text
 
 
 def test_weights_and_limits_of_unknown_attributes(database: Database) -> None:

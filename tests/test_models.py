@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
@@ -25,6 +27,7 @@ from sqlanon.models import (
     from_spec,
 )
 from sqlanon.models.closeness import DISTANCES
+from sqlanon.models.numbers import threshold_of_ratios
 from sqlanon.sql import Relation, Statement
 from tests.oracle import brute_force
 
@@ -35,6 +38,7 @@ Classes = dict[int, list[int | None]]
 Measures = dict[int, tuple[float, bool]]
 
 values = st.one_of(st.none(), st.integers(-3, 12))
+thresholds = st.sampled_from([0.1, 0.3, 0.5, 0.7, 1 / 3, 1.0, 1.1, 2.2, 3.0]) | st.floats(1e-9, 1e9)
 partitions = st.lists(st.lists(values, min_size=1, max_size=12), min_size=1, max_size=5).map(
     lambda parts: dict(enumerate(parts))
 )
@@ -126,12 +130,42 @@ def test_entropy_diversity(engine: Engine, classes: Classes, least: float) -> No
 
 
 @MANY
-@given(classes=partitions, c=st.sampled_from([0.5, 1.0, 2.0, 3.0]), least=st.integers(1, 4))
+@given(classes=partitions, c=thresholds, least=st.integers(1, 4))
+@example(classes={0: [0] * 11 + [1] * 10}, c=1.1, least=2)
+@example(classes={0: [0] * 11 + [1] * 10}, c=1.1000000000000003, least=2)
 def test_recursive_diversity(engine: Engine, classes: Classes, c: float, least: int) -> None:
+    """Violated from c on, as c is written: neither its nearest double nor a rounded product decides a tie."""
     model = RecursiveLDiversity("s", c, least)
-    found = check(engine, model, classes, lambda part: brute_force.recursive_ratio(part, least))
+    found = check(engine, model, classes, lambda part: float(brute_force.recursive_ratio(part, least)))
     for class_, (_, violates) in found.items():
-        assert violates == (brute_force.recursive_ratio(classes[class_], least) >= c)
+        assert violates == (brute_force.recursive_ratio(classes[class_], least) >= Fraction(str(c)))
+
+
+@MANY
+@given(classes=partitions, c=thresholds, least=st.integers(1, 4), times=st.sampled_from([1, 7, 2**33]))
+def test_rows_that_must_go_until_a_class_is_recursively_diverse(
+    engine: Engine, classes: Classes, c: float, least: int, times: int
+) -> None:
+    """The fewest rows of the most frequent value; the counts of a wide table need wide integers."""
+    groups = load(engine, classes)
+    engine.execute(Statement("test", f"UPDATE test_avs SET n = n * {times}"))
+    groups = replace(groups, rows=groups.rows * times)
+    statement = RecursiveLDiversity("s", c, least).measure(engine.render, groups)
+    violating = f"SELECT m.class, m.lost FROM ({statement}) AS m WHERE m.violates"
+    for class_, lost in engine.fetch(Statement("test", violating)):
+        counts = sorted((n * times for n in Counter(classes[class_]).values()), reverse=True)
+        bound = Fraction(str(c)) * sum(counts[least - 1 :])
+        assert (lost is None) if not bound else counts[0] - lost < bound <= counts[0] - lost + 1
+
+
+@given(ratio=st.fractions(0, 9, max_denominator=99), value=st.floats(1e-30, 1e30), rows=st.integers(1, 99))
+def test_a_threshold_with_small_terms_divides_the_ratios_of_counts_alike(
+    ratio: Fraction, value: float, rows: int
+) -> None:
+    threshold = threshold_of_ratios(value, rows)
+    assert threshold.denominator <= rows
+    ratio = Fraction(ratio.numerator % (rows + 1), ratio.denominator % rows + 1)
+    assert (ratio < threshold) == (ratio < Fraction(str(value)))
 
 
 @pytest.mark.parametrize("distance", DISTANCES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,25 +24,13 @@ from sqlanon.lattice.quality import Nodes, Numbers
 from sqlanon.lattice.search import Wishes, solve
 from sqlanon.policy import Optimal, Policy
 from sqlanon.policy_reader import build_policy
+from tests.adult import ADULT, ATTRIBUTES, needs_adult, quasi_identifiers
 from tests.lattice_support import posed
 from tests.oracle.lattice import Case, Node, cases
 from tests.run_support import Database, anonymize
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]  # shrinking a search takes minutes
 EXAMPLES = {"duckdb": 60, "postgres": 12}
-DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[1] / ".." / "shared" / "data")) / "adult"
-needs_adult = pytest.mark.skipif(not DATA.is_dir(), reason="no Adult data: set SQLANON_TEST_DATA to where adult/ is")
-ADULT = (
-    "sex",
-    "age",
-    "race",
-    "marital-status",
-    "education",
-    "native-country",
-    "workclass",
-    "occupation",
-    "salary-class",
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,14 +170,10 @@ def test_hash_buckets_change_no_result(database: Database, monkeypatch: pytest.M
 
 def adult(release: Path, **more: Any) -> Policy:
     """Adult, all nine attributes as quasi-identifiers, 5-anonymous."""
-    attributes = {
-        name: {"role": "quasi-identifier", "hierarchy": {"csv": str(DATA / f"adult_hierarchy_{name}.csv")}}
-        for name in ADULT
-    }
     data: dict[str, Any] = {
-        "source": {"file": str(DATA / "adult.csv")},
+        "source": {"file": str(ADULT / "adult.csv")},
         "release": {"file": str(release)},
-        "attributes": attributes,
+        "attributes": quasi_identifiers(),
         "privacy": [{"model": "k-anonymity", "k": 5}],
         "algorithm": {"name": "optimal", "quality": "loss"},
     }
@@ -220,7 +203,7 @@ def test_adult_has_the_published_optimum(suppression: float, tmp_path: Path) -> 
     scores = statements.count("lattice/sum_covered")
     checks = statements.count("lattice/count_small_each") + statements.count("lattice/count_small")
     assert checks <= problem.sets.checked / 10
-    assert len(statements) <= checks + scores + 2 * len(ADULT)  # and two for each marginal
+    assert len(statements) <= checks + scores + 2 * len(ATTRIBUTES)  # and two for each marginal
     assert scores < 25
 
 

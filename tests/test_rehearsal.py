@@ -179,6 +179,13 @@ def test_a_rehearsed_sampling_has_the_statements_of_a_run(database: Database) ->
     assert done <= rehearsed
 
 
+def test_a_form_that_depends_on_the_data_says_so(database: Database) -> None:
+    table = database.create({"q": "INTEGER"}, [(n,) for n in range(9)])
+    policy = database.policy(table, {"q": STAR}, algorithm={"name": "optimal"})
+    (base,) = (step for step in rehearse(policy, OPTIONS).steps if step.name == "lattice/create_plain_base")
+    assert base.statement.startswith("-- One of two forms")
+
+
 STAR = {"role": "quasi-identifier", "hierarchy": "suppress"}
 FULL_DOMAIN: list[dict[str, Any]] = [
     *({"name": "incognito", "variant": variant} for variant in ("basic", "super-roots", "cube")),

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
@@ -15,7 +16,15 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.policy import Show
-from sqlanon.release_checks import Region, multisets_equal, region_violations, regions_contain, rows_add_up, types_equal
+from sqlanon.release_checks import (
+    Claims,
+    Region,
+    multisets_equal,
+    region_violations,
+    regions_contain,
+    rows_add_up,
+    types_equal,
+)
 from sqlanon.sql import Relation, Statement
 from sqlanon.text import text_of
 from tests.test_verify import create, diseases
@@ -47,7 +56,7 @@ def uncovered(engine: Engine, *cases: Case) -> list[int]:
     witness = create(engine, columns, [row], "witness")
     raws = engine.columns(witness)[: len(cases)]
     regions = [Region(raw, raw.name, (f"c{i}",)) for i, raw in enumerate(raws)]
-    return list(region_violations(engine, witness, regions))
+    return list(region_violations(engine, Claims(witness), regions))
 
 
 COVERED = [
@@ -186,7 +195,7 @@ def test_days_before_the_common_era(engine: Engine) -> None:
             (f"'{newer}'", 1),
         ):
             engine.execute(Statement("test", f"UPDATE {witness} SET c0 = {cell}"))
-            assert regions_contain(engine, witness, [region]) == violations, cell
+            assert regions_contain(engine, Claims(witness), [region]) == violations, cell
 
 
 def test_hierarchies_and_bounds(engine: Engine) -> None:
@@ -206,9 +215,8 @@ def test_hierarchies_and_bounds(engine: Engine) -> None:
         Region(disease, "r0", ("c0",), hierarchy=hierarchy),
         Region(wage, "r1", ("c1_min", "c1_max"), Show.BOUNDS),
     ]
-    assert region_violations(engine, witness, regions) == (3, 3)
-    assert regions_contain(engine, witness, regions) == 6
-    assert region_violations(engine, witness, [Region(disease, "r0", ("c0",), Show.MEAN)]) == (0,)
+    assert region_violations(engine, Claims(witness), regions) == (3, 3)
+    assert regions_contain(engine, Claims(witness), regions) == 6
 
 
 def test_bounds_of_groups_exclude_the_upper_one(engine: Engine) -> None:
@@ -217,8 +225,77 @@ def test_bounds_of_groups_exclude_the_upper_one(engine: Engine) -> None:
     hierarchy = HierarchyTable(witness, height=1, shifts=(0, 1), leaves=1, domain=1, bounded=True)
     column = engine.columns(witness)[0]
     grouped = Region(column, "r", ("low", "high"), Show.BOUNDS, hierarchy)
-    assert region_violations(engine, witness, [grouped]) == (3,)
-    assert region_violations(engine, witness, [Region(column, "r", ("low", "high"), Show.BOUNDS)]) == (4,)
+    assert region_violations(engine, Claims(witness), [grouped]) == (3,)
+    assert region_violations(engine, Claims(witness), [Region(column, "r", ("low", "high"), Show.BOUNDS)]) == (4,)
+
+
+NUMBERS = {"leaf": "INTEGER", "r0": "FLOAT8", "c0": "FLOAT8", "e0": "FLOAT8", "e1": "FLOAT8"}
+WIDE = 1.7e308
+
+
+def untrue(engine: Engine, show: Show, rows: list[Any], **claims: Any) -> int:
+    """The violations of a class that shows a number: `rows` are values, the number, the ends of its region."""
+    witness = create(engine, NUMBERS, rows, "witness")
+    region = Region(engine.columns(witness)[1], "r0", ("c0",), show, ends=("e0", "e1"))
+    return sum(region_violations(engine, Claims(witness, **claims), [region]))
+
+
+@pytest.mark.parametrize(
+    ("held", "number", "low", "high", "violations"),
+    [
+        ([1, 5, None], 3, 1, 5, 0),
+        ([1, 5], 3.001, 1, 5, 2),
+        ([1, 6], 3, 1, 5, 1),
+        ([0.1, 0.7], (0.1 + 0.7) / 2, 0.1, 0.7, 0),
+        ([7, 7], 7, 7, 7, 0),
+        ([7, 7], None, 7, 7, 2),
+        ([None], None, None, None, 0),
+        ([None], 4, None, None, 1),
+        ([-WIDE, WIDE], 0, -WIDE, WIDE, 0),
+        ([0, 5e-324], 0, 0, 5e-324, 0),
+        ([3, math.inf], math.inf, 3, math.inf, 0),
+        ([3, math.inf], 4, 3, math.inf, 2),
+        ([-math.inf, math.inf], math.nan, -math.inf, math.inf, 0),
+        ([3, math.nan], math.nan, 3, math.nan, 0),
+    ],
+)
+def test_midpoints(
+    engine: Engine, held: list[float], number: float | None, low: float, high: float, violations: int
+) -> None:
+    assert untrue(engine, Show.MIDPOINT, [(0, raw, number, low, high) for raw in held]) == violations
+
+
+@pytest.mark.parametrize(
+    ("held", "number", "violations"),
+    [
+        ([1, 2, 6, None], 3, 0),
+        ([0.1, 0.2, 0.4], 0.7 / 3, 0),
+        ([1, 2, 6], 3.5, 3),
+        ([1, 2, 6], 6.5, 6),
+        ([1, 2, 6], None, 6),
+        ([0.1] * 3, 0.10000000000000002, 0),
+        ([1e200, 3e200], 2e200, 0),
+        ([WIDE, WIDE / 2], WIDE * 0.75, 0),
+        ([5e-324, 5e-324], 5e-324, 0),
+        ([1, math.inf], math.inf, 0),
+        ([-math.inf, math.inf], math.nan, 0),
+        ([0, 0], 0, 0),
+    ],
+)
+def test_means(engine: Engine, held: list[float | None], number: float | None, violations: int) -> None:
+    known = [raw for raw in held if raw is not None]
+    rows = [(0, raw, number, min(known), max(known)) for raw in held]
+    assert untrue(engine, Show.MEAN, rows) == violations
+
+
+def test_means_that_claim_less(engine: Engine) -> None:
+    """Of a sample, the mean is between the ends; of suppressed rows there is none, and of no others is there none."""
+    sampled = [(0, raw, 4, 1, 9) for raw in (1, 2, 3)]
+    assert untrue(engine, Show.MEAN, sampled, is_sample=True) == 0
+    assert untrue(engine, Show.MEAN, [(0, 10, 4, 1, 9)], is_sample=True) == 1
+    starred = [(0, raw, None, None, None) for raw in (1, 2)]
+    assert untrue(engine, Show.MEAN, starred, starred=0) == 0
+    assert untrue(engine, Show.MEAN, starred, starred=1) == 4
 
 
 def test_ranges(postgres_url: str) -> None:
@@ -227,9 +304,9 @@ def test_ranges(postgres_url: str) -> None:
         witness = create(engine, columns, [], "witness")
         values = "(1, '[1,5]'), (6, '[1,5]'), (NULL, '[1,5]'), (3, NULL)"
         engine.execute(Statement("test", f"INSERT INTO {witness} VALUES {values}"))
-        assert region_violations(engine, witness, [Region(engine.columns(witness)[0], "r0", ("c0",), Show.RANGE)]) == (
-            2,
-        )
+        assert region_violations(
+            engine, Claims(witness), [Region(engine.columns(witness)[0], "r0", ("c0",), Show.RANGE)]
+        ) == (2,)
 
 
 def test_enumerations(engine: Engine) -> None:
@@ -247,7 +324,7 @@ def test_enumerations(engine: Engine) -> None:
         engine.execute(Statement("test", f"INSERT INTO witness VALUES ({literal}, '{cell}')"))
     found = engine.resolve(Relation("witness"))
     assert found is not None
-    assert region_violations(engine, found, [Region(engine.columns(found)[0], "r0", ("c0",))]) == (1,)
+    assert region_violations(engine, Claims(found), [Region(engine.columns(found)[0], "r0", ("c0",))]) == (1,)
 
 
 KEPT = {"x": "FLOAT8", "t": "TEXT", "d": "NUMERIC(9,2)", "n": "BIGINT"}

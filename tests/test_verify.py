@@ -24,7 +24,7 @@ from sqlanon.models import (
 )
 from sqlanon.models.closeness import DISTANCES
 from sqlanon.sql import Identifier, Relation, Statement
-from sqlanon.verify import class_statistics, verify_table
+from sqlanon.verify import verify_table
 from tests.oracle import brute_force
 from tests.oracle.brute_force import Row
 
@@ -122,7 +122,7 @@ def test_classes_and_violations(engine: Engine, rows: list[Row]) -> None:
     assert statistics.discernibility() == sum(n * n for n in parts)
     assert result.violations == sum(n < 3 for n in parts)
     assert result.violating_rows == sum(n for n in parts if n < 3)
-    assert statistics == class_statistics(engine, create(engine, COLUMNS, rows), QUASI_IDENTIFIERS)
+    assert statistics == verify_table(engine, create(engine, COLUMNS, rows), QUASI_IDENTIFIERS, ()).statistics
 
 
 def test_suppressed_rows_are_no_class_but_part_of_the_distribution(engine: Engine) -> None:

@@ -90,6 +90,9 @@ class DuckDBDialect(DefaultDialect):
     default_paramstyle = "qmark"
     supports_statement_cache = True
     supports_native_boolean = True
+    supports_multivalues_insert = True
+    use_insertmanyvalues = True
+    use_insertmanyvalues_wo_returning = True  # many rows a statement: `executemany` is a millisecond a row
     supports_sane_rowcount = False
     supports_sane_multi_rowcount = False
     postfetch_lastrowid = False

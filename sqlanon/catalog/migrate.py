@@ -18,7 +18,6 @@ from sqlanon.catalog.tables import VERSION_TABLE
 from sqlanon.errors import SqlanonError
 
 HEAD = "head"
-BASE = "base"
 _one_at_a_time = threading.Lock()  # Alembic's `op` and `context` are the module's, not the thread's
 
 

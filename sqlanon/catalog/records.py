@@ -72,7 +72,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Step:
-    """One statement of a run: its template's name, its text, how long it took and how many rows it gave."""
+    """One statement of a run: its template's name, its text without cell values, its seconds, its rows."""
 
     number: int
     phase: str

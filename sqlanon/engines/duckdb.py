@@ -268,15 +268,6 @@ class DuckDBEngine(Engine):
 
     # --- DuckDB only
 
-    def attach(self, path: str, alias: str, *, read_only: bool = False, create: bool = False) -> None:
-        """Make another DuckDB file reachable as the catalog `alias`; `create` makes a file that is missing."""
-        _check_file(path, create and not read_only)
-        statement = self.render("engine/attach_database", path=Text(path), alias=Identifier(alias), read_only=read_only)
-        try:
-            self._connection.execute(statement.text)
-        except duckdb.Error as error:
-            raise opening_error(error, path) from None
-
     def view_file(self, relation: Relation, path: str) -> Relation:
         """Make a temporary view `relation` over a CSV, TSV or Parquet file; the name it is known by.
 

@@ -89,7 +89,8 @@ def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:
     heights = tuple(len(steps_of(field, algorithm.suppresses_attributes)) - 1 for field in fields)
     limits = [algorithm.limits.get(name, (0, height)) for name, height in zip(names, heights, strict=True)]
     beyond = [
-        f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height}, not {low} to {high}."
+        f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height} on this table, "
+        f"not {low} to {high}; name levels up to {height}, or leave the limits out."
         for name, height, (low, high) in zip(names, heights, limits, strict=True)
         if high > height
     ]

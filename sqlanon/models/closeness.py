@@ -20,11 +20,8 @@ from typing import Any, ClassVar
 from markupsafe import Markup
 
 from sqlanon.models.base import Drift, Groups, PrivacyModel, relation
-from sqlanon.models.numbers import RELATIVE_TOLERANCE, logarithm_scale, rounded_up
+from sqlanon.models.numbers import RELATIVE_TOLERANCE, integer_type, logarithm_scale, rounded_up
 from sqlanon.sql import Renderer, Statement, expression
-
-_SQUARE_FITS = 3_037_000_499  # the greatest number of rows whose square is a BIGINT
-_CUBE_FITS = 2_097_151  # and whose cube is one
 
 
 @dataclass(frozen=True)
@@ -99,9 +96,7 @@ class EqualTCloseness(TCloseness):
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class, from its present values alone: the absent ones sum to 1 - Q(present)."""
-        return self._render(
-            render, "models/measure_equal_closeness", groups, _integer(render, groups.rows, _SQUARE_FITS)
-        )
+        return self._render(render, "models/measure_equal_closeness", groups, integer_type(render, groups.rows**2))
 
 
 class OrderedTCloseness(TCloseness):
@@ -123,7 +118,7 @@ class OrderedTCloseness(TCloseness):
         gap needs only prefix sums of Q at its ends and where Q crosses P. All crossings are found by one merge of the
         domain with the present values.
         """
-        integer, cube = _integer(render, groups.rows, _SQUARE_FITS), _integer(render, groups.rows, _CUBE_FITS)
+        integer, cube = (integer_type(render, groups.rows**power) for power in (2, 3))
         return self._render(render, "models/measure_ordered_closeness", groups, integer, cube=cube)
 
 
@@ -139,7 +134,7 @@ class HierarchicalTCloseness(TCloseness):
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class; one pass over the present values for each level of the hierarchy."""
-        integer = _integer(render, groups.rows, _SQUARE_FITS)
+        integer = integer_type(render, groups.rows**2)
         levels = [(level, Markup("s" if level == 1 else f"g{level - 1}")) for level in range(1, groups.height + 1)]
         return self._render(
             render, "models/measure_hierarchical_closeness", groups, integer, levels=levels, height=groups.height
@@ -157,15 +152,10 @@ class KlTCloseness(TCloseness):
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The divergence of each class; logarithms are added as integers, so their order does not matter."""
-        scale, integer = logarithm_scale(groups.rows), _integer(render, groups.rows, _SQUARE_FITS)
+        scale, integer = logarithm_scale(groups.rows), integer_type(render, groups.rows**2)
         return self._render(render, "models/measure_kl_closeness", groups, integer, scale=scale)
 
 
 DISTANCES: dict[str, type[TCloseness]] = {
     kind.distance: kind for kind in (EqualTCloseness, OrderedTCloseness, HierarchicalTCloseness, KlTCloseness)
 }
-
-
-def _integer(render: Renderer, rows: int, fits: int) -> Markup:
-    """The type that holds the products of counts: BIGINT while they fit, the engine's wide integers beyond."""
-    return Markup("BIGINT") if rows <= fits else render.macro("wide_integer")

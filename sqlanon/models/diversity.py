@@ -14,50 +14,20 @@ from typing import Any, ClassVar
 from markupsafe import Markup
 
 from sqlanon.models.base import Drift, Groups, PrivacyModel, relation
-from sqlanon.models.numbers import RELATIVE_TOLERANCE, logarithm_scale, rounded_down, rounded_up
-from sqlanon.sql import Renderer, Statement, expression
+from sqlanon.models.numbers import (
+    RELATIVE_TOLERANCE,
+    integer_type,
+    logarithm_scale,
+    rounded_down,
+    rounded_up,
+    threshold_of_ratios,
+)
+from sqlanon.sql import Renderer, Statement
 
 
-@dataclass(frozen=True)
-class DistinctLDiversity(PrivacyModel):
-    """Every class holds at least `l` distinct values of `attribute`; the measure is their number."""
+class _LDiversity(PrivacyModel):
+    """What the three have in common: at least l values, so at least l rows, in every class."""
 
-    name: ClassVar[str] = "distinct-l-diversity"
-    monotone_under_generalization: ClassVar[bool] = True
-    monotone_under_suppression: ClassVar[bool] = True
-    closed_under_union: ClassVar[bool] = True
-
-    attribute: str
-    l: int  # noqa: E741
-
-    @property
-    def least_rows(self) -> int:
-        return math.floor(self.l)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        return {"attribute": self.attribute, "l": self.l}
-
-    def measure(self, render: Renderer, groups: Groups) -> Statement:
-        """The number of distinct sensitive values of each class, exactly."""
-        return render("models/measure_distinct_diversity", avs=relation(groups.avs), l=self.l)
-
-    def worst(self, measures: tuple[float, float]) -> float:
-        return min(measures)
-
-    def attainable(self, measure: float) -> str:
-        return f"l: {int(measure)}"
-
-
-@dataclass(frozen=True)
-class EntropyLDiversity(PrivacyModel):
-    """The Shannon entropy H of `attribute` in every class is at least log(l).
-
-    The measure is exp(H), the number of equally frequent values that would have this entropy, so it compares with l.
-    Entropy is irrational: a class violates when H < log(l) * (1 - 1e-9).
-    """
-
-    name: ClassVar[str] = "entropy-l-diversity"
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
 
@@ -72,6 +42,41 @@ class EntropyLDiversity(PrivacyModel):
     def parameters(self) -> dict[str, Any]:
         return {"attribute": self.attribute, "l": self.l}
 
+    def worst(self, measures: tuple[float, float]) -> float:
+        return min(measures)
+
+
+@dataclass(frozen=True)
+class DistinctLDiversity(_LDiversity):
+    """Every class holds at least `l` distinct values of `attribute`; the measure is their number."""
+
+    name: ClassVar[str] = "distinct-l-diversity"
+    closed_under_union: ClassVar[bool] = True
+
+    attribute: str
+    l: int  # noqa: E741
+
+    def measure(self, render: Renderer, groups: Groups) -> Statement:
+        """The number of distinct sensitive values of each class, exactly."""
+        return render("models/measure_distinct_diversity", avs=relation(groups.avs), l=self.l)
+
+    def attainable(self, measure: float) -> str:
+        return f"l: {int(measure)}"
+
+
+@dataclass(frozen=True)
+class EntropyLDiversity(_LDiversity):
+    """The Shannon entropy H of `attribute` in every class is at least log(l).
+
+    The measure is exp(H), the number of equally frequent values that would have this entropy, so it compares with l.
+    Entropy is irrational: a class violates when H < log(l) * (1 - 1e-9).
+    """
+
+    name: ClassVar[str] = "entropy-l-diversity"
+
+    attribute: str
+    l: float  # noqa: E741
+
     @property
     def least(self) -> float:
         """The entropy below which a class violates, tolerance included."""
@@ -82,15 +87,12 @@ class EntropyLDiversity(PrivacyModel):
         scale = logarithm_scale(groups.rows)
         return render("models/measure_entropy_diversity", avs=relation(groups.avs), least=self.least, scale=scale)
 
-    def worst(self, measures: tuple[float, float]) -> float:
-        return min(measures)
-
     def attainable(self, measure: float) -> str:
         return f"l: {rounded_down(measure):g}"
 
 
 @dataclass(frozen=True)
-class RecursiveLDiversity(PrivacyModel):
+class RecursiveLDiversity(_LDiversity):
     """(c, l)-diversity: x1 < c * (x_l + ... + x_m) in every class, x being its value counts in descending order.
 
     The comparison is strict and a class of fewer than l values violates it. The measure is x1 / (x_l + ... + x_m), and
@@ -98,32 +100,31 @@ class RecursiveLDiversity(PrivacyModel):
     """
 
     name: ClassVar[str] = "recursive-l-diversity"
-    monotone_under_generalization: ClassVar[bool] = True
-    monotone_under_suppression: ClassVar[bool] = True
 
     attribute: str
     c: float
     l: int  # noqa: E741
 
     @property
-    def least_rows(self) -> int:
-        return math.floor(self.l)
-
-    @property
     def parameters(self) -> dict[str, Any]:
         return {"attribute": self.attribute, "c": self.c, "l": self.l}
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
-        """The ratio of each class; counts are exact, the one product with c is a double's."""
-        return render("models/measure_recursive_diversity", avs=relation(groups.avs), c=float(self.c), l=self.l)
+        """The ratio of each class, compared with c exactly, as c is written: a ratio of 0.3 is not below c: 0.3."""
+        c = threshold_of_ratios(self.c, groups.rows)
+        return render(
+            "models/measure_recursive_diversity",
+            avs=relation(groups.avs),
+            numerator=c.numerator,
+            denominator=c.denominator,
+            integer=integer_type(render, groups.rows * max(c.numerator, c.denominator)),
+            l=self.l,
+        )
 
     def lost(self, drift: Drift) -> Markup:  # noqa: ARG002
         """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are
         nowhere larger), and its x1 falls by no more than m. Without a tail all rows must go."""
-        return expression(
-            "CASE WHEN m.tail = 0 THEN x.n ELSE greatest(m.most - CAST(ceil({c} * m.tail) AS BIGINT) + 1, 1) END",
-            c=float(self.c),
-        )
+        return Markup("coalesce(m.lost, x.n)")
 
     def worst(self, measures: tuple[float, float]) -> float:
         return max(measures)

@@ -1,13 +1,40 @@
-"""How thresholds of irrational measures are compared, and how attainable parameters are rounded."""
+"""How thresholds are compared: in integers where they are rational; and how attainable parameters are rounded."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
+
+from markupsafe import Markup
+
+from sqlanon.sql import Renderer
 
 RELATIVE_TOLERANCE = 1e-9
 """The part of a threshold by which an irrational measure may miss it: it absorbs the rounding of doubles, no more."""
 
 _DIGITS = 4
+_BIGINT = 2**63 - 1
+
+
+def integer_type(render: Renderer, greatest: int) -> Markup:
+    """The type that holds products of counts up to `greatest`: BIGINT if they fit, else the engine's wide integers."""
+    return Markup("BIGINT") if greatest <= _BIGINT else render.macro("wide_integer")
+
+
+def threshold_of_ratios(value: float, rows: int) -> Fraction:
+    """What a ratio of two counts of at most `rows` must stay below to stay below `value`, with small terms.
+
+    It is the decimal number that `value` is written as (0.1 is a tenth, whatever the nearest double is), or where its
+    denominator is greater than `rows`, the least fraction above it whose denominator is not: no ratio lies between.
+    """
+    most = max(rows, 1)
+    exact = min(Fraction(str(value)), Fraction(most + 1))
+    near = exact.limit_denominator(most)
+    if near >= exact:
+        return near
+    step = pow(-near.numerator, -1, near.denominator)  # neighbours of a Farey sequence: b * c - a * d = 1
+    denominator = most - (most - step) % near.denominator
+    return Fraction(near.numerator * denominator + 1, near.denominator * denominator)
 
 
 def logarithm_scale(rows: int) -> float:

@@ -72,9 +72,9 @@ def _number(engine: Engine, field: Field) -> Markup:
     if field.coding.dictionary is not None:
         return double_of(engine.render, Markup("v.value"), field.attribute.column.kind)
     return expression(
-        "CASE WHEN g.s > 0 THEN CAST((g.s >> {shift}) - 1 + ({origin}) AS FLOAT8) END",
+        "CASE WHEN g.s > 0 THEN CAST((g.s >> {shift}) - 1 + ({least}) AS FLOAT8) END",
         shift=field.shift,
-        origin=field.coding.origin or 0,
+        least=field.coding.least,
     )
 
 

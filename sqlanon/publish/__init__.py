@@ -22,7 +22,6 @@ __all__ = [
     "How",
     "Publication",
     "check_file",
-    "check_target",
     "guard_staging",
     "leftover_parts",
     "open_file",
@@ -32,13 +31,8 @@ __all__ = [
 ]
 
 
-def check_target(engine: Engine, release: Relation, replace: bool) -> list[str]:
-    """The problems that forbid publishing to `release`, for planning; nothing is changed."""
-    return [str(problem) for problem in target_problems(engine, release, replace)]
-
-
 def target_problems(engine: Engine, release: Relation, replace: bool) -> list[SqlanonError]:
-    """The same as the errors that `publish` would raise, so that a lack of privileges can be told from the rest."""
+    """What forbids publishing to `release`, as the errors that `publish` would raise; nothing is changed."""
     target = engine.resolve(release) or release
     return publisher_of(engine).problems(target, replace)
 

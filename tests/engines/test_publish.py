@@ -6,7 +6,7 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError
-from sqlanon.publish import How, check_target, publish
+from sqlanon.publish import How, publish, target_problems
 from sqlanon.sql import Identifier, Relation
 from tests.engines.publish_support import rows, run, stage
 
@@ -40,9 +40,9 @@ def test_any_name_is_published_and_replaced(engine: Engine, schema: str, name: s
 def test_an_existing_table_is_replaced_only_when_allowed(engine: Engine, schema: str) -> None:
     release = Relation("release", schema)
     put(engine, release, OLD)
-    (problem,) = check_target(engine, release, False)
-    assert "--replace" in problem
-    assert check_target(engine, release, True) == []
+    (problem,) = target_problems(engine, release, False)
+    assert "--replace" in str(problem)
+    assert target_problems(engine, release, True) == []
     with pytest.raises(PolicyError, match="--replace"):
         put(engine, release, NEW)
     assert rows(engine, f"SELECT count(*) FROM {release}") == [(2,)]
@@ -52,16 +52,16 @@ def test_a_view_is_no_release(engine: Engine, schema: str) -> None:
     release = Relation("release", schema)
     run(engine, f"CREATE VIEW {release} AS {OLD}")
     for replace in (False, True):
-        (problem,) = check_target(engine, release, replace)
-        assert "is a view" in problem
+        (problem,) = target_problems(engine, release, replace)
+        assert "is a view" in str(problem)
     with pytest.raises(PolicyError, match="is a view"):
         put(engine, release, NEW, replace=True)
     assert rows(engine, f"SELECT count(*) FROM {release}") == [(2,)]
 
 
 def test_a_missing_schema_is_named(engine: Engine) -> None:
-    (problem,) = check_target(engine, Relation("release", "nowhere"), False)
-    assert '"nowhere"."release"' in problem
+    (problem,) = target_problems(engine, Relation("release", "nowhere"), False)
+    assert '"nowhere"."release"' in str(problem)
 
 
 def test_views_and_comments_survive(engine: Engine, schema: str) -> None:
@@ -144,8 +144,8 @@ def test_a_table_that_foreign_keys_refer_to_is_not_replaced(engine: Engine, sche
         f"CREATE TABLE {release} (a INTEGER PRIMARY KEY)",
         f"CREATE TABLE {Identifier(schema)}.referrer (a INTEGER REFERENCES {release} (a))",
     )
-    (problem,) = check_target(engine, release, True)
-    assert "referrer" in problem
+    (problem,) = target_problems(engine, release, True)
+    assert "referrer" in str(problem)
 
 
 @pytest.mark.parametrize("index", [False, True])

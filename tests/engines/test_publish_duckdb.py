@@ -11,7 +11,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, SqlanonError
-from sqlanon.publish import How, Publication, check_target, publish
+from sqlanon.publish import How, Publication, publish, target_problems
 from sqlanon.sql import Relation, Text
 from tests.engines.publish_support import rows, run, stage
 
@@ -34,7 +34,7 @@ def put(engine: Engine, release: Relation, query: str) -> Publication:
 @pytest.mark.parametrize("release", [Relation("Release", "main", "Other x"), Relation("Release", "Other x")])
 def test_another_catalog(duckdb: Engine, tmp_path: Path, release: Relation) -> None:
     run(duckdb, f'ATTACH {Text(str(tmp_path / "other.duckdb"))} AS "Other x"', f"CREATE TABLE t AS {OLD}")
-    assert check_target(duckdb, release, False) == []
+    assert target_problems(duckdb, release, False) == []
     assert put(duckdb, release, OLD).how is How.NEW
     run(duckdb, f"COMMENT ON TABLE {release} IS 'kept'")
     assert put(duckdb, release, NEW).how is How.SWAP
@@ -45,14 +45,14 @@ def test_another_catalog(duckdb: Engine, tmp_path: Path, release: Relation) -> N
 def test_a_read_only_catalog_is_told_so(duckdb: Engine, tmp_path: Path) -> None:
     path = Text(str(tmp_path / "other.duckdb"))
     run(duckdb, f"ATTACH {path} AS o", "DETACH o", f"ATTACH {path} AS o (READ_ONLY)")
-    (problem,) = check_target(duckdb, Relation("release", "main", "o"), False)
-    assert "reading only" in problem
+    (problem,) = target_problems(duckdb, Relation("release", "main", "o"), False)
+    assert "reading only" in str(problem)
 
 
 def test_the_spelling_of_an_existing_name_is_found(duckdb: Engine) -> None:
     put(duckdb, RELEASE, OLD)
-    (problem,) = check_target(duckdb, Relation("rELEASE", "MAIN"), False)
-    assert "--replace" in problem
+    (problem,) = target_problems(duckdb, Relation("rELEASE", "MAIN"), False)
+    assert "--replace" in str(problem)
     assert put(duckdb, Relation("rELEASE", "main"), NEW).how is How.SWAP
     assert rows(duckdb, "SELECT count(*) FROM release") == [(1700,)]
 

@@ -13,7 +13,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.publish import How, Publication, check_target, publish
+from sqlanon.publish import How, Publication, publish, target_problems
 from sqlanon.sql import Relation
 from tests.engines.publish_support import rows, run, stage
 from tests.postgres_server import PostgresServer
@@ -204,8 +204,8 @@ def test_values_without_an_equality_are_compared_as_text(postgres: Engine) -> No
 def test_only_tables_are_replaced(postgres: Engine, definition: str, what: str) -> None:
     release = Relation("kind", "Odd x")
     run(postgres, definition.format(release))
-    (problem,) = check_target(postgres, release, True)
-    assert f"is a {what}" in problem
+    (problem,) = target_problems(postgres, release, True)
+    assert f"is a {what}" in str(problem)
 
 
 def test_a_partition_is_filled_in_place(postgres: Engine) -> None:
@@ -243,11 +243,11 @@ def test_a_role_replaces_only_what_it_owns(
     run(postgres, f'GRANT USAGE ON SCHEMA "{release.schema}" TO {reader_role}')
     database = postgres_url.partition("?")[0].rpartition("/")[2]
     with connect(postgres_server.url(database, user=quote('Reader "x"'))) as engine:
-        (problem,) = check_target(engine, release, True)
-        assert "can't create tables in schema" in problem
+        (problem,) = target_problems(engine, release, True)
+        assert "can't create tables in schema" in str(problem)
         run(postgres, f'GRANT CREATE ON SCHEMA "{release.schema}" TO {reader_role}')
-        (problem,) = check_target(engine, release, True)
-        assert "only its owner" in problem
+        (problem,) = target_problems(engine, release, True)
+        assert "only its owner" in str(problem)
         with pytest.raises(AccessError, match="only its owner"):
             put(engine, release, NEW)
         own = release.sibling("own")

@@ -38,11 +38,11 @@ def entropy(values: Sequence[Hashable]) -> float:
     return math.fsum(-float(p) * math.log(p) for p in distribution(values).values())
 
 
-def recursive_ratio(values: Sequence[Hashable], l: int) -> float:  # noqa: E741
+def recursive_ratio(values: Sequence[Hashable], l: int) -> Fraction | float:  # noqa: E741
     """x1 / (x_l + ... + x_m) with x the value counts in descending order; infinite where l > m."""
     counts = sorted(Counter(values).values(), reverse=True)
     tail = sum(counts[l - 1 :])
-    return counts[0] / tail if tail else math.inf
+    return Fraction(counts[0], tail) if tail else math.inf
 
 
 def equal_distance(values: Sequence[Hashable], table: Sequence[Hashable]) -> Fraction:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from hypothesis import strategies as st
@@ -175,7 +176,7 @@ def _violates(model: Model, values: list[Any], table: list[Any]) -> bool:
         case "entropy-l-diversity":
             return brute_force.entropy(values) < math.log(model["l"]) * (1 - _SLACK)
         case "recursive-l-diversity":
-            return not brute_force.recursive_ratio(values, model["l"]) < model["c"]
+            return not brute_force.recursive_ratio(values, model["l"]) < Fraction(str(model["c"]))
         case "variance-diversity":
             return float(brute_force.variance(values)) < model["v"] * (1 - _SLACK)
     return float(_distance(model["distance"], values, table)) > model["t"] * (1 + _SLACK)
