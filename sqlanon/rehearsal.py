@@ -26,6 +26,7 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.loss import global_certainty_penalty
 from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
+from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition import mondrian, rothko_s, specialization
 from sqlanon.partition.collapse import collapse
 from sqlanon.partition.groups import groups_of
@@ -49,7 +50,7 @@ _REMARKS = {
     "-- (SELECT the same columns, count(*) ... GROUP BY each of them).\n",
 }
 """What a reader must know of a statement that a run may send in another form."""
-_ROUNDS = [(0, 1, 1), (1, 1, 2), (2, 0, 2)]  # leaves, active nodes, nodes of each round
+_ROUNDS = [(0, 1, 0), (1, 1, 1), (2, 0, 0)]  # leaves, active nodes, those to be searched at every threshold, by round
 
 
 @dataclass(frozen=True)
@@ -274,9 +275,15 @@ def _columns(text: str) -> int:
 
 
 def _count_nodes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
-    leaves, active, nodes = engine.rounds.pop(0)
+    leaves, active, searched = engine.rounds.pop(0)
     engine.rounds = engine.rounds or list(_ROUNDS)  # for the next tree
-    return [(leaves, active, engine.plan.rows if active else 0, nodes)]
+    return [(leaves, active, engine.plan.rows if active else 0, searched * _searches(engine))]
+
+
+def _searches(engine: _RehearsedEngine) -> bool:
+    """Whether a run might search nodes at every threshold (see `partition.thresholds.searchable`)."""
+    looks = any(not isinstance(model, KAnonymity) for model in map(from_spec, engine.plan.policy.privacy))
+    return looks and any(attribute.hierarchy is None for attribute in engine.plan.quasi_identifiers)
 
 
 def _count_settled(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:

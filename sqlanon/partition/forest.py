@@ -62,7 +62,7 @@ class _Board:
     def settle(self, name: str) -> None:
         """What `name` still had to do has been handed on to others."""
         with self._lock:
-            last = self._latest[name]
+            last = self._latest.get(name, Progress(0, 0, 0, 0))
             self._latest[name] = Progress(last.round, 0, 0, last.leaves)
 
     @property

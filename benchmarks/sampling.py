@@ -1,0 +1,190 @@
+"""Rothko-S against Rothko-T in one run, and how much the hypothesis tests spare (figure 28 of TR 1590).
+
+python benchmarks/sampling.py race --rows 1000000 --k 100 --sample 50000
+python benchmarks/sampling.py race --rows 10000000 --k 1000 --sample 200000 --repeat 3
+python benchmarks/sampling.py race --rows 1000000 --k 100 --sample 50000 --url postgresql:///bench
+python benchmarks/sampling.py pruned --rows 100000
+
+race: seconds and processor seconds of both searches as ratios to one plain GROUP BY of all quasi-identifiers; classes.
+pruned: nodes that had to be pruned after one sample of n rows, by sample size and requirement, under the tests (alpha
+0.05) and under the naive check that takes the sample for the whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
+
+from sqlanon.encoding import encode
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.models import from_spec
+from sqlanon.outcome import Outcome
+from sqlanon.partition.hypothesis import Confidence
+from sqlanon.partition.mondrian import pose
+from sqlanon.partition.rothko_s import Sampling
+from sqlanon.partition.task import Branch
+from sqlanon.plan import resolve_source
+from sqlanon.policy import Policy, RothkoS
+from sqlanon.policy_reader import build_policy
+from sqlanon.runner import run
+from sqlanon.sql import Statement
+from sqlanon.workspace import TemporaryWorkspace
+
+SIZES = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000)
+
+
+class Clock:
+    """An observer that takes the processor time of the search."""
+
+    def __init__(self) -> None:
+        self.marks: dict[str, float] = {}
+
+    def phase(self, name: str) -> None:
+        self.marks[name] = time.process_time()
+
+    def progress(self, progress: Any) -> None: ...
+
+    @property
+    def search(self) -> float:
+        return self.marks["recode"] - self.marks["search"]
+
+
+def policy(url: str, models: list[dict[str, Any]], algorithm: dict[str, Any]) -> Policy:
+    """Nine quasi-identifiers, but for those that a model looks at."""
+    judged = {model["attribute"] for model in models if "attribute" in model}
+    attributes: dict[str, Any] = {name: {"role": "quasi-identifier"} for name in QUASI_IDENTIFIERS}
+    attributes |= {name: {"role": "sensitive"} for name in judged}
+    attributes |= {"cls": {"role": "insensitive"}, "person": {"role": "identifier"}}
+    return build_policy(
+        {
+            "source": {"url": url, "table": "bench"},
+            "release": {"table": "bench_released"},
+            "attributes": attributes,
+            "privacy": models,
+            "algorithm": algorithm,
+        }
+    )
+
+
+def make_table(url: str, rows: int, options: EngineOptions) -> None:
+    with connect(url, options, create=True) as engine:
+        engine.execute(Statement("drop", "DROP TABLE IF EXISTS bench"))
+        engine.execute(Statement("create", create_statement(engine.dialect, "bench", Wanted(rows))))
+
+
+def group_by(url: str, options: EngineOptions) -> tuple[float, float]:
+    """Seconds and processor seconds of one plain GROUP BY over the quasi-identifiers, the best of three."""
+    names = ", ".join(QUASI_IDENTIFIERS)
+    query = f"SELECT count(*), max(n) FROM (SELECT {names}, count(*) AS n FROM bench GROUP BY {names}) AS g"
+    times = []
+    with connect(url, options) as engine:
+        for _ in range(3):
+            started, used = time.perf_counter(), time.process_time()
+            engine.fetch(Statement("benchmark", query))
+            times.append((time.perf_counter() - started, time.process_time() - used))
+    return min(wall for wall, _ in times), min(used for _, used in times)
+
+
+def race(arguments: argparse.Namespace, url: str, options: EngineOptions) -> None:
+    """Run both algorithms in turn; print the medians."""
+    models = [{"model": "k-anonymity", "k": arguments.k}]
+    algorithms = {
+        "rothko-s": {"name": "rothko-s", "sample": arguments.sample, "alpha": arguments.alpha, "seed": arguments.seed},
+        "rothko-t": {"name": "mondrian"},
+    }
+    found: dict[str, list[tuple[float, float, Outcome]]] = {name: [] for name in algorithms}
+    plain = group_by(url, options)
+    for _ in range(arguments.repeat):
+        for name, algorithm in algorithms.items():
+            clock = Clock()
+            outcome = run(policy(url, models, algorithm), replace=True, options=options, observer=clock)
+            found[name].append((outcome.seconds["search"], clock.search, outcome))
+    print(f"GROUP BY {plain[0]:.2f} s, {plain[1]:.2f} s of processor time\n")
+    print("| algorithm | search, s | x GROUP BY | processor, s | x GROUP BY | classes | rounds | found |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
+    for name, runs in found.items():
+        wall, used = (statistics.median(values[place] for values in runs) for place in range(2))
+        result = runs[-1][2].as_json()
+        told = {key: value for key, value in runs[-1][2].found.items() if key != "samplings"}
+        print(
+            f"| {name} | {wall:.2f} | {wall / plain[0]:.1f} | {used:.2f} | {used / max(plain[1], 1e-9):.1f} | "
+            f"{result['release']['classes']:,} | {result['algorithm']['rounds']} | {told} |"
+        )
+    pairs = list(zip(*found.values(), strict=True))
+    for title, place in (("seconds", 0), ("processor seconds", 1)):
+        print(f"Rothko-T / Rothko-S, {title}: {statistics.median(t[place] / s[place] for s, t in pairs):.2f}")
+
+
+def pruned(url: str, options: EngineOptions) -> None:
+    """The table of figure 28; the variance of salary is about 1.4e9 in the whole table."""
+    requirements: dict[str, list[dict[str, Any]]] = {f"k={k}": [{"k": k}] for k in (10, 100, 1000)}
+    for l in (2, 4, 6, 8):  # noqa: E741
+        model = {"model": "recursive-l-diversity", "attribute": "zipcode", "c": 1, "l": l}
+        requirements[f"(1,{l}) zipcode"] = [{"k": 10}, model]
+    for v in (0.8e9, 1.2e9):
+        requirements[f"var salary {v:.1e}"] = [
+            {"k": 10},
+            {"model": "variance-diversity", "attribute": "salary", "v": v},
+        ]
+    print("| pruned nodes: tests / naive | " + " | ".join(f"n={n:,}" for n in SIZES) + " |")
+    print("| --- |" + " ---: |" * len(SIZES))
+    with connect(url, options) as engine:
+        for name, (size, *more) in requirements.items():
+            found = pruned_nodes(engine, url, [{"model": "k-anonymity", **size}, *more])
+            print(f"| {name} | " + " | ".join(f"{tests} / {naive}" for tests, naive in found) + " |", flush=True)
+
+
+def pruned_nodes(engine: Engine, url: str, models: list[dict[str, Any]]) -> Iterator[list[int]]:
+    """By sample size, the nodes that are pruned under the tests and under the naive check."""
+    workspace = TemporaryWorkspace(engine)
+    built = policy(url, models, {"name": "rothko-s", "seed": 7})
+    with engine.transaction():
+        coded = encode(engine, resolve_source(built, engine), workspace)
+    branch = Branch(engine, workspace, pose(engine, workspace, coded, [from_spec(spec) for spec in built.privacy]))
+    for size in SIZES:
+        algorithm = RothkoS(name="rothko-s", sample=size, seed=7)
+        counts = []
+        for confidence in (Confidence(0.05), Confidence(None)):
+            sampling = Sampling(branch, algorithm, confidence, lambda _progress: None)
+            sampling.run(coded.rows, episodes=1)
+            counts.append(sampling.counters.pruned)
+        yield counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["race", "pruned"])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--k", type=int, default=100)
+    parser.add_argument("--sample", type=int, default=50_000)
+    parser.add_argument("--alpha", type=float, default=0.05)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--url", help="a database to make the table in; a temporary DuckDB file by default")
+    parser.add_argument("--memory-limit")
+    parser.add_argument("--repeat", type=int, default=1, help="runs of each; medians are reported")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=os.environ.get("SQLANON_BENCHMARK_DIRECTORY")) as directory:
+        url = arguments.url or f"duckdb:///{Path(directory) / 'bench.duckdb'}"
+        options = EngineOptions(memory_limit=arguments.memory_limit)
+        make_table(url, arguments.rows, options)
+        print(f"{platform.machine()}, {os.cpu_count()} cores, {arguments.rows:,} rows", end="")
+        if arguments.what == "race":
+            print(f", k={arguments.k}, n={arguments.sample:,}, alpha={arguments.alpha}")
+            race(arguments, url, options)
+        else:
+            print()
+            pruned(url, options)
+
+
+if __name__ == "__main__":
+    main()
