@@ -218,3 +218,13 @@ def test_sub_trees_of_several_sessions_are_searched_alike(
     rounds = _rounds(postgres, case, monkeypatch)
     assert sum(counts["partition/strike_thresholds"] for counts in rounds) > 1
     assert _released(postgres, case, weighted=True) == expected
+
+
+def test_where_the_median_fails_another_threshold_is_found(databases: tuple[Database, Database]) -> None:
+    rows = [(i, s, 0, i) for i, s in enumerate("xxxxxyxy")]
+    models = [{"model": "k-anonymity", "k": 2}, {"attribute": "s", "model": "distinct-l-diversity", "l": 2}]
+    case = Case((ORDERED,), tuple(rows), tuple(models))
+    for database in databases:
+        released = _released(database, case, weighted=False)
+        assert released is not None
+        assert Counter(row[0] for row in released) == {"[0-5]": 6, "[6-7]": 2}
