@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlanon.catalog import Catalog, RulesKind
 from sqlanon.engines.base import Engine
 from sqlanon.recode import Recoding
@@ -9,7 +11,17 @@ from sqlanon.rules.checking import require_partition
 from sqlanon.rules.levels import attributes_of, levels_record, make_cuts
 from sqlanon.rules.making import make_rules
 from sqlanon.rules.store import StoredRules, store_rules
+from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class MadeRules:
+    """Rules in work tables."""
+
+    kind: RulesKind
+    attributes: tuple[RuleAttribute, ...]
+    tables: RuleTables
 
 
 def keep_rules(engine: Engine, catalog: Catalog, workspace: Workspace, run: str, recoding: Recoding) -> StoredRules:
@@ -17,15 +29,23 @@ def keep_rules(engine: Engine, catalog: Catalog, workspace: Workspace, run: str,
 
     Raises VerificationError where the rules of a tree have gaps or overlaps.
     """
+    made = make(engine, workspace, recoding)
+    if made is None:
+        partition = recoding.partition
+        return StoredRules(levels_record(engine, partition), attributes_of(partition), None, {})
+    stored = store_rules(engine, catalog, run, made.kind, made.attributes, made.tables)
+    workspace.drop(*made.tables.all)
+    return stored
+
+
+def make(engine: Engine, workspace: Workspace, recoding: Recoding) -> MadeRules | None:
+    """The rules of a tree, checked, or of cuts; None for levels, which need no table."""
     partition = recoding.partition
     if "levels" in partition.found:
-        return StoredRules(levels_record(engine, partition), attributes_of(partition), None, {})
+        return None
     if partition.tree is None:
-        tables, attributes, kind = make_cuts(engine, workspace, partition), attributes_of(partition), RulesKind.CUTS
-    else:
-        attributes, tables = make_rules(engine, workspace, recoding)
-        require_partition(engine, workspace, attributes, tables)
-        kind = RulesKind.TREE
-    stored = store_rules(engine, catalog, run, kind, attributes, tables)
-    workspace.drop(*tables.all)
-    return stored
+        tables = make_cuts(engine, workspace, partition)
+        return MadeRules(RulesKind.CUTS, attributes_of(partition), tables)
+    attributes, tables = make_rules(engine, workspace, recoding)
+    require_partition(engine, workspace, attributes, tables)
+    return MadeRules(RulesKind.TREE, attributes, tables)

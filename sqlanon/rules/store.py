@@ -47,8 +47,7 @@ def store_rules(
     prefix = f"{catalog.home.prefix}rules_{short_hash(run)}_"
     stored = _at(catalog, prefix, tables.depth)
     database = database_of(catalog.store)
-    engine.run("rules/drop_codes", segments=tables.segments, column=Identifier("code"))
-    engine.run("rules/drop_codes", segments=tables.segments, column=Identifier("upper"))
+    drop_codes(engine, tables)
     for table, work in zip(stored.all, tables.all, strict=True):
         catalog.ledger_add(LedgerEntry(run, table, database))
         if is_same_database(engine, catalog.store):
@@ -60,6 +59,12 @@ def store_rules(
     content = {"dialect": engine.dialect, "attributes": [a.as_json() for a in attributes]}
     record = RulesRecord(kind, json.dumps(content), int(leaves), tables.depth, prefix)
     return StoredRules(record, tuple(attributes), stored, content)
+
+
+def drop_codes(engine: Engine, tables: RuleTables) -> None:
+    """Take from work tables what means nothing outside of their run."""
+    for column in ("code", "upper"):
+        engine.run("rules/drop_codes", segments=tables.segments, column=Identifier(column))
 
 
 def read_rules(catalog: Catalog, run: str) -> StoredRules:
