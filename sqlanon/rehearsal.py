@@ -34,8 +34,11 @@ from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, RothkoS, TopDown, Tree
-from sqlanon.recode import create_regions
+from sqlanon.recode import Recoding, create_regions
 from sqlanon.rows import stage
+from sqlanon.rules.keeping import make
+from sqlanon.rules.store import drop_codes
+from sqlanon.rules.tables import NAMES
 from sqlanon.session import open_to_look
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.verify import verify_table
@@ -97,6 +100,7 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     recoding = create_regions(engine, workspace, coded, partition)
     if policy.target is not None:
         measures_of_run(engine, recoding, policy.target)
+    _keep_rules(engine, plan, workspace, recoding)
     global_certainty_penalty(engine, partition)
     staged = plan.release.sibling("sqlanon_staging")
     stage(engine, workspace, plan, recoding, staged)
@@ -108,6 +112,16 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     engine.phase = "publish"
     if policy.release.file is None:
         engine.run("publish/rename_table", table=staged, name=Identifier(plan.release.name))
+
+
+def _keep_rules(engine: _RehearsedEngine, plan: Plan, workspace: Workspace, recoding: Recoding) -> None:
+    """The statements that make, check and keep the rules."""
+    made = make(engine, workspace, recoding)
+    if made is not None:
+        drop_codes(engine, made.tables)
+        for name, work in zip(NAMES, made.tables.all, strict=True):
+            table = Relation(f"rules_{name}", plan.policy.catalog.schema_)
+            engine.run("rules/store_table", table=table, work=work)
 
 
 def _search_lattice(
@@ -362,6 +376,9 @@ def _measured_classes(engine: _RehearsedEngine, _statement: Statement) -> list[t
 
 
 _ANSWERS: dict[str, _Answer] = {
+    "rules/check_root": lambda *_: [(0, 1, 1, 0, 0)],
+    "rules/count_segments": lambda engine, _: [(n, 3) for n, _a in enumerate(engine.plan.quasi_identifiers)],
+    "rules/measure_depth": lambda *_: [(2,)],
     "encoding/measure_classes": lambda engine, _: [(engine.plan.rows, 1)],
     "count_rows": lambda engine, _: [(engine.plan.rows,)],
     "gain/count_nodes": _gain_nodes,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlanon.catalog import Catalog, RulesKind
 from sqlanon.engines.base import Engine
 from sqlanon.recode import Recoding
@@ -9,12 +11,20 @@ from sqlanon.rules.checking import require_partition
 from sqlanon.rules.levels import attributes_of, levels_record, make_cuts
 from sqlanon.rules.making import make_rules
 from sqlanon.rules.store import StoredRules, store_rules
+from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.workspace import Workspace
 
 
-def keep_rules(
-    engine: Engine, catalog: Catalog, workspace: Workspace, run: str, recoding: Recoding
-) -> StoredRules | None:
+@dataclass(frozen=True)
+class MadeRules:
+    """Rules in work tables."""
+
+    kind: RulesKind
+    attributes: tuple[RuleAttribute, ...]
+    tables: RuleTables
+
+
+def keep_rules(engine: Engine, catalog: Catalog, workspace: Workspace, run: str, recoding: Recoding) -> StoredRules | None:
     """Write down how new rows are recoded like those of a release; None where the search has not said how it did that.
 
     Raises VerificationError where the rules of a tree have gaps or overlaps.
@@ -22,14 +32,22 @@ def keep_rules(
     partition = recoding.partition
     if "levels" in partition.found:
         return StoredRules(levels_record(engine, partition), attributes_of(partition), None, {})
-    if partition.tree is None and not all(axis.leveled for axis in partition.axes):
+    made = make(engine, workspace, recoding)
+    if made is None:
+        return None
+    stored = store_rules(engine, catalog, run, made.kind, made.attributes, made.tables)
+    workspace.drop(*made.tables.all)
+    return stored
+
+
+def make(engine: Engine, workspace: Workspace, recoding: Recoding) -> MadeRules | None:
+    """The rules of a tree, checked, or of cuts; None for levels, which need no table, and for a tree not written down."""
+    partition = recoding.partition
+    if "levels" in partition.found or (partition.tree is None and not all(axis.leveled for axis in partition.axes)):
         return None
     if partition.tree is None:
-        tables, attributes, kind = make_cuts(engine, workspace, partition), attributes_of(partition), RulesKind.CUTS
-    else:
-        attributes, tables = make_rules(engine, workspace, recoding)
-        require_partition(engine, workspace, attributes, tables)
-        kind = RulesKind.TREE
-    stored = store_rules(engine, catalog, run, kind, attributes, tables)
-    workspace.drop(*tables.all)
-    return stored
+        tables = make_cuts(engine, workspace, partition)
+        return MadeRules(RulesKind.CUTS, attributes_of(partition), tables)
+    attributes, tables = make_rules(engine, workspace, recoding)
+    require_partition(engine, workspace, attributes, tables)
+    return MadeRules(RulesKind.TREE, attributes, tables)

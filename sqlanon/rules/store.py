@@ -47,8 +47,7 @@ def store_rules(
     prefix = f"{catalog.home.prefix}rules_{short_hash(run)}_"
     stored = _at(catalog, prefix, tables.depth)
     database = database_of(catalog.store)
-    engine.run("rules/drop_codes", segments=tables.segments, column=Identifier("code"))
-    engine.run("rules/drop_codes", segments=tables.segments, column=Identifier("upper"))
+    drop_codes(engine, tables)
     for table, work in zip(stored.all, tables.all, strict=True):
         catalog.ledger_add(LedgerEntry(run, table, database))
         if is_same_database(engine, catalog.store):
@@ -62,11 +61,20 @@ def store_rules(
     return StoredRules(record, tuple(attributes), stored, content)
 
 
+def drop_codes(engine: Engine, tables: RuleTables) -> None:
+    """Take from work tables what means nothing outside of their run."""
+    for column in ("code", "upper"):
+        engine.run("rules/drop_codes", segments=tables.segments, column=Identifier(column))
+
+
 def read_rules(catalog: Catalog, run: str) -> StoredRules:
     """The recoding function of a run; raises PolicyError where the catalog has none."""
     record = catalog.rules(run)
     if record is None:
-        raise PolicyError(f"The catalog holds no rules of run {run}: it published nothing, or is of an older version.")
+        raise PolicyError(
+            f"The catalog holds no rules of run {run}: it published nothing, is of an older version, or its tree grew by "
+            "gain or on samples, of which none are kept."
+        )
     content = json.loads(record.content)
     attributes = tuple(RuleAttribute.from_json(a) for a in content["attributes"])
     tables = None if record.table_prefix is None else _at(catalog, record.table_prefix, record.depth)
