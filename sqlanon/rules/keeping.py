@@ -24,7 +24,9 @@ class MadeRules:
     tables: RuleTables
 
 
-def keep_rules(engine: Engine, catalog: Catalog, workspace: Workspace, run: str, recoding: Recoding) -> StoredRules | None:
+def keep_rules(
+    engine: Engine, catalog: Catalog, workspace: Workspace, run: str, recoding: Recoding
+) -> StoredRules | None:
     """Write down how new rows are recoded like those of a release; None where the search has not said how it did that.
 
     Raises VerificationError where the rules of a tree have gaps or overlaps.
