@@ -43,7 +43,7 @@ def keep_rules(
 
 
 def make(engine: Engine, workspace: Workspace, recoding: Recoding) -> MadeRules | None:
-    """The rules of a tree, checked, or of cuts; None for levels, which need no table, and for a tree not written down."""
+    """The rules of a tree, checked, or of cuts; None for levels, which need no table, and trees not written down."""
     partition = recoding.partition
     if "levels" in partition.found or (partition.tree is None and not all(axis.leveled for axis in partition.axes)):
         return None

@@ -72,8 +72,8 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     record = catalog.rules(run)
     if record is None:
         raise PolicyError(
-            f"The catalog holds no rules of run {run}: it published nothing, is of an older version, or its tree grew by "
-            "gain or on samples, of which none are kept."
+            f"The catalog holds no rules of run {run}: it published nothing, is of an older version, or its tree grew "
+            "by gain or on samples, of which none are kept."
         )
     content = json.loads(record.content)
     attributes = tuple(RuleAttribute.from_json(a) for a in content["attributes"])
