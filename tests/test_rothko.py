@@ -20,7 +20,7 @@ from sqlanon.rehearsal import rehearse
 from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squares
 from tests.run_support import Database, anonymize
 
-EXAMPLES = {"duckdb": 25, "postgres": 8}
+EXAMPLES = {"duckdb": 12, "postgres": 4}
 NESTED = {
     "role": "quasi-identifier",
     "hierarchy": {"mapping": {letter: list(path) for letter, path in LETTERS.items()}},
