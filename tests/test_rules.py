@@ -89,7 +89,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[Attribute, ...], list[Row], list[Row],
     seen = [draw(st.lists(st.sampled_from(a.pool), min_size=1, max_size=9)) for a in flavours]
     wider = [(*a.pool, *(_MORE.get(a.type, ()) if a.hierarchy is None else ())) for a in flavours]
     source = rows(2, seen)
-    return tuple(flavours), source, rows(2, wider), draw(st.integers(1, min(3, len(source))))
+    return tuple(flavours), source, rows(3, wider), draw(st.integers(1, min(3, len(source))))
 
 
 @FEW
