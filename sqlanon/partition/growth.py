@@ -90,8 +90,9 @@ class Growth:
         rows, splits = self.branch.table("rows", trunk.round), self.branch.table("splits", trunk.round)
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
-        parents = trunk.parents // shares + (number < trunk.parents % shares)
-        return Frontier(rows, splits, (rows, splits), parents, trunk.round, 0, first_leaf, trunk.parent_leaf)
+        # shared splits keep their numbers, which run up to all of the trunk's: the next round's nodes count from there
+        spent = (rows, splits)
+        return Frontier(rows, splits, spent, trunk.parents, trunk.round, 0, first_leaf, trunk.parent_leaf)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
