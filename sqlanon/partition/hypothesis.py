@@ -99,7 +99,7 @@ def _test(model: PrivacyModel) -> tuple[str, dict[str, float]] | None:
         case DistinctLDiversity():
             return None
         case RecursiveLDiversity():
-            return "test_recursive", {"c": float(model.c)}
+            return "test_recursive", {"c": float(model.c), "l": model.l}
         case EntropyLDiversity():
             return "test_entropy", {"least": model.least, "scale": INFORMATION_SCALE}
         case KlTCloseness():
