@@ -43,7 +43,7 @@ def judge_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
         return [_judge_one(sets, nodes[0])]
     verdicts: dict[Node, Verdict] = {}
     unknown = list(nodes)
-    if sets.task.fewest_rows > 1:
+    if sets.task.fewest_rows > 1 or sets.task.least_rows is not None:
         verdicts = dict(zip(unknown, count_small_each(sets, unknown), strict=True))
         unknown = [node for node in nodes if verdicts[node].floor <= sets.task.budget]
     if sets.task.least_rows is None:
