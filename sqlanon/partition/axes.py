@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.fields import Field, word_column
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, Withheld, expression
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,11 @@ class Axis:
     extent: int = 1
     has_null: bool = False
     leveled: bool = False
+
+    @property
+    def whole(self) -> Withheld:
+        """The extent, for the database alone: where the least value is 0 it tells the greatest one."""
+        return Withheld(self.extent)
 
     @property
     def word(self) -> Identifier:
