@@ -93,7 +93,8 @@ class Repartition:
         """Numbered as in the paper: repartition, count, prune."""
         rows = self._send()
         ranges, avs = self.table("leaf_ranges"), self._count_avs(rows)
-        self.branch.run("measure_nodes", ranges=ranges, rows=rows, weight=self.task.weight("r"), axes=self.task.axes)
+        weight, axes = self.task.weight("r"), self.task.axes
+        self.branch.run("measure_nodes", ranges=ranges, rows=rows, weight=weight, axes=axes, statistics=())
         self.branch.engine.analyze(ranges, *avs)
         scans = 2 + len(avs)
         violating = self.table("violating_leaves")

@@ -29,7 +29,7 @@ class SampledGrowth(Growth):
     """
 
     def __init__(self, branch: Branch, sample: Sample, confidence: Confidence, fewest: int) -> None:
-        super().__init__(branch)
+        super().__init__(branch, records=False)
         self.sample = sample
         self.confidence = confidence
         self.fewest = fewest
