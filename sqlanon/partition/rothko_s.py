@@ -155,7 +155,7 @@ class Sampling:
         engine.analyze(ranges, splits)
         rows = [rows for part in self.parts for rows in part.settled.rows]
         spent = [table for table in rows if isinstance(table, Relation)]
-        return Frontier(self._union(rows), splits, (*spent, splits), self.first, measured=True)
+        return Frontier(self._union(rows), splits, (*spent, splits), self.first, ranges=ranges)
 
     def _sample(self, nodes: Nodes) -> Nodes | None:
         """One episode; the nodes of the next, if there are any."""
