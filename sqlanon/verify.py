@@ -21,10 +21,10 @@ from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.closeness import HierarchicalTCloseness
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Statement, Text, expression
 
 _DIGITS = 12
-_NO_NUMBER = Markup("CAST(NULL AS FLOAT8)")
+NO_NUMBER = Markup("CAST(NULL AS FLOAT8)")
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,40 @@ def _hierarchy(
     return hierarchies[attribute]
 
 
+def named_groups(sensitive: bool, rows: int, height: int = 0, counted: Markup | None = None) -> Groups:
+    """The groups that the statements here name `classes` and, about sensitive values, `avs` and `domain`."""
+    avs, domain = (Markup("avs"), Markup("domain")) if sensitive else (None, None)
+    return Groups(Markup("classes"), avs, domain, rows, height, counted)
+
+
+@dataclass(frozen=True)
+class VerifyingStatement:
+    """A statement that verifies a table: what it says of `models` is in parts 1, 2, … of its result."""
+
+    statement: Statement
+    places: tuple[int, ...]  # of its models among all
+
+
+def verifying_statements(
+    engine: Engine,
+    table: tuple[Relation, Sequence[Column]],
+    quasi_identifiers: Sequence[str],
+    models: Sequence[PrivacyModel],
+    rows: tuple[int, Markup],
+) -> list[VerifyingStatement]:
+    """The statements of `verify_table`, to be run when there is such a table; no model may need a hierarchy.
+
+    rows: the most that it may have, and SQL for how many it has.
+    """
+    columns = {column.name: column for column in table[1]}
+    check = _Check(engine, table[0], columns, tuple(quasi_identifiers), None)
+    found = []
+    for attribute, places in _by_attribute(models).items():
+        statement = check.statement(attribute, [models[place] for place in places], None, *rows)
+        found.append(VerifyingStatement(statement, tuple(places)))
+    return found
+
+
 @dataclass(frozen=True)
 class _Check:
     """The statements over one table."""
@@ -145,22 +179,26 @@ class _Check:
     ) -> tuple[ClassStatistics, list[ModelResult]]:
         """One statement: the class sizes, and each model's worst measure and violations."""
         (rows,) = self.engine.query_one("count_rows", table=self.table)
-        groups = self._groups(attribute, int(rows), hierarchy)
-        measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
-        values = self._values(attribute, hierarchy)
-        template = "verify/measure_classes" if attribute is None else "verify/measure_avs"
-        found = self.engine.query(template, measures=measures, **values)
+        found = self.engine.fetch(self.statement(attribute, models, hierarchy, int(rows)))
         by_part = {part: rest for part, *rest in found if part > 0}
         sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in found if part == 0))
         suppressed = next(int(tally) for part, _, tally, *_ in found if part == -1)
         results = [_result(model, *by_part[place][1:]) for place, model in enumerate(models, start=1)]
         return ClassStatistics(int(rows), suppressed, sizes), results
 
-    def _groups(self, attribute: str | None, rows: int, hierarchy: HierarchyTable | None) -> Groups:
-        classes, avs, domain = Markup("classes"), Markup("avs"), Markup("domain")
-        if attribute is None:
-            return Groups(classes, None, None, rows)
-        return Groups(classes, avs, domain, rows, hierarchy.height if hierarchy else 0)
+    def statement(
+        self,
+        attribute: str | None,
+        models: Sequence[PrivacyModel],
+        hierarchy: HierarchyTable | None,
+        rows: int,
+        counted: Markup | None = None,
+    ) -> Statement:
+        """The statement of `run`; `rows` and `counted` are those of `Groups`."""
+        groups = named_groups(attribute is not None, rows, hierarchy.height if hierarchy else 0, counted)
+        measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
+        template = "verify/measure_classes" if attribute is None else "verify/measure_avs"
+        return self.engine.render(template, measures=measures, **self._values(attribute, hierarchy))
 
     def _values(self, attribute: str | None, hierarchy: HierarchyTable | None) -> dict[str, Any]:
         """What the template of the statement interpolates."""
@@ -173,7 +211,7 @@ class _Check:
         return values | {
             "keys": [Identifier(f"q{place}") for place in range(len(columns))],
             "sensitive": comparable(self.engine, sensitive, kind),
-            "value": double_of(self.engine.render, Markup("p.v"), kind) if kind.is_numeric else _NO_NUMBER,
+            "value": double_of(self.engine.render, Markup("p.v"), kind) if kind.is_numeric else NO_NUMBER,
             "hierarchy": hierarchy.table if hierarchy else None,
             "leaf": comparable(self.engine, Markup("h.value"), kind),
             "levels": list(range(1, hierarchy.height + 1)) if hierarchy else [],

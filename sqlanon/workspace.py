@@ -137,10 +137,14 @@ def release_lock(engine: Engine, release: Relation, file: Path | None = None) ->
     Raises:
         ConflictError: another run is at it.
     """
-    place = file or identity_of(engine) or f"the memory of session {id(engine)}"
     conflict = f"Another run is writing {file or release}: wait for it, or cancel it."
-    with locks.held(engine, f"release {release} of {place}", conflict):
+    with locks.held(engine, release_lock_name(engine, release, file), conflict):
         yield
+
+
+def release_lock_name(engine: Engine, release: Relation, file: Path | None = None) -> str:
+    """What the lock of a release is called."""
+    return f"release {release} of {file or identity_of(engine) or f'the memory of session {id(engine)}'}"
 
 
 def gc(

@@ -4,6 +4,7 @@ from sqlanon.catalog.catalog import SCHEMA, Catalog
 from sqlanon.catalog.migrate import CatalogTooNewError
 from sqlanon.catalog.records import (
     HierarchyRecord,
+    Job,
     LedgerEntry,
     ReleaseKind,
     ReleaseRecord,
@@ -20,6 +21,7 @@ __all__ = [
     "Catalog",
     "CatalogTooNewError",
     "HierarchyRecord",
+    "Job",
     "LedgerEntry",
     "ReleaseKind",
     "ReleaseRecord",

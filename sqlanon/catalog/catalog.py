@@ -20,6 +20,7 @@ from sqlanon.catalog.home import Home, database_of, is_same_database
 from sqlanon.catalog.migrate import HEAD, Migration
 from sqlanon.catalog.records import (
     HierarchyRecord,
+    Job,
     LedgerEntry,
     ReleaseKind,
     ReleaseRecord,
@@ -240,6 +241,43 @@ class Catalog:
         """All recorded hierarchies."""
         table = self._tables.hierarchies
         return [HierarchyRecord(**row) for row in self._read(select(table).order_by(table.c.name, table.c.digest))]
+
+    def record_job(self, job: Job) -> None:
+        """Record a version of a job."""
+        self._write("record the job", insert(self._tables.jobs).values(dataclasses.asdict(job)))
+
+    def record_job_within(self, session: Engine, job: Job) -> None:
+        """Record a version of a job in the transaction of a session with the catalog's own database."""
+        values = dataclasses.asdict(job)
+        session.load(self.home.relation("jobs"), list(values), [list(values.values())])
+
+    def jobs(self, name: str | None = None) -> list[Job]:
+        """All versions of all jobs, or of one, the newest version of each first."""
+        table = self._tables.jobs
+        query = select(table).order_by(table.c.name, table.c.version.desc())
+        return [Job(**row) for row in self._read(query if name is None else query.where(table.c.name == name))]
+
+    def job(self, name: str) -> Job:
+        """The newest version of a job.
+
+        Raises:
+            PolicyError: there is no such job.
+        """
+        found = self.jobs(name)
+        if not found:
+            raise PolicyError(f"The catalog has no job '{name}'; `sqlanon jobs` lists them.")
+        return found[0]
+
+    def set_schedule(self, name: str, schedule: str | None, scheduler: str | None) -> None:
+        """Note when a job runs from now on, and what starts it; None for never."""
+        jobs = self._tables.jobs
+        values = {"schedule": schedule, "scheduler": scheduler}
+        self._write("note the schedule", update(jobs).where(jobs.c.name == name).values(values))
+
+    def runs_of_job(self, name: str, limit: int | None = 20) -> list[Run]:
+        """The latest runs of a job, the newest first."""
+        query = queries.select_runs(self._tables).where(self._tables.runs.c.job == name).limit(limit)
+        return [_run(row) for row in self._read(query)]
 
     def ledger_add(self, entry: LedgerEntry) -> None:
         """Note, before it is made, a table that a run makes."""

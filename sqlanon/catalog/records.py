@@ -43,6 +43,7 @@ class RunStart:
     engine_version: str
     source_rows: int | None = None
     seed: int | None = None
+    job: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Run:
     result: Mapping[str, Any] | None
     error_class: str | None
     error_message: str | None
+    job: str | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,33 @@ class HierarchyRecord:
     height: int
     leaves: int
     relation: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A recoding that is frozen under a name, to be run again and again; freezing it anew makes another version.
+
+    run: whose rules are applied; source, release: as SQL writes them, or files.
+    on_violation: what becomes of classes that violate a model: error, or suppress.
+    budget: the largest share of rows that may be suppressed; None with error.
+    most_rows: of the source, that the procedure is made for; routine: its name as SQL writes it; recoding: the SELECT
+        that it recodes by. None where `sqlanon job run` does the work itself.
+    schedule, scheduler: when it runs, in cron's five fields, and what starts it; None where nothing does.
+    """
+
+    name: str
+    version: int
+    run: str
+    source: str
+    release: str
+    on_violation: str
+    budget: float | None
+    created: datetime
+    most_rows: int | None = None
+    routine: str | None = None
+    recoding: str | None = None
+    schedule: str | None = None
+    scheduler: str | None = None
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ class Tables:
     rule_sets: Table
     hierarchies: Table
     work_tables: Table
+    jobs: Table
 
     @classmethod
     def named(cls, prefix: str = "") -> Tables:
@@ -62,6 +63,7 @@ class Tables:
             _rule_sets(metadata, prefix),
             _hierarchies(metadata, prefix),
             _work_tables(metadata, prefix),
+            _jobs(metadata, prefix),
         )
 
 
@@ -88,6 +90,7 @@ def _runs(metadata: MetaData, prefix: str) -> Table:
         Column("result", Text, doc="JSON, as `run --json` prints it"),
         Column("error_class", Text),
         Column("error_message", Text),
+        Column("job", Text, doc="the name of the job that it was a run of"),
     )
 
 
@@ -155,4 +158,26 @@ def _work_tables(metadata: MetaData, prefix: str) -> Table:
         Column("database", Text, primary_key=True, doc="as in runs; the release's may be another"),
         Column("is_prefix", Boolean, nullable=False, doc="every table whose name begins so"),
         Column("created", UtcTimestamp, nullable=False),
+    )
+
+
+def _jobs(metadata: MetaData, prefix: str) -> Table:
+    return Table(
+        f"{prefix}jobs",
+        metadata,
+        Column("name", Text, primary_key=True),
+        Column("version", Integer, primary_key=True, autoincrement=False),
+        Column("run", Text, nullable=False, doc="whose rules are applied"),
+        Column("source", Text, nullable=False),
+        Column("release", Text, nullable=False),
+        Column("on_violation", Text, nullable=False, doc="error or suppress"),
+        Column("budget", Double, doc="the largest share of rows that may be suppressed"),
+        Column("most_rows", BigInteger, doc="of the source, that its routine is made for"),
+        Column(
+            "routine", Text, doc="the procedure's name as SQL writes it; NULL where the program itself does the work"
+        ),
+        Column("recoding", Text, doc="the SELECT that the procedure recodes by; it holds values of the data"),
+        Column("created", UtcTimestamp, nullable=False),
+        Column("schedule", Text, doc="minute, hour, day of month, month, day of week, as cron has them"),
+        Column("scheduler", Text, doc="pg_cron, systemd, cron or print"),
     )

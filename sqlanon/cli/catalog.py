@@ -76,7 +76,7 @@ def runs_command(
     with opened(call, url, policy) as (_, catalog):
         runs = catalog.runs(limit) if catalog.current() is not None else []
     if call.json:
-        call.emit({"runs": [_run_object(run) for run in runs]})
+        call.emit({"runs": [run_object(run) for run in runs]})
     elif not runs:
         call.note("No run is recorded here.")
     else:
@@ -88,7 +88,7 @@ def _rows(run: Run) -> int | None:
     return run.source_rows
 
 
-def _run_object(run: Run) -> dict[str, Any]:
+def run_object(run: Run) -> dict[str, Any]:
     """A run as programs read it."""
     values = asdict(run)
     error = {"type": values.pop("error_class"), "message": values.pop("error_message")}
@@ -117,7 +117,7 @@ def show_command(
         listed = catalog.steps(found.id) if steps else []
         releases = catalog.releases(found.id)
     if call.json:
-        described = {**_run_object(found), "releases": [asdict(release) for release in releases]}
+        described = {**run_object(found), "releases": [asdict(release) for release in releases]}
         call.emit(described | ({"steps": [asdict(step) for step in listed]} if steps else {}))
         return
     print(_run_text(found))

@@ -7,10 +7,27 @@ import os
 import psycopg
 
 from sqlanon.engines.urls import redacted
-from sqlanon.errors import AccessError, Cancelled, ConflictError, EngineError, SqlanonError
+from sqlanon.errors import (
+    AccessError,
+    Cancelled,
+    ConflictError,
+    EngineError,
+    PolicyError,
+    ProtectionError,
+    SqlanonError,
+    VerificationError,
+)
 
 # Classes of SQLSTATE whose primary message speaks of names and limits; those of all others may quote values.
-_QUOTABLE_CLASSES = ("0A", "25", "2B", "3D", "3F", "42", "54", "55", "58")
+QUOTABLE_CLASSES = ("0A", "25", "2B", "3D", "3F", "42", "54", "55", "58")
+OWN_ERRORS: dict[str, type[SqlanonError]] = {
+    "SA001": ProtectionError,
+    "SA002": VerificationError,
+    "SA003": ConflictError,
+    "SA004": PolicyError,
+    "42501": AccessError,
+}
+"""What the procedures of jobs end with, whose messages are the project's own; and a privilege that they lack."""
 _LOST = ("08", "57P01", "57P02", "57P03")
 
 
@@ -31,7 +48,7 @@ def statement_error(error: psycopg.Error, name: str, lost: bool) -> SqlanonError
     known = _known_error(error, state, name)
     if known is not None:
         return known
-    if state.startswith(_QUOTABLE_CLASSES):
+    if state.startswith(QUOTABLE_CLASSES):
         return EngineError(f"{name}: {error.diag.message_primary}")
     shown = f", SQLSTATE {state}" if state else ""
     return EngineError(f"{name}: PostgreSQL failed the statement ({type(error).__name__}{shown}).")
@@ -39,6 +56,8 @@ def statement_error(error: psycopg.Error, name: str, lost: bool) -> SqlanonError
 
 def _known_error(error: psycopg.Error, state: str, name: str) -> SqlanonError | None:
     message = error.diag.message_primary or ""
+    if state in OWN_ERRORS and state.startswith("SA"):
+        return OWN_ERRORS[state](message)
     if state == "57014":
         timeout = "statement timeout" in message
         return EngineError(f"{name}: stopped after the statement timeout.") if timeout else Cancelled("Interrupted.")

@@ -22,6 +22,12 @@ _FIXED = {
     "lock_timeout": "30s",
     "idle_in_transaction_session_timeout": "0",
 }
+MEANINGS_OF_VALUES = {
+    name: value
+    for name, value in _FIXED.items()
+    if name not in ("client_min_messages", "idle_in_transaction_session_timeout")
+}
+"""What makes a statement mean the same, and be planned alike, in sessions that are not ours."""
 USUAL_WORK_MEM = "64MB"  # what sorts and hashes of a session may take, where the server's own setting is less
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}

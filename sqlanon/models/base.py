@@ -30,6 +30,7 @@ class Groups:
         NULL is in groups of its own below the root.
     height: the number h of those levels (0 without a hierarchy).
     rows: the number of rows of the whole table.
+    counted: SQL for that number where it isn't known yet; `rows` is then the most there may be, which types depend on.
     """
 
     classes: Markup
@@ -37,6 +38,12 @@ class Groups:
     domain: Markup | None
     rows: int
     height: int = 0
+    counted: Markup | None = None
+
+    @property
+    def total(self) -> Markup:
+        """The number of rows, as SQL."""
+        return self.counted if self.counted is not None else Markup(str(self.rows))
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class TCloseness(PrivacyModel):
             classes=groups.classes,
             avs=relation(groups.avs),
             domain=relation(groups.domain),
-            rows=groups.rows,
+            rows=groups.total,
             greatest=self.greatest,
             integer=integer,
             **more,

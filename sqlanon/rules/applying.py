@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -48,6 +49,8 @@ class Application:
 
     out: None stands for where the run's release is.
     on_violation: what becomes of classes that violate a model: they are suppressed, or nothing is published.
+    budget: the largest share of rows that may be suppressed; None for any.
+    job: the name of the job that it is a run of.
     """
 
     run: str
@@ -55,6 +58,8 @@ class Application:
     out: str | None = None
     on_violation: OnViolation = "error"
     replace: bool = False
+    budget: float | None = None
+    job: str | None = None
 
 
 def is_file(name: str) -> bool:
@@ -144,7 +149,7 @@ class _Apply(Course):
         self.suppression: Suppression | None = None
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
-        return replace(super()._start(source, release, rows), algorithm="apply")
+        return replace(super()._start(source, release, rows), algorithm="apply", job=self.application.job)
 
     def _summarize(self, plan: Plan, outcome: Outcome) -> None:
         super()._summarize(plan, outcome)
@@ -152,7 +157,7 @@ class _Apply(Course):
 
     def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> tuple[CodedTable, Tuples | None]:
         with self.journal.during("encode"):
-            _require_same(plan, self.stored, self.engine.dialect)
+            require_same(plan, self.stored, self.engine.dialect)
             with self.engine.transaction():
                 coded = encode(self.engine, plan, workspace)
             require_unchanged(self.policy.source.file, self.source_version)
@@ -201,6 +206,12 @@ class _Apply(Course):
             )
         if rows == of:
             raise ProtectionError("Every class of these rows violates a model; nothing was published.")
+        budget = self.application.budget
+        if budget is not None and rows > Fraction(str(budget)) * of:
+            raise ProtectionError(
+                f"{rows:,} of {of:,} rows are in classes that violate a model, which is more than the budget allows; "
+                "nothing was published."
+            )
 
     def _judge(self, coded: CodedTable, applied: Applied, workspace: Workspace) -> Partition:
         """Find the classes that violate a model, and suppress them if that is wanted."""
@@ -249,7 +260,7 @@ def _without(coded: CodedTable, partition: Partition, regions: Relation) -> Mark
     )
 
 
-def _require_same(plan: Plan, stored: StoredRules, dialect: str) -> None:
+def require_same(plan: Plan, stored: StoredRules, dialect: str) -> None:
     """Refuse rows whose columns are not those that the rules were made for."""
     if stored.content["dialect"] != dialect:
         raise PolicyError(

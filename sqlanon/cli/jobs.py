@@ -1,0 +1,165 @@
+"""freeze, jobs, job show, job run: recodings that run again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from sqlanon.catalog import Catalog, Job, Run
+from sqlanon.cli import summary
+from sqlanon.cli.call import Call, command
+from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_object
+from sqlanon.cli.layout import table
+from sqlanon.cli.progress import observer
+from sqlanon.cli.rules import RunName
+from sqlanon.jobs.freezing import Freezing, freeze
+from sqlanon.jobs.running import run_by_rules, run_procedure
+from sqlanon.policy_reader import load_policy
+from sqlanon.rules.applying import OnViolation
+
+JobName = Annotated[str, typer.Argument(help="The job's name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "freeze")(freeze_command)
+    command(app, "jobs")(jobs_command)
+    group = typer.Typer(help="One job: show, run.", no_args_is_help=True)
+    command(group, "show")(show_command)
+    command(group, "run")(run_command)
+    app.add_typer(group, name="job")
+
+
+def freeze_command(
+    call: Call,
+    run: RunName,
+    name: Annotated[str, typer.Option("--name", help="The job's name; a name that is known gets a new version.")],
+    on_violation: Annotated[
+        OnViolation,
+        typer.Option(help="What becomes of classes that violate a model: suppress them, or end with an error."),
+    ] = "error",
+    budget: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="With suppress: the largest share of rows; if not given, that of the policy."),
+    ] = None,
+    no_procedure: Annotated[
+        bool, typer.Option("--no-procedure", help="Make none in the database: `sqlanon job run` does the work.")
+    ] = False,
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+) -> None:
+    """Make the recoding of a run a job. On PostgreSQL it is a procedure that the database carries out alone.
+
+    The procedure recodes the source's rows, checks every model, and publishes the result or nothing.
+    """
+    with opened(call, url, policy, upgrade=True) as (engine, catalog):
+        job = freeze(engine, catalog, catalog.run(run), Freezing(name, on_violation, budget, not no_procedure))
+    if call.json:
+        call.emit(_object(job, []))
+    else:
+        print(f"Job {job.name}, version {job.version}: {_how(job)}")
+
+
+def _how(job: Job) -> str:
+    return f"CALL {job.routine}();" if job.routine is not None else f"sqlanon job run {job.name}"
+
+
+def jobs_command(call: Call, url: UrlOption = None, policy: PolicyOption = None) -> None:
+    """List the jobs, and how the latest run of each ended."""
+    with opened(call, url, policy) as (_, catalog):
+        jobs = _newest(catalog) if catalog.current() is not None else []
+        latest = [(job, catalog.runs_of_job(job.name, 1)) for job in jobs]
+    if call.json:
+        call.emit({"jobs": [_object(job, runs) for job, runs in latest]})
+    elif not jobs:
+        call.note("No job is recorded here.")
+    else:
+        headings = ["job", "version", "source", "release", "schedule", "last run", "started (UTC)", "ended"]
+        print(table(headings, [_row(job, runs) for job, runs in latest], indent=""))
+
+
+def _newest(catalog: Catalog) -> list[Job]:
+    """The newest version of each job."""
+    newest: dict[str, Job] = {}
+    for job in catalog.jobs():
+        newest.setdefault(job.name, job)
+    return list(newest.values())
+
+
+def _row(job: Job, runs: list[Run]) -> list[Any]:
+    schedule = f"{job.schedule} ({job.scheduler})" if job.schedule is not None else ""
+    cells: list[Any] = [job.name, job.version, job.source, job.release, schedule]
+    if not runs:
+        return [*cells, "", "", "never ran"]
+    (run,) = runs
+    ended = run.status.value + (f": {run.error_message}" if run.error_message else "")
+    return [*cells, run.id, f"{run.started:%Y-%m-%d %H:%M:%S}", ended]
+
+
+def _object(job: Job, runs: list[Run]) -> dict[str, Any]:
+    """A job as programs read it; its recoding, which holds values of the data, is left out."""
+    values = asdict(job)
+    values.pop("recoding")
+    listed = [{**run_object(run), "policy": None} for run in runs]
+    return {**values, "created": job.created.isoformat(), "runs": listed}
+
+
+def show_command(
+    call: Call,
+    name: JobName,
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many runs, the newest first.")] = 10,
+) -> None:
+    """Show a job: its versions, when it runs, and its latest runs."""
+    with opened(call, url, policy, upgrade=True) as (_, catalog):
+        job, versions = catalog.job(name), catalog.jobs(name)
+        runs = catalog.runs_of_job(name, limit)
+    if call.json:
+        older = [{"version": one.version, "run": one.run, "created": one.created.isoformat()} for one in versions]
+        call.emit({**_object(job, runs), "versions": older})
+    else:
+        print(_text(job, versions, runs))
+
+
+def _text(job: Job, versions: list[Job], runs: list[Run]) -> str:
+    choice = job.on_violation if job.budget is None else f"{job.on_violation}, at most {job.budget:g} of the rows"
+    lines = [
+        f"Job {job.name}, version {job.version}: {_how(job)}",
+        f"  from {job.source} to {job.release} by the rules of run {job.run}",
+        f"  classes that violate a model: {choice}",
+        f"  scheduled: {f'{job.schedule} by {job.scheduler}' if job.schedule is not None else 'no'}",
+    ]
+    lines += [f"  version {one.version}: the rules of run {one.run}" for one in versions[1:]]
+    rows = [_row(job, [run])[-3:] for run in runs]
+    return "\n".join(lines) + ("\n" + table(["run", "started (UTC)", "ended"], rows) if rows else "")
+
+
+def run_command(
+    call: Call,
+    name: JobName,
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+) -> None:
+    """Carry out a job now: recode the source's rows, verify the result independently, publish it.
+
+    Exit code 3 if a check failed or more rows than the budget violate a model; the old release stays.
+    """
+    with opened(call, url, policy, upgrade=True) as (engine, catalog):
+        job = catalog.job(name)
+        result: Mapping[str, Any] | None = None
+        if job.routine is not None:
+            result = run_procedure(engine, catalog, job)
+        found, schema = catalog.run(job.run), catalog.home.schema
+    if result is None:
+        known = None if policy is None else load_policy(policy)
+        with observer(quiet or call.json) as watching:
+            result = run_by_rules(job, found, (place_of(url, policy)[0], schema), known, call.options, watching)
+    if call.json:
+        call.emit(result)
+    else:
+        print(summary.applied_text(result))

@@ -1,0 +1,161 @@
+"""Freezing: the recoding of a stored release becomes a job, which the database or the program runs again and again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+from sqlanon.catalog import Catalog, Job, Run, Status
+from sqlanon.catalog.home import database_of, is_same_database
+from sqlanon.engines.base import Column, Engine
+from sqlanon.errors import PolicyError
+from sqlanon.jobs.misfits import find_misfits
+from sqlanon.jobs.procedure import ProcedureText, Recoded, most_rows, routine_of
+from sqlanon.models import from_spec
+from sqlanon.models.closeness import HierarchicalTCloseness
+from sqlanon.plan import Plan, resolve_source
+from sqlanon.plan_checks import released_names
+from sqlanon.policy import Policy, Role
+from sqlanon.policy_reader import parse_policy
+from sqlanon.rules.applying import OnViolation, require_same
+from sqlanon.rules.select import rules_select
+from sqlanon.rules.store import StoredRules, read_rules
+from sqlanon.sql import Relation, Statement, Text
+
+_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
+_OUTSIDE = "--no-procedure keeps a job that `sqlanon job run` carries out."
+
+
+@dataclass(frozen=True)
+class Freezing:
+    """What is wanted: the job's name, and what becomes of classes that violate a model.
+
+    budget: the largest share of rows that may be suppressed; None for that of the run's policy.
+    procedure: whether the database is to do the work, where it can.
+    """
+
+    name: str
+    on_violation: OnViolation = "error"
+    budget: float | None = None
+    procedure: bool = True
+
+
+def freeze(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> Job:
+    """Make the rules of a run a new version of a job; `engine` is a session with the catalog's database.
+
+    On PostgreSQL the job's procedure is created, or replaced by one for this version, in the same transaction.
+
+    Raises PolicyError where the run has no rules, or they can't be frozen as wanted.
+    """
+    policy, stored = parse_policy(found.policy), read_rules(catalog, found.id)
+    job = _job(catalog, found, wanted, policy)
+    if engine.dialect == "duckdb" or not wanted.procedure:
+        catalog.record_job(job)
+        return job
+    text = procedure_text(engine, catalog, found, policy, stored, job)
+    with engine.transaction():
+        engine.execute(Statement("jobs/create_procedure", text.create()))
+        engine.run("jobs/revoke_public", routine=Markup(text.job.routine))
+        catalog.record_job_within(engine, text.job)
+    return text.job
+
+
+def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
+    """The job without a procedure."""
+    if not _NAME.fullmatch(wanted.name):
+        raise PolicyError("A job's name is of at most 40 lower-case letters, digits and _, and begins with a letter.")
+    if found.status is not Status.PUBLISHED:
+        raise PolicyError(f"Run {found.id} published nothing: its status is {found.status.value}.")
+    older = next(iter(catalog.jobs(wanted.name)), None)
+    return Job(
+        name=wanted.name,
+        version=1 if older is None else older.version + 1,
+        run=found.id,
+        source=policy.source.file or policy.source.table or "",
+        release=found.release,
+        on_violation=wanted.on_violation,
+        budget=_budget(wanted, policy),
+        created=datetime.now(UTC),
+        schedule=None if older is None else older.schedule,
+        scheduler=None if older is None else older.scheduler,
+    )
+
+
+def _budget(wanted: Freezing, policy: Policy) -> float | None:
+    if wanted.on_violation == "error":
+        if wanted.budget is not None:
+            raise PolicyError("--budget is for --on-violation suppress.")
+        return None
+    if wanted.budget is None and not policy.suppression:
+        raise PolicyError("How many rows may be suppressed? The run's policy allows none; give --budget, such as 0.01.")
+    return policy.suppression if wanted.budget is None else wanted.budget
+
+
+def procedure_text(
+    engine: Engine, catalog: Catalog, found: Run, policy: Policy, stored: StoredRules, job: Job
+) -> ProcedureText:
+    """The procedure of a job, after everything that the database couldn't do was refused."""
+    wrong = list(_problems(engine, catalog, found, policy, job))
+    if wrong:
+        raise PolicyError([*wrong, _OUTSIDE])
+    plan = resolve_source(policy, engine)
+    require_same(plan, stored, engine.dialect)
+    recoded = _recoded(engine, catalog, plan, stored, found)
+    made = replace(
+        job,
+        source=str(plan.source),
+        most_rows=most_rows(plan.rows),
+        routine=str(routine_of(catalog, job.name)),
+        recoding=recoded.select,
+    )
+    models = tuple(from_spec(spec) for spec in policy.privacy)
+    misfits = find_misfits(engine, policy, stored.attributes)
+    return ProcedureText(engine, catalog, made, found, models, recoded, misfits)
+
+
+def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job: Job) -> Iterator[str]:
+    if policy.source.file is not None or policy.release.file is not None:
+        yield "A procedure reads a table and writes a table; this run has a file."
+    elif found.database != database_of(engine) or policy.release.url not in (None, policy.source.url):
+        yield "A procedure needs the source, the release and the catalog in one database."
+    if not is_same_database(engine, catalog.store):
+        yield "A procedure needs the catalog in the database of the source."
+    if policy.suppressed == "star" and job.on_violation == "suppress":
+        yield "A procedure leaves suppressed rows out, and the policy says `suppressed: star`."
+    if any(isinstance(from_spec(spec), HierarchicalTCloseness) for spec in policy.privacy):
+        yield "A procedure has no hierarchy to measure t-closeness with `distance: hierarchical` by."
+
+
+def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, found: Run) -> Recoded:
+    """The rules as one SELECT, and the columns that it gives in the order of the release."""
+    try:
+        select = rules_select(catalog.store, stored, found, str(plan.source))
+    except PolicyError as error:
+        said = [problem for problem in error.problems if "sqlanon apply" not in problem]
+        raise PolicyError([*said, _OUTSIDE]) from None
+    given = {column.name: column for column in _columns_of(engine, select)}
+    names: list[str] = []
+    regions: list[str] = []
+    for attribute in plan.attributes:
+        shown = [attribute.name]
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            shown = released_names(attribute.name, plan.policy.attributes[attribute.name])
+            regions += shown
+        names += shown
+    (signature,) = engine.query_one("jobs/list_columns", table=Text(str(plan.source)))
+    return Recoded(select, plan.source, tuple(signature), tuple(given[name] for name in names), tuple(regions))
+
+
+def _columns_of(engine: Engine, select: str) -> list[Column]:
+    """The columns of a SELECT, which is planned but not run."""
+    pattern = Relation("sqlanon_pattern")  # temporary, in the schema that is looked through first
+    engine.begin()
+    try:
+        engine.run("jobs/create_pattern", table=pattern, recoding=Markup(select))
+        return engine.columns(pattern)
+    finally:
+        engine.rollback()

@@ -1,0 +1,271 @@
+"""The procedure of a job on PostgreSQL: recoding, checks and publishing in the database, without the program.
+
+It is generated once, when a release is frozen, from the rules as one SELECT and from the statements of verification.
+The SELECT holds values of the data, and everybody may read the text of a procedure: so it is kept in the catalog, where
+the procedure looks it up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.catalog import Catalog, Job, Run
+from sqlanon.catalog.home import database_of
+from sqlanon.catalog.locks import advisory_key
+from sqlanon.doubles import double_of
+from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
+from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
+from sqlanon.jobs.misfits import Misfit
+from sqlanon.models import KAnonymity, PrivacyModel
+from sqlanon.outcome import NULL_CHOICE
+from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.verify import NO_NUMBER, comparable, named_groups, verifying_statements
+from sqlanon.workspace import release_lock_name
+
+_STAGING = Relation("sqlanon_staging", "pg_temp")
+_MEASURED = Relation("sqlanon_measured", "pg_temp")
+_JUDGED = Relation("sqlanon_judged", "pg_temp")
+_ROWS = Markup("sqlanon_rows")  # the variable that counts the rows of staging
+_HERE = "sqlanon recoding"
+_LEAST_ROWS = 1_000_000
+_GROWTH = 16
+
+
+@dataclass(frozen=True)
+class Recoded:
+    """What a frozen recoding reads and gives.
+
+    signature: names and types of all columns of the source, as the database writes them; columns: of the release, in
+    its order; quasi_identifiers: those of them that show regions.
+    """
+
+    select: str
+    source: Relation
+    signature: tuple[str, ...]
+    columns: tuple[Column, ...]
+    quasi_identifiers: tuple[str, ...]
+
+
+def most_rows(rows: int) -> int:
+    """How many rows a procedure is made for that is frozen at so many: types of sums depend on it."""
+    return max(_LEAST_ROWS, _GROWTH * rows)
+
+
+def routine_of(catalog: Catalog, name: str) -> Relation:
+    """The procedure of a job."""
+    return catalog.home.relation(f"job_{name}")
+
+
+@dataclass(frozen=True)
+class ProcedureText:
+    """Renders the procedure of a job."""
+
+    engine: Engine
+    catalog: Catalog
+    job: Job
+    frozen: Run
+    models: Sequence[PrivacyModel]
+    recoded: Recoded
+    misfits: Sequence[Misfit]
+
+    def create(self, *, alone: bool = False) -> str:
+        """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
+        assert self.job.routine is not None
+        recoding = Text(self.recoded.select) if alone else None
+        body = self.engine.render("jobs/body", **self._values(), recoding=recoding).text
+        number = 0
+        while f"$sqlanon{number or ''}$" in body:
+            number += 1
+        return self.engine.render(
+            "jobs/create_procedure",
+            routine=Markup(self.job.routine),
+            body=Markup(body),
+            quote=Markup(f"$sqlanon{number or ''}$"),
+        ).text
+
+    # --- what the templates interpolate
+
+    def _values(self) -> dict[str, Any]:
+        job, home = self.job, self.catalog.home
+        release = Relation.parse(job.release)
+        assert job.most_rows is not None
+        return {
+            "job": Markup(job.name),
+            "job_text": Text(job.name),
+            "version": job.version,
+            "frozen": Markup(job.run),
+            "frozen_text": Text(job.run),
+            "comment": Markup(" ".join(str(self.recoded.source).split())),
+            "source": self.recoded.source,
+            "source_text": Text(str(self.recoded.source)),
+            "release": release,
+            "release_text": Text(job.release),
+            "database": Text(database_of(self.engine)),
+            "lock": advisory_key(release_lock_name(self.engine, release)),
+            "settings": self._settings(),
+            "k": max([model.k for model in self.models if isinstance(model, KAnonymity)], default=1),
+            "null_choice": Text(NULL_CHOICE),
+            "quotable": [Text(state) for state in QUOTABLE_CLASSES],
+            "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],
+            **{table: home.relation(table) for table in ("runs", "releases", "jobs")},
+            **self._source_values(job.most_rows),
+            **self._staging_values(),
+            **self._model_values(job.most_rows),
+            **self._publishing_values(release),
+        }
+
+    def _settings(self) -> list[tuple[Text, Text | Markup]]:
+        schemas = [str(Identifier(name)) for (name,) in self.engine.query("jobs/show_search_path")]
+        fixed = {"search_path": ", ".join([*schemas, "pg_temp"]), **MEANINGS_OF_VALUES}
+        memory = expression(
+            "CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes({least}) THEN {least}"
+            " ELSE current_setting('work_mem') END",
+            least=Text(USUAL_WORK_MEM),
+        )
+        return [*((Text(name), Text(value)) for name, value in fixed.items()), (Text("work_mem"), memory)]
+
+    def _source_values(self, most: int) -> dict[str, Any]:
+        source = self.recoded.source
+        return {
+            "source_columns": [Text(column) for column in self.recoded.signature],
+            "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
+            "other_columns": Text(
+                f"The columns of {source} are not those that they were when job {self.job.name} was frozen: run the "
+                "policy again, and freeze that run."
+            ),
+            "no_rows": Text(f"{source} holds no rows."),
+            "most_rows": most,
+            "too_many": Text(
+                f"{source} holds more than {most:,} rows, which job {self.job.name} was not made for: freeze "
+                "its run again."
+            ),
+            "misfits": [{"test": misfit.test, "problem": Text(misfit.problem)} for misfit in self.misfits],
+        }
+
+    def _staging_values(self) -> dict[str, Any]:
+        class_column = _free_name("sqlanon_class", self.recoded.columns)
+        own = [self._key(column) for column in self.recoded.columns if column.name in self.recoded.quasi_identifiers]
+        rest = [
+            self._key(column) for column in self.recoded.columns if column.name not in self.recoded.quasi_identifiers
+        ]
+        columns = _listed(self.recoded.columns)
+        text = self.engine.render(
+            "jobs/create_staging",
+            staging=_STAGING,
+            class_column=class_column,
+            columns=_cast(self.recoded.columns),
+            keys=own,
+            order=[*own, *rest],
+            recoding=Markup(_HERE),
+        ).text
+        before, _, behind = text.partition(_HERE)
+        return {
+            "staging": _STAGING,
+            "class_column": class_column,
+            "columns": columns,
+            "before": Text(before),
+            "behind": Text(behind),
+        }
+
+    def _key(self, column: Column) -> Markup:
+        return comparable(self.engine, expression("r.{c}", c=Identifier(column.name)), column.kind)
+
+    def _model_values(self, most: int) -> dict[str, Any]:
+        suppresses = self.job.on_violation == "suppress"
+        budget = Fraction(str(self.job.budget or 0))
+        verifying = verifying_statements(
+            self.engine, (_STAGING, self.recoded.columns), self.recoded.quasi_identifiers, self.models, (most, _ROWS)
+        )
+        models = [
+            {
+                "statement": number,
+                "part": part,
+                "name": Text(self.models[place].name),
+                "parameters": Text(json.dumps(self.models[place].parameters)),
+                "least": self.models[place].worst((0.0, 1.0)) == 0.0,
+            }
+            for number, one in enumerate(verifying)
+            for part, place in enumerate(one.places, start=1)
+        ]
+        return {
+            "suppresses": suppresses,
+            "failing": [Markup(text) for text in self._failing(most)] if suppresses else [],
+            "models_compare": not all(model.monotone_under_suppression for model in self.models),
+            "budget": Markup(f"({budget.numerator}::NUMERIC / {budget.denominator})"),
+            "beyond_budget": Text(
+                "%s of %s rows are in classes that violate a model, which is more than the budget of the job allows; "
+                "nothing was published."
+            ),
+            "measured": _MEASURED,
+            "judged": _JUDGED,
+            "verifying": [Markup(one.statement.text) for one in verifying],
+            "models": models,
+            "violated": Text("SA002" if suppresses else "SA001"),
+        }
+
+    def _failing(self, most: int) -> list[str]:
+        """The classes that violate a model, a query for each sensitive attribute."""
+        columns = {column.name: column for column in self.recoded.columns}
+        attributes = list(dict.fromkeys(model.attribute for model in self.models))
+        return [self._failing_by(None if name is None else columns[name], most) for name in attributes]
+
+    def _failing_by(self, column: Column | None, most: int) -> str:
+        models = [model for model in self.models if model.attribute == (None if column is None else column.name)]
+        groups = named_groups(column is not None, most, counted=_ROWS)
+        values: dict[str, Any] = {"sensitive": None}
+        if column is not None:
+            numeric = column.kind.is_numeric
+            values = {
+                "sensitive": comparable(self.engine, expression("t.{c}", c=Identifier(column.name)), column.kind),
+                "value": double_of(self.engine.render, Markup("p.v"), column.kind) if numeric else NO_NUMBER,
+                "levels": [],
+                "hierarchy": None,
+            }
+        return self.engine.render(
+            "jobs/list_failing",
+            staging=_STAGING,
+            class_column=_free_name("sqlanon_class", self.recoded.columns),
+            measures=[Markup(model.measure(self.engine.render, groups).text) for model in models],
+            **values,
+        ).text
+
+    def _publishing_values(self, release: Relation) -> dict[str, Any]:
+        return {
+            "release_columns": [Text(f"{column.name} {column.type}") for column in self.recoded.columns],
+            "no_table": Text(f"{release} is not an ordinary, logged table; nothing was published."),
+            "referred": Text(f"{release} can't be replaced: foreign keys refer to it."),
+            "inherited": Text(f"{release} can't be replaced: other tables inherit from it."),
+            "other_release": Text(
+                f"{release} has other columns than the rows of job {self.job.name}: drop it, or freeze a run of it."
+            ),
+            "altered": Text(
+                f"Triggers or rules of {release} altered the rows on their way; nothing was published. Disable them."
+            ),
+        }
+
+
+def _listed(columns: Sequence[Column]) -> Markup:
+    return Markup(", ").join(expression("r.{c}", c=Identifier(column.name)) for column in columns)
+
+
+def _cast(columns: Sequence[Column]) -> Markup:
+    """Columns in the types that a release has them in, which are those under domains."""
+    return Markup(", ").join(
+        expression("CAST(r.{c} AS {type}) AS {c}", c=Identifier(column.name), type=Markup(column.type))
+        for column in columns
+    )
+
+
+def _free_name(wanted: str, columns: Sequence[Column]) -> Identifier:
+    """A name that no column has."""
+    names = {column.name for column in columns}
+    while wanted in names:
+        wanted += "_"
+    return Identifier(wanted)

@@ -1,0 +1,56 @@
+"""Carrying out a job now: by its procedure where it has one, otherwise by applying its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.catalog import Catalog, Job, Run
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.errors import EngineError, SqlanonError
+from sqlanon.journal import Observer
+from sqlanon.policy import Policy
+from sqlanon.rules.applying import Application, OnViolation, apply_rules
+
+
+def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> Mapping[str, Any]:
+    """Call the procedure of a job; the object that `run --json` prints.
+
+    Raises ProtectionError, VerificationError, ConflictError, PolicyError or EngineError; the old release stays then.
+    """
+    assert job.routine is not None
+    before = {run.id for run in catalog.runs_of_job(job.name)}
+    try:
+        (run,) = engine.query_one("jobs/call_procedure", routine=Markup(job.routine))
+    except SqlanonError as error:
+        for found in catalog.runs_of_job(job.name):
+            if found.id not in before:
+                error.add_note(f"This was run {found.id} of job {job.name}; the old release stays.")
+                break
+        raise
+    result = catalog.run(run).result
+    if result is None:
+        raise EngineError(f"Run {run} of job {job.name} has no result.")
+    return result
+
+
+def run_by_rules(
+    job: Job,
+    found: Run,
+    place: tuple[str, str],
+    known: Policy | None,
+    options: EngineOptions,
+    observer: Observer,
+) -> Mapping[str, Any]:
+    """Apply the rules of a job to its source, with the semantics of a procedure; the object that `run --json` prints.
+
+    found: the run whose rules they are; place, known: as in `apply_rules`.
+
+    Raises what `apply_rules` raises.
+    """
+    on_violation: OnViolation = "suppress" if job.on_violation == "suppress" else "error"
+    application = Application(job.run, job.source, None, on_violation, replace=True, budget=job.budget, job=job.name)
+    outcome = apply_rules(application, found, place, known, options=options, observer=observer)
+    return outcome.as_json()
