@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,8 +64,11 @@ def _installed() -> list[str]:
 
 
 @contextlib.contextmanager
-def start(binaries: Path) -> Iterator[PostgresServer]:
-    """A server that lives as long as the context. Root can't run one, so it becomes the user `postgres`."""
+def start(binaries: Path, settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
+    """A server that lives as long as the context. Root can't run one, so it becomes the user `postgres`.
+
+    settings: more of them; `{directory}` stands for the server's directory, where its socket is.
+    """
     directory = Path(tempfile.mkdtemp(prefix="sqlanon-pg-", dir=roomy_parent()))
     if os.geteuid() == 0:
         shutil.chown(directory, "postgres", "postgres")
@@ -84,7 +87,7 @@ def start(binaries: Path) -> Iterator[PostgresServer]:
             "--no-sync",
             *_locale(binaries),
         )
-        _configure(data, directory)
+        _configure(data, directory, settings or {})
         _run(binaries / "pg_ctl", "-D", data, "-l", directory / "log", "-w", "start")
         try:
             yield PostgresServer(directory)
@@ -101,8 +104,9 @@ def roomy_parent() -> str:
     return str(memory) if roomy else "/tmp"
 
 
-def _configure(data: Path, directory: Path) -> None:
-    settings = {**_SETTINGS, "unix_socket_directories": str(directory)}
+def _configure(data: Path, directory: Path, more: Mapping[str, str]) -> None:
+    given = {name: value.replace("{directory}", str(directory)) for name, value in more.items()}
+    settings = {**_SETTINGS, "unix_socket_directories": str(directory), **given}
     with (data / "postgresql.conf").open("a") as file:
         file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
     access = data / "pg_hba.conf"

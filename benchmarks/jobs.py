@@ -1,0 +1,65 @@
+"""How much a job inside PostgreSQL costs, as a ratio to writing its rows and grouping them once for each model.
+
+python benchmarks/jobs.py --url postgresql://... --rows 1000000 --k 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+
+from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
+from mondrian import policy
+
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.jobs.freezing import Freezing, freeze
+from sqlanon.jobs.running import run_procedure
+from sqlanon.policy_reader import build_policy
+from sqlanon.runner import run
+from sqlanon.sql import Statement
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--k", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--suppress", action="store_true")
+    arguments = parser.parse_args()
+    with connect(arguments.url) as engine, Catalog.open(engine) as catalog:
+        execute(engine, "DROP TABLE IF EXISTS bench")
+        execute(engine, create_statement(engine.dialect, "bench", Wanted(arguments.rows)))
+        outcome = run(build_policy(policy(arguments.url, QUASI_IDENTIFIERS, arguments.k, False)), replace=True)
+        print(f"run: {sum(outcome.seconds.values()):.2f} s, {outcome.as_json()['release']['classes']:,} classes")
+        wanted = Freezing("bench", "suppress", 0.5) if arguments.suppress else Freezing("bench")
+        job = freeze(engine, catalog, catalog.run(outcome.run), wanted)
+        jobs, writes, groups = [], [], []
+        for _ in range(arguments.rounds):
+            started = time.perf_counter()
+            result = run_procedure(engine, catalog, job)
+            jobs.append(time.perf_counter() - started)
+            print("job: " + json.dumps(result["seconds"]))
+            writes.append(execute(engine, "CREATE TABLE written AS SELECT * FROM bench"))
+            execute(engine, "DROP TABLE written")
+            names = ", ".join(QUASI_IDENTIFIERS)
+            grouped = f"SELECT count(*) FROM (SELECT {names}, count(*) FROM {job.release} GROUP BY {names}) AS g"
+            groups.append(execute(engine, grouped))
+    whole = statistics.median(writes) + statistics.median(groups)
+    print(f"writing {statistics.median(writes):.2f} s, one GROUP BY of the release {statistics.median(groups):.2f} s")
+    print(f"job {statistics.median(jobs):.2f} s: {statistics.median(jobs) / whole:.2f} x both")
+
+
+def execute(engine: Engine, text: str) -> float:
+    """Seconds of a statement."""
+    started = time.perf_counter()
+    engine.execute(Statement("benchmark", text))
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main()

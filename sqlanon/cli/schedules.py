@@ -1,0 +1,151 @@
+"""schedule and unschedule: when a job runs, and what starts it."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from sqlanon.catalog import Job
+from sqlanon.cli.call import Call, command
+from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
+from sqlanon.cli.jobs import JobName
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError, SqlanonError
+from sqlanon.jobs import pg_cron
+from sqlanon.jobs.moments import Moments
+from sqlanon.jobs.units import Start
+
+Scheduler = Literal["pg_cron", "systemd", "cron", "print"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "schedule")(schedule_command)
+    command(app, "unschedule")(unschedule_command)
+
+
+def schedule_command(
+    call: Call,
+    name: JobName,
+    at: Annotated[
+        str, typer.Option("--at", help="Minute, hour, day of the month, month, day of the week: '30 2 * * *'.")
+    ],
+    engine: Annotated[
+        Scheduler | None,
+        typer.Option("--engine", help="What starts the job; if not given, pg_cron where it is there, else print."),
+    ] = None,
+    write: Annotated[
+        Path | None,
+        typer.Option(help="With systemd and cron: write the files here, such as /etc/systemd/system or /etc/cron.d."),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="With systemd and cron: whom the job runs as; if not given, you.")
+    ] = None,
+    purge: Annotated[
+        int | None, typer.Option(min=1, help="With pg_cron: delete its details of runs after so many days.")
+    ] = None,
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+) -> None:
+    """Have a job run at certain times: by pg_cron inside PostgreSQL, by a systemd timer, or by cron.
+
+    For systemd and cron the files are printed, or written with --write; `print` shows what to tell another scheduler.
+    """
+    moments = Moments.parse(at)
+    with opened(call, url, policy, upgrade=True) as (session, catalog):
+        job = catalog.job(name)
+        chosen: Scheduler = engine or ("pg_cron" if job.routine and pg_cron.is_there(session) else "print")
+        _refuse(chosen, write, user, purge)
+        start = Start(job, place_of(url, policy)[0], moments)
+        _forget(session, job, chosen)
+        shown = _carry_out(session, start, chosen, (write, user), purge)
+        catalog.set_schedule(name, moments.text, chosen)
+    if call.json:
+        call.emit(
+            {"job": name, "schedule": moments.text, "engine": chosen, "written": write is not None, "text": shown}
+        )
+    else:
+        print(shown)
+
+
+def _refuse(chosen: Scheduler, write: Path | None, user: str | None, purge: int | None) -> None:
+    """Refuse options that would have no effect."""
+    wrong = []
+    if write is not None and chosen not in ("systemd", "cron"):
+        wrong.append("--write is for --engine systemd and cron.")
+    if user is not None and chosen not in ("systemd", "cron"):
+        wrong.append("--user is for --engine systemd and cron.")
+    if purge is not None and chosen != "pg_cron":
+        wrong.append("--purge is for --engine pg_cron.")
+    if wrong:
+        raise PolicyError(wrong)
+
+
+def _forget(session: Engine, job: Job, chosen: Scheduler) -> None:
+    """Take a job from pg_cron that something else is to start."""
+    if job.scheduler == "pg_cron" and chosen != "pg_cron":
+        pg_cron.unschedule(session, job)
+
+
+def _carry_out(
+    session: Engine, start: Start, chosen: Scheduler, files: tuple[Path | None, str | None], purge: int | None
+) -> str:
+    """Do it; what to tell the person."""
+    job, moments = start.job, start.moments
+    if chosen == "pg_cron":
+        pg_cron.schedule(session, job, moments, purge)
+        return (
+            f"pg_cron calls {job.routine} at {moments.text} (its time zone is GMT); `sqlanon jobs` shows how runs end."
+        )
+    if chosen == "print":
+        statement = f"-- in PostgreSQL, by pg_cron\n{pg_cron.statement(job, moments)}\n\n" if job.routine else ""
+        return f"{statement}# anywhere\n{start.crontab()}".rstrip()
+    directory, user = files
+    texts = start.files(chosen, user or getpass.getuser())
+    if directory is None:
+        return (
+            start.crontab().rstrip()
+            if chosen == "cron"
+            else "\n".join(f"# {n}\n{t}" for n, t in texts.items()).rstrip()
+        )
+    _write(directory, texts)
+    enable = f"systemctl daemon-reload && systemctl enable --now sqlanon-{job.name}.timer"
+    listed = "\n".join(f"Wrote {directory / file}" for file in texts)
+    return f"{listed}\nNow run: {enable}" if chosen == "systemd" else listed
+
+
+def _write(directory: Path, texts: dict[str, str]) -> None:
+    for file, text in texts.items():
+        try:
+            (directory / file).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise SqlanonError(f"{directory / file} can't be written: {error.strerror}.") from None
+
+
+def unschedule_command(call: Call, name: JobName, url: UrlOption = None, policy: PolicyOption = None) -> None:
+    """Have a job run no more; it stays, and `schedule` has it run again."""
+    with opened(call, url, policy, upgrade=True) as (session, catalog):
+        job = catalog.job(name)
+        if job.schedule is None:
+            raise PolicyError(f"Job {name} is not scheduled.")
+        if job.scheduler == "pg_cron":
+            pg_cron.unschedule(session, job)
+        catalog.set_schedule(name, None, None)
+    told = _remainder(job)
+    if call.json:
+        call.emit({"job": name, "engine": job.scheduler, "left_to_do": told})
+    else:
+        print(f"Job {name} is not scheduled any more." + (f" {told}" if told else ""))
+
+
+def _remainder(job: Job) -> str | None:
+    """What only the administrator can do."""
+    file = f"sqlanon-{job.name}"
+    return {
+        "systemd": f"Now run: systemctl disable --now {file}.timer, and remove {file}.timer and {file}.service.",
+        "cron": f"Now remove its line from the crontab, or the file {file} from /etc/cron.d.",
+        "print": "Now tell your scheduler.",
+    }.get(job.scheduler or "")

@@ -1,0 +1,76 @@
+"""Jobs in tests: a table, its policy, freezing its run, carrying the job out."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from typing import Any
+
+from sqlanon.catalog import Catalog, Job, Run
+from sqlanon.engines import connect
+from sqlanon.jobs.freezing import Freezing, freeze
+from sqlanon.jobs.running import run_by_rules, run_procedure
+from sqlanon.journal import Silent
+from tests.run_support import OPTIONS, Database, Row, anonymize
+
+COLUMNS = {"n": "INTEGER", "t": "VARCHAR(9)", "d": "DATE", "z": "VARCHAR(3)", "s": "VARCHAR(1)", "x": "INTEGER"}
+ROLES: dict[str, Any] = {
+    "n": "quasi-identifier",
+    "t": "quasi-identifier",
+    "d": {"role": "quasi-identifier", "show": "bounds"},
+    "z": {"role": "quasi-identifier", "hierarchy": {"mask": "right", "length": 3}},
+    "s": "sensitive",
+    "x": "sensitive",
+}
+K = {"model": "k-anonymity", "k": 3}
+ALONE: Row = (1000, "zz", datetime.date(2030, 1, 1), "99z", "a", 1)
+
+
+def table(seed: int, rows: int, wide: int) -> list[Row]:
+    source = random.Random(seed)
+    day = datetime.date(2024, 1, 1)
+    return [
+        (
+            source.choice([None, *range(-wide, 30 + wide)]),
+            source.choice([None, "a", "b", "C", "dd", "e,f", *(["zz"] if wide else [])]),
+            day + datetime.timedelta(days=source.randint(-wide, 60)),
+            f"{source.randint(10, 30)}{source.choice('xy')}",
+            source.choice("aaabc"),
+            source.randint(0, 9),
+        )
+        for _ in range(rows)
+    ]
+
+
+def frozen(database: Database, run: str, **wanted: Any) -> Job:
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        return freeze(engine, catalog, catalog.run(run), Freezing(**{"name": "nightly", **wanted}))
+
+
+def carry_out(database: Database, job: str = "nightly") -> Any:
+    with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
+        found = catalog.job(job)
+        if found.routine is not None:
+            return run_procedure(engine, catalog, found)
+        run = catalog.run(found.run)
+    return run_by_rules(found, run, (database.url, "sqlanon"), None, OPTIONS, Silent())
+
+
+def runs(database: Database, job: str = "nightly") -> list[Run]:
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        return catalog.runs_of_job(job)
+
+
+def replaced(database: Database, name: str, rows: list[Row]) -> None:
+    database.sql(f"DELETE FROM {name}")
+    database.insert(name, rows)
+
+
+def released(database: Database, name: str) -> list[Row]:
+    return sorted(database.sql(f"SELECT * FROM {name}"), key=repr)
+
+
+def simple(database: Database, **more: Any) -> tuple[str, str]:
+    """A table, and a run of it that is 3-anonymous."""
+    name = database.create(COLUMNS, table(1, 120, 0))
+    return name, anonymize(database.policy(name, ROLES, **{"privacy": [K], **more})).run

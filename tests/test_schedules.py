@@ -1,0 +1,138 @@
+"""When jobs run: cron's fields, the texts for systemd and cron, and pg_cron for real."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.catalog import Job
+from sqlanon.errors import PolicyError
+from sqlanon.jobs.moments import Moments
+from sqlanon.jobs.units import Start
+from tests.cli.support import call, only_object
+from tests.jobs_support import ALONE, frozen, runs, simple
+from tests.postgres_server import PostgresServer, find_binaries, start
+from tests.run_support import Database, open_database
+
+
+@pytest.mark.parametrize(
+    ("text", "calendar"),
+    [
+        ("30 2 * * *", ["*-*-* 02:30:00 UTC"]),
+        ("*/20 0-2 1 1,7 *", ["*-01,07-01 00,01,02:00,20,40:00 UTC"]),
+        ("0 4 * * 1-5", ["Mon,Tue,Wed,Thu,Fri *-*-* 04:00:00 UTC"]),
+        ("0 4 13 * 7", ["*-*-13 04:00:00 UTC", "Sun *-*-* 04:00:00 UTC"]),
+    ],
+)
+def test_schedules_are_said_as_systemd_says_them(text: str, calendar: list[str]) -> None:
+    assert Moments.parse(text).calendar == calendar
+
+
+@pytest.mark.parametrize("text", ["", "30 2 * *", "60 2 * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "a b c d e"])
+def test_what_is_no_schedule_is_refused(text: str) -> None:
+    with pytest.raises(PolicyError):
+        Moments.parse(text)
+
+
+JOB = Job("nightly", 1, "r", 'odd."%n"', "rel", "error", None, datetime.datetime.now(datetime.UTC))
+
+
+def test_units_hold_no_secret_and_systemd_takes_them(tmp_path: Path) -> None:
+    begin = Start(JOB, "postgresql://me:CANARY@host/d%20b", Moments.parse("0 4 13 * 7"))
+    assert "CANARY" not in begin.crontab() + begin.service("me") + begin.timer()
+    assert "LoadCredential=pgpass:/etc/sqlanon/nightly.pgpass" in begin.service("me")
+    assert "PGPASSFILE=/etc/sqlanon/nightly.pgpass" in begin.crontab()
+    for name, text in begin.files("systemd", "root").items():
+        (tmp_path / name).write_text(text)
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("no systemd-analyze")
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", *map(str, sorted(tmp_path.iterdir()))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not [line for line in checked.stderr.splitlines() if "sqlanon-nightly" in line and "not exec" not in line]
+
+
+def test_files_of_schedulers_are_written_where_asked(database: Database, tmp_path: Path) -> None:
+    _frozen_table(database)
+    where = ("--url", database.url)
+    written = call("schedule", "nightly", "--at", "30 2 * * *", "--engine", "systemd", "--write", tmp_path, *where)
+    assert "systemctl daemon-reload" in written.stdout
+    assert sorted(path.name for path in tmp_path.glob("sqlanon-*")) == ["sqlanon-nightly.service", "sqlanon-nightly.timer"]
+    (job,) = only_object(call("jobs", "--json", *where).stdout)["jobs"]
+    assert (job["schedule"], job["scheduler"]) == ("30 2 * * *", "systemd")
+    assert "systemctl disable" in call("unschedule", "nightly", *where).stdout
+    assert call("unschedule", "nightly", *where).exit_code == 2
+    assert call("schedule", "nightly", "--at", "30 2 * * *", "--engine", "pg_cron", *where).exit_code == 2
+    assert "30 2 * * * SQLANON_URL=" in call("schedule", "nightly", "--at", "30 2 * * *", *where).stdout
+
+
+def _frozen_table(database: Database) -> str:
+    name, run = simple(database)
+    frozen(database, run)
+    return name
+
+
+# --- pg_cron
+
+
+@pytest.fixture
+def server_with_cron() -> Iterator[PostgresServer]:
+    binaries = find_binaries()
+    if binaries is None or not (binaries.parent / "lib" / "pg_cron.so").exists():
+        reason = "no pg_cron: install postgresql-NN-cron"
+        if os.environ.get("SQLANON_REQUIRE_POSTGRES") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    settings = {
+        "shared_preload_libraries": "pg_cron",
+        "cron.database_name": "postgres",
+        "cron.host": "{directory}",
+        "cron.log_statement": "off",
+    }
+    with start(binaries, settings) as server:
+        server.run("CREATE EXTENSION pg_cron")
+        yield server
+
+
+@pytest.mark.waits
+def test_pg_cron_publishes_and_a_failed_check_leaves_the_old_release(server_with_cron: PostgresServer) -> None:
+    """It takes up to two minutes: a minute is pg_cron's smallest step."""
+    url = server_with_cron.url("postgres")
+    with open_database(url) as database:
+        name = _frozen_table(database)
+        database.sql(f"DROP TABLE {name}_r")
+        shown = call("schedule", "nightly", "--at", "* * * * *", "--purge", "30", "--url", url).stdout
+        assert "pg_cron calls" in shown
+        _wait(lambda: [run.status for run in runs(database)] == ["published"])
+        before = database.sql(f"SELECT * FROM {name}_r")
+        assert len(before) == 120
+        database.insert(name, [ALONE])
+        _wait(lambda: len(runs(database)) == 2 and runs(database)[0].status != "running")
+        assert database.sql(f"SELECT * FROM {name}_r") == before
+        (job,) = only_object(call("jobs", "--json", "--url", url).stdout)["jobs"]
+        assert (job["runs"][0]["status"], job["runs"][0]["error"]["type"]) == ("refused", "ProtectionError")
+        _wait(lambda: _details(database) == {"succeeded", "failed"})
+        call("unschedule", "nightly", "--url", url)
+        assert database.sql("SELECT jobname FROM cron.job") == [("sqlanon purge",)]
+
+
+def _details(database: Database) -> set[Any]:
+    return {status for (status,) in database.sql("SELECT status FROM cron.job_run_details")}
+
+
+def _wait(come_true: Callable[[], bool], seconds: float = 100) -> None:
+    deadline = time.monotonic() + seconds
+    while not come_true():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.5)
