@@ -44,7 +44,7 @@ def main() -> None:
             result = run_procedure(engine, catalog, job)
             jobs.append(time.perf_counter() - started)
             print("job: " + json.dumps(result["seconds"]))
-            writes.append(execute(engine, "CREATE TABLE written AS SELECT * FROM bench"))
+            writes.append(execute(engine, f"CREATE TABLE written AS SELECT * FROM {job.release}"))
             execute(engine, "DROP TABLE written")
             names = ", ".join(QUASI_IDENTIFIERS)
             grouped = f"SELECT count(*) FROM (SELECT {names}, count(*) FROM {job.release} GROUP BY {names}) AS g"

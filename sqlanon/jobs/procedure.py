@@ -151,18 +151,16 @@ class ProcedureText:
 
     def _staging_values(self) -> dict[str, Any]:
         class_column = _free_name("sqlanon_class", self.recoded.columns)
-        own = [self._key(column) for column in self.recoded.columns if column.name in self.recoded.quasi_identifiers]
-        rest = [
-            self._key(column) for column in self.recoded.columns if column.name not in self.recoded.quasi_identifiers
-        ]
+        regions = [column for column in self.recoded.columns if column.name in self.recoded.quasi_identifiers]
+        rest = [column for column in self.recoded.columns if column.name not in self.recoded.quasi_identifiers]
         columns = _listed(self.recoded.columns)
         text = self.engine.render(
             "jobs/create_staging",
             staging=_STAGING,
             class_column=class_column,
             columns=_cast(self.recoded.columns),
-            keys=own,
-            order=[*own, *rest],
+            keys=[expression("r.{c}", c=Identifier(column.name)) for column in regions],
+            order=[self._key(column) for column in rest],
             recoding=Markup(_HERE),
         ).text
         before, _, behind = text.partition(_HERE)
