@@ -119,6 +119,7 @@ def _keep_rules(engine: _RehearsedEngine, plan: Plan, workspace: Workspace, reco
     made = make(engine, workspace, recoding)
     if made is not None:
         drop_codes(engine, made.tables)
+        engine.query_one("count_rows", table=made.tables.leaves)
         for name, work in zip(NAMES, made.tables.all, strict=True):
             table = Relation(f"rules_{name}", plan.policy.catalog.schema_)
             engine.run("rules/store_table", table=table, work=work)

@@ -21,7 +21,7 @@ from sqlanon.partition.axes import carried, chosen, mask_column, masked_value
 from sqlanon.partition.criteria import Criterion, Scan
 from sqlanon.partition.growth import Frontier, Progress
 from sqlanon.partition.judging import judge_groups
-from sqlanon.partition.recording import Numbers, record_nodes
+from sqlanon.partition.recording import ROOT, Numbers, record_nodes
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Identifier, Relation, expression
 
@@ -43,7 +43,7 @@ class Level:
     handed: int = 0
     splits: Relation | None = None
     parents: int = 1
-    numbers: Numbers = Numbers(0, 0)
+    numbers: Numbers = ROOT
 
     @property
     def spent(self) -> tuple[Relation, ...]:

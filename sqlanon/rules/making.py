@@ -8,6 +8,7 @@ recursive statement, and nothing is counted in Python: the number of statements 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine, Kind
