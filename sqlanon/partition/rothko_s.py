@@ -161,7 +161,7 @@ class Sampling:
         spent = [table for table in rows if isinstance(table, Relation)]
         spent += [splits, *(part.tree for part in self.parts)]
         first_leaf = self.first << self.task.bits
-        return Frontier(self._union(rows), splits, tuple(spent), self.first, 1, next_leaf=first_leaf, measured=True)
+        return Frontier(self._union(rows), splits, tuple(spent), self.first, 1, next_leaf=first_leaf, ranges=ranges)
 
     def _sample(self, nodes: Nodes) -> Nodes | None:
         """One episode; the nodes of the next, if there are any."""
