@@ -161,7 +161,7 @@ def _create_kids(
     groups, kids = workspace.table("groups"), workspace.table("kids")
     engine.run("rules/create_groups", groups=groups, levels=levels)
     engine.analyze(groups)
-    nested = sorted({level["attribute"] for level in levels})
+    nested = [axis.number for axis in axes if axis.dimension is not None]
     values = {"nodes": rules.nodes, "segments": rules.segments, "routes": routes, "nested": nested}
     engine.run("rules/create_kids", kids=kids, groups=groups, **values)
     workspace.drop(groups)
