@@ -19,7 +19,7 @@ from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_va
 from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show
 from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, Renderer, expression
 from sqlanon.text import text_of
 from sqlanon.workspace import Workspace
 
@@ -39,10 +39,10 @@ class Routed:
     odd: tuple[int, ...]
 
 
-def value_of(engine: Engine, attribute: RuleAttribute, text: Markup) -> Markup:
+def value_of(render: Renderer, attribute: RuleAttribute, text: Markup) -> Markup:
     """A cut's value, read from its text."""
     if attribute.kind in _DAYS:
-        text = engine.render.macro("read_day", text)
+        text = render.macro("read_day", text)
     return expression("CAST({value} AS {type})", value=text, type=Markup(attribute.type))
 
 
@@ -144,7 +144,7 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
     order = Markup("u.value")
     if attribute.kind is Kind.TEXT:
         order = engine.render.macro("collate", order)
-    cut = value_of(engine, attribute, Markup("s.value"))
+    cut = value_of(engine.render, attribute, Markup("s.value"))
     engine.run("rules/mark_values", dictionary=coding.dictionary, order=order, cut=cut, **values)
 
 
