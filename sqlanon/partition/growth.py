@@ -142,7 +142,8 @@ class Growth:
         return following
 
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
-        ranges, splits = frontier.ranges or self._measure(frontier.rows), self.branch.table("splits", frontier.round + 1)
+        ranges = frontier.ranges or self._measure(frontier.rows)
+        splits = self.branch.table("splits", frontier.round + 1)
         if self.records and frontier.round:
             self._record(frontier, ranges)
         nodes = 2 * frontier.parents
