@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ProtectionError
 from sqlanon.partition import forest, gain
+from sqlanon.rules import routing
 from sqlanon.rules.listing import Rule
 from tests.mondrian_oracle import FLAVOURS, JOBS, Attribute, satisfies
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
@@ -38,6 +39,12 @@ def databases(tmp_path: Path, postgres_url: str) -> Iterator[tuple[Database, Dat
     with contextlib.ExitStack() as stack:
         urls = (duckdb_url(tmp_path / "test.duckdb"), postgres_url)
         yield tuple(stack.enter_context(open_database(url)) for url in urls)  # type: ignore[misc]
+
+
+@pytest.fixture(autouse=True)
+def few_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small trees are deeper than the levels that rows go down in one statement."""
+    monkeypatch.setattr(routing, "LEVELS", 2)
 
 
 @st.composite
