@@ -143,8 +143,6 @@ def test_every_row_falls_under_one_rule(
     database: Database, monkeypatch: pytest.MonkeyPatch, name: str, sessions: int
 ) -> None:
     """The rules' boxes, looked at from outside: every point of the domain is in one, and rows of one class are too."""
-    if sessions > 1 and database.engine == "duckdb":
-        pytest.skip("one session")
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 0)
     monkeypatch.setattr(gain, "FINE_BINS", ((0, 4),))
     rows = _people(400)
