@@ -17,6 +17,11 @@ from sqlanon.workspace import release_lock
 from tests.jobs_support import ALONE, COLUMNS, ROLES, K, carry_out, frozen, released, replaced, runs, simple, table
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
+NESTED = {
+    "n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}},
+    "d": {"role": "quasi-identifier", "hierarchy": {"date": ["week"]}},
+    "t": {"role": "quasi-identifier", "hierarchy": {"mapping": {"a": "1", "b": "1", "C": "2"}, "unknown": "?"}},
+}
 MODELS: dict[str, list[dict[str, Any]]] = {
     "several attributes": [
         K,
@@ -42,7 +47,8 @@ MODELS: dict[str, list[dict[str, Any]]] = {
 def test_a_procedure_releases_what_applying_the_rules_does(postgres_url: str, models: str) -> None:
     with open_database(postgres_url) as database:
         name = database.create(COLUMNS, table(1, 200, 0))
-        run = anonymize(database.policy(name, ROLES, privacy=MODELS[models])).run
+        roles = ROLES | (NESTED if models == "ordered" else {})
+        run = anonymize(database.policy(name, roles, privacy=MODELS[models])).run
         frozen(database, run, on_violation="suppress", budget=0.9)
         for seed, rows in ((2, 90), (3, 250)):
             replaced(database, name, table(seed, rows, 3))
@@ -148,7 +154,11 @@ def test_what_is_wanted_must_make_sense(database: Database, wanted: dict[str, An
     ("more", "wanted", "problem"),
     [
         ({"suppressed": "star"}, {"on_violation": "suppress", "budget": 0.1}, "suppressed: star"),
-        ({"attributes": {"n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5]}}}}, {}, "intervals"),
+        (
+            {"attributes": {"n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5]}, "show": "bounds"}}},
+            {},
+            "one SELECT",
+        ),
     ],
 )
 def test_what_a_procedure_cannot_do_is_refused(

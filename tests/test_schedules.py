@@ -68,7 +68,7 @@ def test_files_of_schedulers_are_written_where_asked(database: Database, tmp_pat
     where = ("--url", database.url)
     written = call("schedule", "nightly", "--at", "30 2 * * *", "--engine", "systemd", "--write", tmp_path, *where)
     assert "systemctl daemon-reload" in written.stdout
-    assert sorted(path.name for path in tmp_path.glob("sqlanon-*")) == ["sqlanon-nightly.service", "sqlanon-nightly.timer"]
+    assert {path.name for path in tmp_path.glob("sqlanon-*")} == {"sqlanon-nightly.service", "sqlanon-nightly.timer"}
     (job,) = only_object(call("jobs", "--json", *where).stdout)["jobs"]
     assert (job["schedule"], job["scheduler"]) == ("30 2 * * *", "systemd")
     assert "systemctl disable" in call("unschedule", "nightly", *where).stdout

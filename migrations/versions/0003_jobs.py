@@ -29,6 +29,7 @@ def upgrade() -> None:
         sa.Column("budget", sa.Double),
         sa.Column("most_rows", sa.BigInteger),
         sa.Column("routine", sa.Text),
+        sa.Column("inspection", sa.Text),
         sa.Column("recoding", sa.Text),
         sa.Column("created", moment, nullable=False),
         sa.Column("schedule", sa.Text),

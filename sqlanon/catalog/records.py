@@ -141,8 +141,8 @@ class Job:
     run: whose rules are applied; source, release: as SQL writes them, or files.
     on_violation: what becomes of classes that violate a model: error, or suppress.
     budget: the largest share of rows that may be suppressed; None with error.
-    most_rows: of the source, that the procedure is made for; routine: its name as SQL writes it; recoding: the SELECT
-        that it recodes by. None where `sqlanon job run` does the work itself.
+    most_rows: of the source, that the procedure is made for; routine: its name as SQL writes it; inspection, recoding:
+        the SELECTs by which it looks at the source, and recodes it. None where `sqlanon job run` does the work itself.
     schedule, scheduler: when it runs, in cron's five fields, and what starts it; None where nothing does.
     """
 
@@ -156,6 +156,7 @@ class Job:
     created: datetime
     most_rows: int | None = None
     routine: str | None = None
+    inspection: str | None = None
     recoding: str | None = None
     schedule: str | None = None
     scheduler: str | None = None

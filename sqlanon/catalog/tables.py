@@ -176,6 +176,7 @@ def _jobs(metadata: MetaData, prefix: str) -> Table:
         Column(
             "routine", Text, doc="the procedure's name as SQL writes it; NULL where the program itself does the work"
         ),
+        Column("inspection", Text, doc="the SELECT by which the procedure tells whether rules are about all rows"),
         Column("recoding", Text, doc="the SELECT that the procedure recodes by; it holds values of the data"),
         Column("created", UtcTimestamp, nullable=False),
         Column("schedule", Text, doc="minute, hour, day of month, month, day of week, as cron has them"),

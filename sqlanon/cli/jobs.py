@@ -100,9 +100,9 @@ def _row(job: Job, runs: list[Run]) -> list[Any]:
 
 
 def _object(job: Job, runs: list[Run]) -> dict[str, Any]:
-    """A job as programs read it; its recoding, which holds values of the data, is left out."""
+    """A job as programs read it; its statements, which hold values of the data, are left out."""
     values = asdict(job)
-    values.pop("recoding")
+    del values["inspection"], values["recoding"]
     listed = [{**run_object(run), "policy": None} for run in runs]
     return {**values, "created": job.created.isoformat(), "runs": listed}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from sqlanon import __version__
-from sqlanon.cli import catalog, demo, hierarchy, jobs, lattice, policy, rules, schedules, utility, verify
+from sqlanon.cli import catalog, demo, export, hierarchy, jobs, lattice, policy, rules, schedules, utility, verify
 from sqlanon.cli.call import INTERRUPTED
 from sqlanon.engines.urls import scrubbed
 
@@ -47,6 +47,7 @@ catalog.register(app)
 rules.register(app)
 jobs.register(app)
 schedules.register(app)
+export.register(app)
 hierarchy.register(app)
 demo.register(app)
 

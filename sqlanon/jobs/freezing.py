@@ -64,6 +64,18 @@ def freeze(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> Jo
     return text.job
 
 
+def export_procedure(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> str:
+    """The statement that creates a procedure for the rules of a run, with the rules in it; nothing is recorded.
+
+    Raises what `freeze` raises.
+    """
+    if engine.dialect == "duckdb":
+        raise PolicyError("DuckDB has no procedures; --as sql and --as view are for it.")
+    policy, stored = parse_policy(found.policy), read_rules(catalog, found.id)
+    job = _job(catalog, found, wanted, policy)
+    return procedure_text(engine, catalog, found, policy, stored, job).create(alone=True)
+
+
 def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
     """The job without a procedure."""
     if not _NAME.fullmatch(wanted.name):
@@ -114,7 +126,8 @@ def procedure_text(
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)
     misfits = find_misfits(engine, policy, stored.attributes)
-    return ProcedureText(engine, catalog, made, found, models, recoded, misfits)
+    text = ProcedureText(engine, catalog, made, found, models, recoded, misfits)
+    return replace(text, job=replace(made, inspection=text.inspection()))
 
 
 def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job: Job) -> Iterator[str]:

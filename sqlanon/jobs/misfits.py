@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.policy import Policy
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Identifier, Text, expression
@@ -35,6 +38,7 @@ def _refused_nulls(policy: Policy) -> Iterator[Misfit]:
 
 
 def _unknown_values(engine: Engine, policy: Policy, attributes: Sequence[RuleAttribute]) -> Iterator[Misfit]:
+    """Of dates and intervals there are none: every value has its period, or its interval."""
     for attribute in attributes:
         hierarchy = policy.attributes[attribute.name].hierarchy
         value = expression("s.{c}", c=Identifier(attribute.name))
@@ -45,11 +49,18 @@ def _unknown_values(engine: Engine, policy: Policy, attributes: Sequence[RuleAtt
             assert attribute.height is not None
             test = expression("length({value}) > {most}", value=text, most=attribute.height)
             yield Misfit(test, f"Column '{attribute.name}' holds values longer than its mask, {attribute.height}.")
-        elif hierarchy.mapping is not None and hierarchy.unknown is None:
-            known = Markup(", ").join(Markup(Text(value)) for value in hierarchy.mapping)
-            test = expression("{value} NOT IN ({known})", value=engine.render.macro("collate", text), known=known)
+        elif hierarchy.kind in ("csv", "mapping") and hierarchy.unknown is None:
+            lines = read_taxonomy(hierarchy, None, functools.partial(_wrong_taxonomy, attribute.name))
+            known = Markup(", ").join(Markup(Text(line.value)) for line in lines)
+            test = expression(
+                "NOT {value} = ANY (ARRAY[{known}])", value=engine.render.macro("collate", text), known=known
+            )
             yield Misfit(
                 test,
-                f"Column '{attribute.name}' holds values that its mapping lacks: add them, or give it `unknown`, run "
-                "the policy again, and freeze that run.",
+                f"Column '{attribute.name}' holds values that its {hierarchy.kind} lacks: add them, or give it "
+                "`unknown`, run the policy again, and freeze that run.",
             )
+
+
+def _wrong_taxonomy(column: str, what: str) -> PolicyError:
+    return PolicyError(f"Hierarchy of column '{column}': {what}")

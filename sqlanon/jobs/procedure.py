@@ -78,8 +78,8 @@ class ProcedureText:
     def create(self, *, alone: bool = False) -> str:
         """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
         assert self.job.routine is not None
-        recoding = Text(self.recoded.select) if alone else None
-        body = self.engine.render("jobs/body", **self._values(), recoding=recoding).text
+        recoding, inspection = (Text(self.recoded.select), Text(self.inspection())) if alone else (None, None)
+        body = self.engine.render("jobs/body", **self._values(), recoding=recoding, inspection=inspection).text
         number = 0
         while f"$sqlanon{number or ''}$" in body:
             number += 1
@@ -88,6 +88,22 @@ class ProcedureText:
             routine=Markup(self.job.routine),
             body=Markup(body),
             quote=Markup(f"$sqlanon{number or ''}$"),
+        ).text
+
+    def inspection(self) -> str:
+        """The statement by which it looks at the source: how many rows, and what is wrong with them."""
+        source, most = self.recoded.source, self.job.most_rows
+        assert most is not None
+        return self.engine.render(
+            "jobs/inspect_source",
+            source=source,
+            no_rows=Text(f"{source} holds no rows."),
+            most_rows=most,
+            too_many=Text(
+                f"{source} holds more than {most:,} rows, which job {self.job.name} was not made for: freeze its run "
+                "again."
+            ),
+            misfits=[{"test": misfit.test, "problem": Text(misfit.problem)} for misfit in self.misfits],
         ).text
 
     # --- what the templates interpolate
@@ -115,7 +131,7 @@ class ProcedureText:
             "quotable": [Text(state) for state in QUOTABLE_CLASSES],
             "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],
             **{table: home.relation(table) for table in ("runs", "releases", "jobs")},
-            **self._source_values(job.most_rows),
+            **self._source_values(),
             **self._staging_values(),
             **self._model_values(job.most_rows),
             **self._publishing_values(release),
@@ -131,7 +147,7 @@ class ProcedureText:
         )
         return [*((Text(name), Text(value)) for name, value in fixed.items()), (Text("work_mem"), memory)]
 
-    def _source_values(self, most: int) -> dict[str, Any]:
+    def _source_values(self) -> dict[str, Any]:
         source = self.recoded.source
         return {
             "source_columns": [Text(column) for column in self.recoded.signature],
@@ -140,13 +156,6 @@ class ProcedureText:
                 f"The columns of {source} are not those that they were when job {self.job.name} was frozen: run the "
                 "policy again, and freeze that run."
             ),
-            "no_rows": Text(f"{source} holds no rows."),
-            "most_rows": most,
-            "too_many": Text(
-                f"{source} holds more than {most:,} rows, which job {self.job.name} was not made for: freeze "
-                "its run again."
-            ),
-            "misfits": [{"test": misfit.test, "problem": Text(misfit.problem)} for misfit in self.misfits],
         }
 
     def _staging_values(self) -> dict[str, Any]:

@@ -1,0 +1,74 @@
+"""export: a recoding as SQL to own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from sqlanon.cli.call import Call, command
+from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
+from sqlanon.cli.rules import RunName
+from sqlanon.errors import PolicyError
+from sqlanon.jobs.freezing import Freezing, export_procedure
+from sqlanon.rules.applying import OnViolation
+from sqlanon.rules.select import rules_select
+from sqlanon.rules.store import read_rules
+from sqlanon.sql import Relation
+
+Form = Literal["sql", "view", "procedure"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "export")(export_command)
+
+
+def export_command(
+    call: Call,
+    run: RunName,
+    form: Annotated[
+        Form, typer.Option("--as", help="A SELECT, a view of it, or a procedure that checks and publishes too.")
+    ],
+    name: Annotated[str | None, typer.Option("--name", help="What the view is called, or the procedure's job.")] = None,
+    source: Annotated[str | None, typer.Option(help="With sql and view: the table to read, if not the run's.")] = None,
+    on_violation: Annotated[
+        OnViolation, typer.Option(help="With procedure: suppress classes that violate a model, or end with an error.")
+    ] = "error",
+    budget: Annotated[
+        float | None, typer.Option(min=0, max=1, help="With suppress: the largest share of rows that may be.")
+    ] = None,
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+) -> None:
+    """Print the recoding of a run as SQL that a DBA can own; nothing is changed. It holds values of the data."""
+    _refuse(form, name, source, on_violation != "error" or budget is not None)
+    with opened(call, url, policy, upgrade=True) as (engine, catalog):
+        found = catalog.run(run)
+        if form == "procedure":
+            assert name is not None
+            text = export_procedure(engine, catalog, found, Freezing(name, on_violation, budget))
+        else:
+            text = rules_select(catalog.store, read_rules(catalog, found.id), found, source)
+    if form == "view":
+        assert name is not None
+        text = f"CREATE VIEW {Relation.parse(name)} AS\n{text}"
+    if call.json:
+        call.emit({"run": found.id, "as": form, "sql": text})
+    else:
+        print(text + ";")
+
+
+def _refuse(form: Form, name: str | None, source: str | None, choice: bool) -> None:
+    """Refuse options that would have no effect, and forms without a name."""
+    wrong = []
+    if form == "sql" and name is not None:
+        wrong.append("--name is for --as view and procedure.")
+    if form != "sql" and name is None:
+        wrong.append(f"--as {form} needs --name.")
+    if form == "procedure" and source is not None:
+        wrong.append("--source is for --as sql and view.")
+    if form != "procedure" and choice:
+        wrong.append("--on-violation and --budget are for --as procedure.")
+    if wrong:
+        raise PolicyError(wrong)
