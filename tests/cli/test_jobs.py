@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cli.support import call, only_object
-from tests.jobs_support import ALONE, simple
+from tests.jobs_support import ALONE, simple, table
 from tests.run_support import Database, open_database
 
 
@@ -16,7 +16,7 @@ def test_a_job_from_freezing_to_a_violation(database: Database) -> None:
     assert (result["verified"], result["release"]["rows"]) == (True, 120)
     assert "Verified independently" in call("job", "run", "nightly", *where).stdout
     database.sql(f"DELETE FROM {name}")
-    database.insert(name, [ALONE])
+    database.insert(name, [*table(2, 5, 3), ALONE])
     failed = call("job", "run", "nightly", *where)
     assert failed.exit_code == 3
     assert "nothing was published" in failed.stderr
