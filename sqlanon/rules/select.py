@@ -20,6 +20,8 @@ from sqlanon.labels import EVERYTHING, NULL
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Role, Show
 from sqlanon.policy_reader import parse_policy
+from sqlanon.rules import cases
+from sqlanon.rules.cases import Spelling, rule_case
 from sqlanon.rules.listing import fetch_rules, list_replaced
 from sqlanon.rules.places import read_places
 from sqlanon.rules.routing import value_of
@@ -188,22 +190,41 @@ class _Select:
             width = 2 if one.show is Show.BOUNDS else 1
             columns[one.number] = [self._cell(one, place + n) for n in range(width)]
             place += width
+        values: dict[str, Any] = {
+            "table": table,
+            "columns": self._columns(columns),
+            "cells": [Identifier(f"c{n}") for n in range(place)],
+            "rules": [
+                _literals((places.of_node[rule.leaf], *rule.cells)) for rule in fetch_rules(self.engine, self.stored)
+            ],
+        }
+        if self._is_one_case(tables.depth):
+            spelling = Spelling(self._value, self._is_beyond, self._label)
+            rule = rule_case(self.stored.attributes, places, spelling)
+            return self.render("rules/select_case", **values, rule=rule, joins=list(self.joins.values())).text
         levels, rule = self._chain(tables.depth, kids=bool(places.kids))
         return self.render(
             "rules/select_tree",
-            table=table,
+            **values,
             joins=list(self.joins.values()),
-            columns=self._columns(columns),
             places=[_literals(one) for one in places.rows],
             kids=[_literals(kid) for kid in places.kids],
             cuts=[self._cut(one) for one in self.stored.attributes if one.height is None],
             levels=levels,
             rule=rule,
-            cells=[Identifier(f"c{n}") for n in range(place)],
-            rules=[
-                _literals((places.of_node[rule.leaf], *rule.cells)) for rule in fetch_rules(self.engine, self.stored)
-            ],
         ).text
+
+    def _is_one_case(self, depth: int) -> bool:
+        """Whether a CASE is quicker than joins, and not too long; dates and intervals it would reckon at every node."""
+        reckoned = [self.policy.attributes[a.name].hierarchy for a in self.stored.attributes]
+        short = self.stored.record.leaves <= cases.MOST_RULES and depth <= cases.DEEPEST
+        return self.render.dialect == "postgres" and short and not any(h and (h.date or h.intervals) for h in reckoned)
+
+    def _is_beyond(self, attribute: RuleAttribute, cut: str) -> Markup:
+        """Whether a value is at a cut or beyond it."""
+        value = self._value(attribute)
+        compared = self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
+        return expression("{value} >= {cut}", value=compared, cut=value_of(self.render, attribute, Markup(Text(cut))))
 
     def _cut(self, attribute: RuleAttribute) -> dict[str, Any]:
         """The column of an attribute's cuts, read from their texts."""
