@@ -125,7 +125,7 @@ class ProcedureText:
             "release_text": Text(job.release),
             "database": Text(database_of(self.engine)),
             "lock": advisory_key(release_lock_name(self.engine, release)),
-            "settings": self._settings(),
+            **self._settings(),
             "k": max([model.k for model in self.models if isinstance(model, KAnonymity)], default=1),
             "null_choice": Text(NULL_CHOICE),
             "quotable": [Text(state) for state in QUOTABLE_CLASSES],
@@ -137,15 +137,19 @@ class ProcedureText:
             **self._publishing_values(release),
         }
 
-    def _settings(self) -> list[tuple[Text, Text | Markup]]:
-        schemas = [str(Identifier(name)) for (name,) in self.engine.query("jobs/show_search_path")]
-        fixed = {"search_path": ", ".join([*schemas, "pg_temp"]), **MEANINGS_OF_VALUES}
+    def _settings(self) -> dict[str, Any]:
+        """What the session is to have set, so that statements mean what they mean to this one."""
+        schemas = [Markup(Identifier(name)) for (name,) in self.engine.query("jobs/show_search_path")]
         memory = expression(
             "CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes({least}) THEN {least}"
             " ELSE current_setting('work_mem') END",
             least=Text(USUAL_WORK_MEM),
         )
-        return [*((Text(name), Text(value)) for name, value in fixed.items()), (Text("work_mem"), memory)]
+        return {
+            "search_path": Markup(", ").join([*schemas, Markup("pg_temp")]),
+            "settings": [(Markup(name), Text(value)) for name, value in MEANINGS_OF_VALUES.items()],
+            "work_mem": memory,
+        }
 
     def _source_values(self) -> dict[str, Any]:
         source = self.recoded.source
