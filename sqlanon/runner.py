@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqlanon.before import source_statistics
+from sqlanon.before import count_labels, count_values, source_statistics
 from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
@@ -22,9 +22,9 @@ from sqlanon.labels import EVERYTHING
 from sqlanon.lattice import search as lattice_search
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.loss import global_certainty_penalty
+from sqlanon.loss import Loss, measure_loss
 from sqlanon.models import from_spec
-from sqlanon.outcome import Outcome
+from sqlanon.outcome import Outcome, QuasiIdentifier
 from sqlanon.partition import mondrian, rothko_s, specialization
 from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.groups import groups_of
@@ -89,6 +89,7 @@ class Course:
         self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
         self.rules: StoredRules | None = None
+        self.values: Mapping[str, int] = {}
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
 
     def carry_out(self) -> Outcome:
@@ -182,7 +183,10 @@ class Course:
             outcome.rounds = partition.rounds
             outcome.suppressed = partition.suppressed
             outcome.found = dict(partition.found)
-            outcome.gcp = self._loss(partition)
+            outcome.chart = partition.chart
+            loss = self._loss(partition)
+            outcome.gcp = None if loss is None else loss.gcp
+            outcome.quasi_identifiers = self._quasi_identifiers(recoding, loss)
             with contextlib.ExitStack() as stack:
                 with self.journal.during("recode"):
                     staging = stage_release(self.session, plan, workspace, recoding, self.replace)
@@ -209,6 +213,7 @@ class Course:
                 fields = groups_of(self.policy.algorithm, self.models).fields(coded)
                 tuples = collapse(self.engine, workspace, coded, fields)
             outcome.before = source_statistics(self.engine, coded, tuples)
+            self.values = count_values(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
                 if field_.coding.hierarchy is not None:
                     self.catalog.record_hierarchy(_hierarchy_record(field_))
@@ -233,9 +238,16 @@ class Course:
                 outcome.predicted = measures_of_run(self.engine, recoding, self.policy.target)
             return recoding
 
-    def _loss(self, partition: Partition) -> float | None:
-        """The global certainty penalty; None where it is not known."""
-        return global_certainty_penalty(self.engine, partition)
+    def _loss(self, partition: Partition) -> Loss | None:
+        """The information loss; None where it is not known."""
+        return measure_loss(self.engine, partition)
+
+    def _quasi_identifiers(self, recoding: Recoding, loss: Loss | None) -> tuple[QuasiIdentifier, ...]:
+        """What became of each, in numbers."""
+        with self.journal.during("recode"):
+            labels = count_labels(self.engine, recoding)
+        lost = {} if loss is None else loss.of
+        return tuple(_described(one, self.values, labels, lost) for one in recoding.coded.quasi_identifiers)
 
     def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
         """Write down how new rows are recoded like these."""
@@ -294,6 +306,22 @@ def _release_record(outcome: Outcome) -> ReleaseRecord:
         classes=statistics.classes,
         recoding=recoding,
         digest=hashlib.sha256(recoding.encode()).hexdigest(),
+    )
+
+
+def _described(
+    coded: Field, values: Mapping[str, int], labels: Mapping[str, int], lost: Mapping[str, float]
+) -> QuasiIdentifier:
+    attribute, name, hierarchy = coded.attribute, coded.attribute.name, coded.coding.hierarchy
+    return QuasiIdentifier(
+        name=name,
+        type=attribute.column.type,
+        show=attribute.show.value,
+        hierarchy=None if attribute.hierarchy is None else attribute.hierarchy.kind,
+        height=None if hierarchy is None else hierarchy.height,
+        values=values[name],
+        labels=labels[name],
+        loss=lost.get(name),
     )
 
 

@@ -12,8 +12,11 @@ MOST_ROWS = 100
 _MARGIN, _ROW, _STEP, _HEAD = 28.0, 24.0, 15.0, 150.0
 
 
-def draw_frontier(found: Exploration) -> str:
-    """A chart: each attribute's level as steps out of its height, then the rows suppressed and the score."""
+def draw_frontier(found: Exploration, key: str = "") -> str:
+    """A chart: each attribute's level as steps out of its height, then the rows suppressed and the score.
+
+    key: tells its ids from those of other pictures on the page.
+    """
     rows = found.frontier[:MOST_ROWS]
     if found.optimum.levels not in [one.levels for one in rows]:
         rows = [found.optimum, *rows]
@@ -29,7 +32,7 @@ def draw_frontier(found: Exploration) -> str:
     if left:
         parts.append(text(_MARGIN + 24, y + 6, f"and {left:,} more", font_size=12, fill=SOFT))
         y += _ROW
-    return document(width, y + 20, f"Minimal generalizations of {name_of(found)}", describe(found), parts)
+    return document(width, y + 20, f"Minimal generalizations of {name_of(found)}", describe(found), parts, key)
 
 
 def _wide(found: Exploration, place: int) -> float:
