@@ -22,7 +22,6 @@ from sqlanon.partition.axes import Axis
 from sqlanon.partition.result import Partition
 from sqlanon.sql import Identifier, Withheld, expression
 
-
 _SCALE = 2.0**30  # of an attribute's penalty, which is added up as a whole number
 
 

@@ -42,6 +42,7 @@ class Outcome:
     """The result of a run, filled in phase by phase; `as_json` is its public form.
 
     chart: what is known of the lattice that was searched, if one was.
+    trial: whether nothing was to be published, and so nothing was verified.
     predicted: how well the source and the release predict the algorithm's target, if it has one.
     """
 
@@ -67,6 +68,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     models: tuple[PrivacyModel, ...] = ()
     published: bool = False
+    trial: bool = False
 
     @property
     def k(self) -> int:
@@ -118,9 +120,13 @@ class Outcome:
 
     @property
     def verified(self) -> bool:
-        """Whether the staged release passed every check."""
+        """Whether there was a staged release, and it passed every check."""
         assert self.verification is not None
-        return self.verification.satisfied and not any(check.violations for check in self.checks.values())
+        return (
+            not self.trial
+            and self.verification.satisfied
+            and not any(check.violations for check in self.checks.values())
+        )
 
     def _before(self) -> dict[str, Any]:
         """The same figures of the source, over its raw quasi-identifiers."""

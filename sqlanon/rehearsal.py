@@ -101,9 +101,9 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     recoding = create_regions(engine, workspace, coded, partition)
     if policy.target is not None:
         measures_of_run(engine, recoding, policy.target)
-    _keep_rules(engine, plan, workspace, recoding)
     measure_loss(engine, partition)
     count_labels(engine, recoding)
+    _keep_rules(engine, plan, workspace, recoding)
     staged = plan.release.sibling("sqlanon_staging")
     stage(engine, workspace, plan, recoding, staged)
     engine.phase = "verify"

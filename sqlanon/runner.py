@@ -78,6 +78,8 @@ def run(
 class Course:
     """One run: its phases, and the state that they share."""
 
+    ends_as = Status.PUBLISHED  # what the catalog says when all went well
+
     def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer, wishes: Wishes) -> None:
         self.session = session
         self.engine: Engine = session.engine
@@ -118,7 +120,7 @@ class Course:
             self._end(run, Status.PUBLISHED if outcome.published else status_after(error), error=error)
             raise
         self._summarize(plan, outcome)
-        self._end(run, Status.PUBLISHED, outcome=outcome)
+        self._end(run, self.ends_as, outcome=outcome)
         return outcome
 
     def _summarize(self, plan: Plan, outcome: Outcome) -> None:
@@ -179,7 +181,6 @@ class Course:
             partition = self._search(coded, tuples, workspace)
             recoding = self._recode(coded, partition, workspace, outcome)
             partition = recoding.partition
-            self.rules = self._store_rules(recoding, workspace, outcome)
             outcome.rounds = partition.rounds
             outcome.suppressed = partition.suppressed
             outcome.found = dict(partition.found)
@@ -187,12 +188,17 @@ class Course:
             loss = self._loss(partition)
             outcome.gcp = None if loss is None else loss.gcp
             outcome.quasi_identifiers = self._quasi_identifiers(recoding, loss)
-            with contextlib.ExitStack() as stack:
-                with self.journal.during("recode"):
-                    staging = stage_release(self.session, plan, workspace, recoding, self.replace)
-                    staged = stack.enter_context(staging)
-                self._verify(plan, staged, recoding, outcome, workspace)
-                self._publish(plan, staged, outcome)
+            self._release(plan, recoding, workspace, outcome)
+
+    def _release(self, plan: Plan, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> None:
+        """Stage the release, check it, and publish it with its rules."""
+        with contextlib.ExitStack() as stack:
+            self.rules = self._store_rules(recoding, workspace, outcome)
+            with self.journal.during("recode"):
+                staging = stage_release(self.session, plan, workspace, recoding, self.replace)
+                staged = stack.enter_context(staging)
+            self._verify(plan, staged, recoding, outcome, workspace)
+            self._publish(plan, staged, outcome)
 
     def _lock(self, plan: Plan) -> contextlib.AbstractContextManager[None]:
         """Of a table in its own database; of a file in the source's, which other runs to it are likely to share."""

@@ -55,7 +55,7 @@ def _head(found: Exploration, columns: list[float], end: float) -> Iterator[str]
     yield text(
         _MARGIN,
         60,
-        f"{len(found.minimal):,} of {found.lattice.size:,}, {shown}; filled steps: the level, of all there are",
+        f"{found.minimal_ones:,} of {found.lattice.size:,}, {shown}; filled steps: the level, of all there are",
         font_size=12.5,
         fill=SOFT,
     )

@@ -68,8 +68,8 @@ def describe(found: Exploration) -> str:
     heights = ", ".join(f"{name} 0 to {height}" for name, height in zip(lattice.names, lattice.heights, strict=True))
     known = "satisfy" if found.complete else "are known to satisfy"
     return (
-        f"{lattice.size} generalizations of {heights}; {found.checked} were checked. {len(found.anonymous)} {known} the"
-        f" models, {len(found.minimal)} of them minimal. Best by {found.quality}: {levels}."
+        f"{lattice.size} generalizations of {heights}; {found.checked} were checked. {found.satisfying} {known} the"
+        f" models, {found.minimal_ones} of them minimal. Best by {found.quality}: {levels}."
     )
 
 
@@ -153,8 +153,8 @@ def _head(found: Exploration, width: float, used: set[Look]) -> tuple[list[str],
 
 def _counts(found: Exploration) -> str:
     return (
-        f"{found.lattice.size:,} generalizations, {found.checked:,} checked; {len(found.anonymous):,} satisfy the "
-        f"models{'' if found.complete else ' as far as is known'}, {len(found.minimal):,} of them minimal"
+        f"{found.lattice.size:,} generalizations, {found.checked:,} checked; {found.satisfying:,} satisfy the "
+        f"models{'' if found.complete else ' as far as is known'}, {found.minimal_ones:,} of them minimal"
     )
 
 

@@ -21,8 +21,8 @@ from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.qualities import quality_of
-from sqlanon.lattice.record import record
 from sqlanon.lattice.recoding import recode_node
+from sqlanon.lattice.record import record
 from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.remainder import recode_remainder
 from sqlanon.lattice.samarati import samarati
