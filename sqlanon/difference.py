@@ -121,8 +121,8 @@ def _warnings(one: Run, other: Run, same_source: bool, recoding: Recoding) -> It
         known = "differ in their recoding" if recoding is Recoding.DIFFERENT else "may differ in their recoding"
         yield (
             f"Two releases of {one.source} {known}. Who holds both can intersect the classes of a person, and may be"
-            " left with fewer rows than k. Release with the same rules instead (sqlanon apply), or make sure that nobody"
-            " ever holds both; docs/report.md says more."
+            " left with fewer rows than k. Release with the same rules instead (sqlanon apply), or make sure that"
+            " nobody ever holds both; docs/report.md says more."
         )
     elif one.id != other.id:
         yield (

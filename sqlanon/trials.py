@@ -189,10 +189,18 @@ class _Trial(Course):
 
     ends_as = Status.DRY
 
+    @property
+    def k(self) -> int:
+        """The k that is tried."""
+        return max(model.k for model in self.policy.privacy if isinstance(model, KAnonymity))
+
     def _plan(self) -> Plan:
         with self.journal.during("plan"):
             self.source_version = source_version(self.policy.source.file)
-            return resolve_source(self.policy, self.engine)
+            plan = resolve_source(with_k(self.policy, 1), self.engine)
+            if plan.rows < self.k:  # of a policy that is a mistake, of a sweep an answer
+                raise ProtectionError(f"{plan.source_name} holds {plan.rows:,} rows.")
+            return replace(plan, policy=self.policy)
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
         return replace(super()._start(source, release, rows), release=NO_RELEASE)

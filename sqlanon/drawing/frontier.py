@@ -28,7 +28,7 @@ def draw_frontier(found: Exploration, key: str = "") -> str:
     for one in rows:
         parts.append(_row(found, one, columns, end, y))
         y += _ROW
-    left = len(found.frontier) - min(len(found.frontier), MOST_ROWS)
+    left = max(found.minimal_ones, len(found.frontier)) - min(len(found.frontier), MOST_ROWS)
     if left:
         parts.append(text(_MARGIN + 24, y + 6, f"and {left:,} more", font_size=12, fill=SOFT))
         y += _ROW
@@ -50,7 +50,9 @@ def _columns(found: Exploration) -> list[float]:
 
 
 def _head(found: Exploration, columns: list[float], end: float) -> Iterator[str]:
-    shown = "the best first" if found.complete else "as far as is known, the best first"
+    scored = sum(one.score is not None for one in found.frontier) > 1
+    order = "the best first" if scored else "the best first, then by the rows suppressed"
+    shown = order if found.complete else f"as far as is known, {order}"
     yield text(_MARGIN, 38, "Minimal generalizations", font_size=19, font_weight="700")
     yield text(
         _MARGIN,

@@ -47,7 +47,7 @@ def _content(material: Material) -> dict[str, Any]:
         "result": result,
         "source": _name(policy["source"]),
         "release": None if run.release == NO_RELEASE else _name(policy["release"]),
-        "columns": [_column(name, one) for name, one in policy["attributes"].items()],
+        "columns": [_column(policy, name) for name in policy["attributes"]],
         "models": list(_models(policy, result)),
         "suppression": policy.get("suppression", 0.0),
         "suppressed": policy.get("suppressed", "omit"),
@@ -72,12 +72,15 @@ def _name(place: Mapping[str, Any]) -> str:
     return Path(place["file"]).name if place.get("file") else str(place["table"])
 
 
-def _column(name: str, attribute: Mapping[str, Any]) -> _Row:
-    hierarchy = attribute.get("hierarchy")
-    kind = None if not hierarchy else next((k for k in wording.HIERARCHIES if k in hierarchy), None)
-    role = attribute["role"]
-    how = f" ({wording.HIERARCHIES[kind]})" if role == "quasi-identifier" else ""
-    return {"name": name, "role": role, "fate": wording.ROLES[role] + how}
+def _column(policy: Mapping[str, Any], name: str) -> _Row:
+    role, hierarchy = policy["attributes"][name]["role"], policy["attributes"][name].get("hierarchy") or {}
+    fate = wording.ROLES[role]
+    if role == "quasi-identifier":
+        fate += ": " + wording.HIERARCHIES[next((kind for kind in wording.HIERARCHIES if kind in hierarchy), None)]
+    if role == "sensitive":
+        protected = any(model.get("attribute") == name for model in policy["privacy"])
+        fate += ", and protected by a model" if protected else ", and protected by no model"
+    return {"name": name, "role": role, "fate": fate}
 
 
 def _models(policy: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[_Row]:

@@ -18,6 +18,7 @@ from sqlanon.lattice.record import RecordedChart, lattice_from
 from sqlanon.report.material import Material
 from sqlanon.report.numbers import bucket_label, percent, share_above
 
+ROWS = 25  # of the minimal generalizations of a large lattice
 THRESHOLDS = (2, 5, 10, 20, 50, 100)  # class sizes; the risk is one in so many
 
 
@@ -104,8 +105,10 @@ def _explored(result: Mapping[str, Any], recorded: Mapping[str, Any], chart: Rec
     """The search as drawings take it."""
     algorithm = result["algorithm"]
     lattice = lattice_from(recorded)
-    listed = [Candidate(tuple(one["levels"]), one["suppressed"]) for one in recorded["listed"]]
     chosen = tuple(algorithm["levels"][name] for name in lattice.names)
+    optimum = Candidate(chosen, result["release"]["suppressed"], algorithm["score"])
+    listed = [Candidate(tuple(one["levels"]), one["suppressed"]) for one in recorded["listed"]]
+    others = sorted((one for one in listed if one.levels != chosen), key=lambda one: one.suppressed or 0)
     return _Recorded(
         source=result["source"]["table"],
         engine=result["engine"],
@@ -118,9 +121,9 @@ def _explored(result: Mapping[str, Any], recorded: Mapping[str, Any], chart: Rec
         checked=algorithm["checked"],
         anonymous=[] if chart is None else chart.anonymous,
         minimal=[one.levels for one in listed],
-        frontier=listed,
+        frontier=[optimum, *others][:ROWS],
         complete=recorded["complete"],
-        optimum=Candidate(chosen, result["release"]["suppressed"], algorithm["score"]),
+        optimum=optimum,
         proven=algorithm["proven"],
         bound=algorithm["bound"],
         statements=algorithm["statements"],

@@ -7,8 +7,8 @@ from typing import Any
 
 ROLES = {
     "identifier": "left out of the release",
-    "quasi-identifier": "shown in groups",
-    "sensitive": "kept as it is, and protected",
+    "quasi-identifier": "generalized",
+    "sensitive": "kept as it is",
     "insensitive": "kept as it is",
 }
 DISTANCES = {
@@ -88,8 +88,8 @@ RISKS = {
     "prosecutor_mean": ("Prosecutor, mean", "The same chance, on average over all rows."),
     "journalist": (
         "Journalist, greatest",
-        "The same chance for somebody of whom nobody knows whether they are in the table. It is at most the prosecutor's,"
-        " and as great where the table holds everybody.",
+        "The same chance for somebody of whom nobody knows whether they are in the table. It is at most the"
+        " prosecutor's, and as great where the table holds everybody.",
     ),
     "marketer": (
         "Marketer",
