@@ -21,6 +21,7 @@ from sqlanon.partition.axes import carried, chosen, mask_column, masked_value
 from sqlanon.partition.criteria import Criterion, Scan
 from sqlanon.partition.growth import Frontier, Progress
 from sqlanon.partition.judging import judge_groups
+from sqlanon.partition.recording import ROOT, Numbers, record_nodes
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Identifier, Relation, expression
 
@@ -31,11 +32,23 @@ NARROW_KEYS = 2**31
 
 @dataclass(frozen=True)
 class Level:
-    """The active rows `(node, p0, …, y)` of a round, and what was handed on before it."""
+    """The active rows `(node, p0, …, y)` of a round, and what was handed on before it.
+
+    splits: those that made these nodes, so many `parents`; None for the root.
+    numbers: what makes them nodes of the whole tree.
+    """
 
     rows: Relation
     round: int = 0
     handed: int = 0
+    splits: Relation | None = None
+    parents: int = 1
+    numbers: Numbers = ROOT
+
+    @property
+    def spent(self) -> tuple[Relation, ...]:
+        """The tables that nobody needs once the rows have been sent on."""
+        return (self.rows,) if self.splits is None else (self.rows, self.splits)
 
 
 class GainGrowth:
@@ -60,14 +73,16 @@ class GainGrowth:
 
         The frontier that is returned holds all rows, in the nodes that are to be cut at medians.
         """
-        level: Level | None = self._seed(table)
-        rounds = handed = 0
-        while level is not None:
-            level, handed = self._round(level, report)
-            rounds += 1
+        level = self._seed(table)
+        following: Level | None = level
+        handed = 0
+        while following is not None:
+            level = following
+            following, handed = self._round(level, report)
         if self.branch.engine.replaces_work_tables:
             self.branch.workspace.drop(*self._repeated)
-        return Frontier(self.parked, self.handed, (self.parked, self.handed), handed, rounds)
+        spent = (self.parked, self.handed)
+        return Frontier(self.parked, self.handed, spent, handed, level.round + 1, next_leaf=self._next_number(level))
 
     def _seed(self, table: Relation) -> Level:
         rows, target = self.branch.table("gained", 0), self.criterion.target
@@ -89,17 +104,20 @@ class GainGrowth:
     def _round(self, level: Level, report: Callable[[Progress], None]) -> tuple[Level | None, int]:
         """The next level, if there is one, and how many nodes have been handed on."""
         ranges = self._measure(level)
+        if level.splits is not None:
+            record_nodes(self.branch, ranges, level.splits, level.round, level.numbers)
         nodes, active = self._choose_nodes(ranges)
-        splits = self._table("gain_splits") if active else None
+        splits = self.branch.table("gain_splits", level.round) if active else None
         if splits is not None:
             self._split(level, nodes, active, splits)
         handed, split, rows = self._query("count_splits", ranges=ranges, splits=splits)
         if handed:
             self._hand_on(level, ranges, splits)
         report(Progress(level.round, rows, split, 0))
-        following = self._send(level, splits, handed) if splits is not None and split else None
+        following = self._send(level, splits, (handed, split)) if splits is not None and split else None
         repeated = () if self.branch.engine.replaces_work_tables else self._repeated
-        self.branch.workspace.drop(level.rows, *repeated)
+        unused = (splits,) if splits is not None and following is None else ()
+        self.branch.workspace.drop(*level.spent, *unused, *repeated)
         return following, level.handed + handed
 
     def _measure(self, level: Level) -> Relation:
@@ -249,13 +267,18 @@ class GainGrowth:
         return fallen
 
     def _hand_on(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
-        values = {"handed": self.handed, "round": level.round}
+        values = {"handed": self.handed, "first_node": level.numbers.nodes}
         self._run("hand_nodes", ranges=ranges, splits=splits, handed_before=level.handed, **values)
         words = carried("r", self.plain.word_columns)
         self._run("park_rows", parked=self.parked, rows=level.rows, bits=self.plain.bits, words=words, **values)
 
-    def _send(self, level: Level, splits: Relation, handed: int) -> Level:
+    def _next_number(self, level: Level) -> int:
+        """The first number in the whole tree that no node has up to this level."""
+        return level.numbers.nodes + (level.parents << self.plain.bits)
+
+    def _send(self, level: Level, splits: Relation, counts: tuple[int, int]) -> Level:
         """Every row of a split node to its child."""
+        handed, split = counts
         rows, task = self.branch.table("gained", level.round + 1), self.branch.task
         self.branch.run(
             "split_rows",
@@ -269,7 +292,8 @@ class GainGrowth:
             carried=carried("x", task.word_columns),
             clustered=False,
         )
-        return Level(rows, level.round + 1, level.handed + handed)
+        numbers = Numbers(self._next_number(level), level.numbers.nodes)
+        return Level(rows, level.round + 1, level.handed + handed, splits, split, numbers)
 
     def _table(self, meaning: str) -> Relation:
         """A work table of this round alone."""

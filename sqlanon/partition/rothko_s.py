@@ -25,6 +25,7 @@ from sqlanon.partition.draw import Draw, draw
 from sqlanon.partition.forest import grow_forest
 from sqlanon.partition.growth import Frontier, Growth, Progress
 from sqlanon.partition.hypothesis import Confidence
+from sqlanon.partition.recording import follow_episode
 from sqlanon.partition.repartition import Repartition, Settled, build_tree
 from sqlanon.partition.result import Partition
 from sqlanon.partition.sampled import Sample, SampledGrowth
@@ -77,9 +78,10 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Part:
-    """What an episode has settled, and which of its leaves the next one samples again, if any."""
+    """What an episode has settled, its nodes, and which of its leaves the next one samples again, if any."""
 
     settled: Settled
+    tree: Relation
     next_roots: Relation | None
 
 
@@ -107,9 +109,10 @@ def search(
     table = coded.rows if tuples is None else tuples.table
     sampling = Sampling(Branch(engine, workspace, task), algorithm, confidence or Confidence(algorithm.alpha), report)
     sampling.run(table)
-    grown = grow_forest(engine, workspace, task, sampling.hand_on, report)
+    grown = grow_forest(engine, workspace, task, sampling.hand_on, report, records=True)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    return Partition(task.axes, grown.leaves, done, grown.rounds, found=sampling.counters.as_found())
+    found = sampling.counters.as_found()
+    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, found=found)
 
 
 @dataclass
@@ -146,16 +149,19 @@ class Sampling:
             nodes = self._sample(nodes)
 
     def hand_on(self, trunk: Growth, _report: Callable[[Progress], None]) -> Frontier:
-        """The frontier from which Rothko-T finishes all leaves."""
-        ranges, splits = trunk.branch.table("ranges"), trunk.branch.table("splits", 0)
+        """The frontier from which Rothko-T finishes all leaves; their parents make up the round before."""
+        ranges, splits = trunk.branch.table("ranges"), trunk.branch.table("splits", 1)
         parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in self.parts]
         engine = self.branch.engine
         engine.run("sampling/collect_ranges", ranges=ranges, parts=parts)
         engine.run("sampling/seed_leaves", splits=splits, ranges=ranges, bits=self.task.bits)
+        engine.run("sampling/record_tree", tree=trunk.tree, parts=[part.tree for part in self.parts])
         engine.analyze(ranges, splits)
         rows = [rows for part in self.parts for rows in part.settled.rows]
         spent = [table for table in rows if isinstance(table, Relation)]
-        return Frontier(self._union(rows), splits, (*spent, splits), self.first, ranges=ranges)
+        spent += [splits, *(part.tree for part in self.parts)]
+        first_leaf = self.first << self.task.bits
+        return Frontier(self._union(rows), splits, tuple(spent), self.first, 1, next_leaf=first_leaf, ranges=ranges)
 
     def _sample(self, nodes: Nodes) -> Nodes | None:
         """One episode; the nodes of the next, if there are any."""
@@ -164,14 +170,16 @@ class Sampling:
         twigs = self._grow(sample, number, nodes.total)
         tree = build_tree(self._sampled(), twigs, self.first, nodes.count)
         settled = Repartition(self.branch, tree, nodes.rows, number).carry_out()
-        self.branch.workspace.drop(*twigs, sample.roots, tree.routes)
+        sampled = self.parts[-1].next_roots if self.parts else None
+        followed = follow_episode(self.branch, tree, settled, sampled, number)
+        self.branch.workspace.drop(*twigs, sample.roots, tree.routes, *([settled.landing] if settled.landing else []))
         first_child = (self.first + nodes.count) << self.task.bits
         self.first = tree.end
         counters.samplings += 1
         counters.sampled += sample.size * sample.count
         counters.nodes += tree.nodes
         counters.pruned += settled.pruned
-        following = self._next_nodes(settled, first_child, number)
+        following = self._next_nodes(settled, followed, first_child, number)
         counters.scans += (scans + settled.scans + (following is not None)) * nodes.total / self.task.table_rows
         return following
 
@@ -195,13 +203,13 @@ class Sampling:
         self.branch.workspace.drop(*growth.spent)
         return growth.twigs
 
-    def _next_nodes(self, settled: Settled, first_child: int, number: int) -> Nodes | None:
+    def _next_nodes(self, settled: Settled, followed: Relation, first_child: int, number: int) -> Nodes | None:
         engine, roots = self.branch.engine, self.branch.table("next_roots", number)
         sample = self.algorithm.sample
         values = {"settled": settled.ranges, "sample": sample, "first_child": first_child}
         engine.run("sampling/create_next_roots", roots=roots, **values)
         count, total = engine.query_one("sampling/count_settled", roots=roots)
-        self.parts.append(Part(settled, roots if count else None))
+        self.parts.append(Part(settled, followed, roots if count else None))
         if not count:
             return None
         rows, words = self.branch.table("next_rows", number), carried("r", self.task.word_columns)
