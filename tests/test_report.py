@@ -160,7 +160,7 @@ def test_an_old_run_says_what_it_did_not_record(database: Database) -> None:
     del result["source"]["class_sizes"]
     page = render(Material(found.run, found.policy, result, found.releases, None, ()))
     assert "This run did not record what became of each column." in page
-    assert "This run did not record a lattice or a tree that could be drawn." in page
+    assert "The catalog holds no lattice and no tree of this run that could be drawn." in page
     assert page.count("How it was before is not recorded.") == 2
 
 

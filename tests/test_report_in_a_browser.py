@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def _page(database: Database, algorithm: str, attributes: dict[str, Any]) -> str
     roles = attributes | {LONG: "insensitive"}
     policy = database.policy(table, roles, privacy=PRIVACY, algorithm={"name": algorithm}, suppression=0.05)
     run = anonymize(policy).run
-    sweep(policy, [2, 8], options=OPTIONS)
+    sweep(policy, [8], options=OPTIONS)
     return run_report(run, policy=policy)
 
 
@@ -122,4 +123,4 @@ def test_it_prints_on_paper_without_loss(pages: dict[str, Path], watched: tuple[
     assert not page.locator("nav").is_visible()
     printed = page.pdf(format="A4")
     assert printed.startswith(b"%PDF")
-    assert 2 <= printed.count(b"/Type /Page\n") + printed.count(b"/Type/Page/") + printed.count(b"/Type /Page ") <= 12
+    assert 2 <= len(re.findall(rb"/Type ?/Page\b(?!s)", printed)) <= 10
