@@ -15,10 +15,10 @@ from sqlanon.policy_facts import flattened
 from sqlanon.trials import with_k
 from tests.cli.support import call, only_object
 from tests.run_support import Database, anonymize
-from tests.test_report import ALGORITHMS, CANARY, IMPOSSIBLE, made
+from tests.test_report import CANARY, IMPOSSIBLE, made
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", ["mondrian", "optimal", "top-down"])
 def test_the_same_rows_recoded_alike_and_otherwise(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm)
     first = anonymize(policy).run

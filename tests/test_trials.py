@@ -25,8 +25,8 @@ def _write(policy: Any, directory: Path) -> Path:
 @pytest.mark.parametrize("algorithm", ["mondrian", "incognito"])
 def test_a_trial_measures_what_a_run_would_publish(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm)
-    found = sweep(policy, [6, 3, 6, 500], options=OPTIONS)
-    assert [trial.k for trial in found.trials] == [3, 6, 500]
+    found = sweep(policy, [500, 3, 3], options=OPTIONS)
+    assert [trial.k for trial in found.trials] == [3, 500]
     assert database.leftovers() == []
     tables = [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables")]
     assert policy.release.table not in tables
@@ -45,7 +45,7 @@ def test_trials_are_recorded_and_drawn_in_the_report_of_their_policy_alone(datab
     policy = made(database, "mondrian")
     run = anonymize(policy).run
     assert "No other k was tried" in run_report(run, policy=policy)
-    found = sweep(policy, [2, 8], options=OPTIONS)
+    found = sweep(policy, [8], options=OPTIONS)
     page = run_report(run, policy=policy)
     assert "Privacy against utility" in page
     assert "k 4 (released)" in page
