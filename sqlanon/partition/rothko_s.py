@@ -172,7 +172,7 @@ class Sampling:
         engine.run("sampling/seed_leaves", splits=splits, ranges=ranges, bits=self.task.bits)
         engine.analyze(ranges, splits)
         rows, spent = self._rows()
-        return Frontier(rows, splits, (*spent, splits), self.first, measured=True)
+        return Frontier(rows, splits, (*spent, splits), self.first, ranges=ranges)
 
     def _rows(self) -> tuple[Markup, list[Relation]]:
         """The rows of all that is settled, and the tables that they are in."""
