@@ -18,6 +18,7 @@ from sqlanon.rehearsal import rehearse
 from tests.mondrian_oracle import satisfies
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 from tests.test_mondrian import FEW, Case, cases, check_release
+from tests.test_rehearsal import PERIPHERAL
 from tests.test_rothko_s import released_by
 
 COLUMNS = {"x": "INTEGER", "y": "INTEGER", "zip": "VARCHAR(5)", "job": "VARCHAR(3)", "wage": "INTEGER", "id": "INTEGER"}
@@ -55,7 +56,7 @@ def people(number: int, *, noise: float = 0.0) -> list[Row]:
     return rows
 
 
-@settings(FEW, max_examples=8)
+@settings(FEW, max_examples=6)
 @given(
     case=cases(),
     split=st.sampled_from(["information-gain", "regression"]),
@@ -135,7 +136,7 @@ def test_a_sample_that_tells_nothing_of_the_target_is_cut_at_medians(
     database: Database, nothing: dict[str, Any]
 ) -> None:
     """For good: what is left for all rows is not split by gain either."""
-    table, models = database.create(COLUMNS, people(900)), [{"model": "k-anonymity", "k": 5}]
+    table, models = database.create(COLUMNS, people(500)), [K]
     runs = [sampled(sample=200), sampled(sample=200, **nothing)]
     at_medians, handed = (database.release(table, ROLES, privacy=models, algorithm=run) for run in runs)
     assert handed == at_medians
@@ -143,8 +144,8 @@ def test_a_sample_that_tells_nothing_of_the_target_is_cut_at_medians(
 
 @pytest.mark.parametrize("split", [{}, INFORMATION])
 def test_a_part_of_few_rows_is_cut_on_all_of_them(database: Database, split: dict[str, Any]) -> None:
-    table, models = database.create(COLUMNS, people(900)), [{"model": "k-anonymity", "k": 5}]
-    runs = [{"name": "rothko-t", **split}, sampled(sample=300, **split) | {"exact_below": 901}]
+    table, models = database.create(COLUMNS, people(300)), [K]
+    runs = [{"name": "rothko-t", **split}, sampled(sample=100, **split) | {"exact_below": 301}]
     exact, below = (database.release(table, ROLES, privacy=models, algorithm=run) for run in runs)
     assert Counter(exact) == Counter(below)
 
@@ -172,7 +173,8 @@ def test_a_rehearsal_shows_the_statements_of_a_run(database: Database) -> None:
     rehearsed = {(step.phase, step.name) for step in rehearse(policy).steps}
     run = anonymize(policy).run
     steps = "SELECT DISTINCT phase, name FROM sqlanon.steps WHERE run = ? AND phase = 'search'"
-    assert {(phase, name) for phase, name in database.sql(steps, [run])} <= rehearsed
+    done = {(phase, name) for phase, name in database.sql(steps, [run]) if not name.startswith(PERIPHERAL)}
+    assert done <= rehearsed
 
 
 @pytest.mark.parametrize(
