@@ -30,8 +30,9 @@ SOME = settings(
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "information": {"name": "rothko-t", "split": "information-gain", "target": "s", "least_gain": 0.05},
     "regression": {"name": "rothko-t", "split": "regression", "target": "y", "least_gain": 0.05},
-    "samples": {"name": "rothko-s", "sample": 7, "alpha": 0.4, "seed": 5},
+    "samples": {"name": "rothko-s", "sample": 7, "alpha": 0.4, "seed": 5, "exact_below": 0},
 }
+ALGORITHMS["gain of samples"] = {**ALGORITHMS["samples"], "split": "information-gain", "target": "s"}
 
 
 @pytest.fixture
@@ -124,9 +125,11 @@ _ROLES: dict[str, Any] = {
 _TREES: dict[str, dict[str, Any]] = {
     "information": {**ALGORITHMS["information"], "least_gain": 0.01},
     "few bins": {**ALGORITHMS["regression"], "bins": 4},
-    "samples": {"name": "rothko-s", "sample": 100, "alpha": 0.05, "seed": 3},
-    "lying samples": {"name": "rothko-s", "sample": 20, "alpha": 0.49, "seed": 2},
+    "samples": {"name": "rothko-s", "sample": 100, "alpha": 0.05, "seed": 3, "exact_below": 0},
+    "lying samples": {"name": "rothko-s", "sample": 20, "alpha": 0.49, "seed": 2, "exact_below": 0},
 }
+_TREES["gain of samples"] = {**_TREES["samples"], "split": "information-gain", "target": "s"}
+_TREES["gain of lying samples"] = {**_TREES["lying samples"], "split": "regression", "target": "y"}
 
 
 def _people(number: int) -> list[Row]:

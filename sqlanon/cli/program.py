@@ -10,7 +10,20 @@ from typing import Annotated, Any
 import typer
 
 from sqlanon import __version__
-from sqlanon.cli import catalog, demo, export, hierarchy, jobs, lattice, policy, rules, schedules, utility, verify
+from sqlanon.cli import (
+    catalog,
+    demo,
+    export,
+    hierarchy,
+    jobs,
+    lattice,
+    policy,
+    report,
+    rules,
+    schedules,
+    utility,
+    verify,
+)
 from sqlanon.cli.call import INTERRUPTED
 from sqlanon.engines.urls import scrubbed
 
@@ -48,6 +61,7 @@ rules.register(app)
 jobs.register(app)
 schedules.register(app)
 export.register(app)
+report.register(app)
 hierarchy.register(app)
 demo.register(app)
 

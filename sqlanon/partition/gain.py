@@ -12,7 +12,7 @@ not tried by gain.) No leaf is recorded here: what is handed on may turn out to 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from markupsafe import Markup
@@ -20,7 +20,7 @@ from markupsafe import Markup
 from sqlanon.partition.axes import carried, chosen, mask_column, masked_value
 from sqlanon.partition.criteria import Criterion, Scan
 from sqlanon.partition.growth import Frontier, Progress
-from sqlanon.partition.judging import judge_groups
+from sqlanon.partition.judging import EXACT, Judge, judge_groups
 from sqlanon.partition.recording import ROOT, Numbers, record_nodes
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Identifier, Relation, expression
@@ -51,8 +51,27 @@ class Level:
         return (self.rows,) if self.splits is None else (self.rows, self.splits)
 
 
+@dataclass(frozen=True)
+class Least:
+    """How many rows each child of a split must have, as the statements see it.
+
+    of_part: where `p` is a part, that is an attribute of a node.
+    of_children: where `c` is the split of a node by a hierarchy, `(place, children, …)`.
+    columns: what parts `p` have for it, after a comma; so have nodes.
+    """
+
+    of_part: Markup
+    of_children: Markup
+    columns: tuple[Identifier, ...] = ()
+
+    @classmethod
+    def same(cls, rows: int) -> Least:
+        """The same for all nodes."""
+        return cls(Markup(rows), Markup(rows))
+
+
 class GainGrowth:
-    """Grows a tree from its root by gain, in one session, and hands on what is to be cut at medians.
+    """Grows a tree by gain, in one session, and hands on what is to be cut at medians.
 
     bins: `exact`, or so many bins at whose borders alone ranges are cut.
     """
@@ -61,7 +80,7 @@ class GainGrowth:
         self.branch = branch.carrying(Identifier("y"))
         self.plain = branch.task
         self.criterion = criterion
-        self.fewest = max(model.least_rows for model in branch.task.models)
+        self.least = Least.same(max(model.least_rows for model in branch.task.models))
         self.bins = FINE_BINS if bins == "exact" else ((0, bins),)
         self.exact = bins == "exact"
         self.handed = branch.table("handed")
@@ -69,13 +88,35 @@ class GainGrowth:
         self._repeated: set[Relation] = set()  # tables that every round makes anew
 
     def grow(self, table: Relation, report: Callable[[Progress], None]) -> Frontier:
-        """Split the rows of a coded table by gain, as far as that goes. The table is used up.
+        """Split the rows of a coded table by gain, from the root, as far as that goes. The table is used up."""
+        columns = carried("c", self.plain.word_columns)
+        self.prepare()
+        level = self.seed(expression("(SELECT CAST(0 AS BIGINT) AS node{c} FROM {t} AS c)", c=columns, t=table))
+        self.branch.workspace.drop(table, self.criterion.target.responses)
+        return self.grow_on(level, report)
+
+    def resume(self, rows: Markup, ranges: Relation, halved: Relation, parents: int) -> Level:
+        """The first level of nodes that have grown before; those that are `halved` are handed on to medians.
+
+        rows: `(node, p0, …)`, also of nodes that are not in `ranges`; nodes have their numbers in the whole tree.
+        parents: how many numbers their parents may have.
+        """
+        self.prepare()
+        done = expression("(SELECT m.* FROM {ranges} AS m JOIN {h} AS h ON h.node = m.node)", ranges=ranges, h=halved)
+        self._hand_on(rows, (0, 0), done, None)
+        (handed,) = self.branch.engine.query_one("count_rows", table=self.handed)
+        sought = "(SELECT r.* FROM {rows} AS r JOIN {ranges} AS m ON m.node = r.node"
+        sought += " WHERE m.node NOT IN (SELECT h.node FROM {h} AS h))"
+        level = self.seed(expression(sought, rows=rows, ranges=ranges, h=halved))
+        return replace(level, handed=int(handed), parents=parents)
+
+    def grow_on(self, first: Level, report: Callable[[Progress], None]) -> Frontier:
+        """Split the nodes of a level, and what comes of them.
 
         The frontier that is returned holds all rows, in the nodes that are to be cut at medians.
         """
-        level = self._seed(table)
-        following: Level | None = level
-        handed = 0
+        following: Level | None = first
+        level, handed = first, first.handed
         while following is not None:
             level = following
             following, handed = self._round(level, report)
@@ -84,10 +125,14 @@ class GainGrowth:
         spent = (self.parked, self.handed)
         return Frontier(self.parked, self.handed, spent, handed, level.round + 1, next_leaf=self._next_number(level))
 
-    def _seed(self, table: Relation) -> Level:
-        rows, target = self.branch.table("gained", 0), self.criterion.target
+    def prepare(self) -> None:
+        """Create the empty tables of what is handed on."""
         self._run("create_handed", handed=self.handed, rows=self.parked)
         self._run("create_parked", parked=self.parked, columns=self.plain.word_columns)
+
+    def seed(self, table: Relation | Markup) -> Level:
+        """The first level: rows `(node, p0, …)`, each with its target."""
+        rows, target = self.branch.table("gained", 0), self.criterion.target
         self._run(
             "seed_rows",
             new_rows=rows,
@@ -98,21 +143,21 @@ class GainGrowth:
             words=carried("c", self.plain.word_columns),
             type=Markup("INT" if self.criterion.keys else "FLOAT8"),
         )
-        self.branch.workspace.drop(table, target.responses)
         return Level(rows)
 
     def _round(self, level: Level, report: Callable[[Progress], None]) -> tuple[Level | None, int]:
         """The next level, if there is one, and how many nodes have been handed on."""
         ranges = self._measure(level)
         if level.splits is not None:
-            record_nodes(self.branch, ranges, level.splits, level.round, level.numbers)
+            self._record(level, ranges, level.splits)
         nodes, active = self._choose_nodes(ranges)
         splits = self.branch.table("gain_splits", level.round) if active else None
         if splits is not None:
             self._split(level, nodes, active, splits)
         handed, split, rows = self._query("count_splits", ranges=ranges, splits=splits)
+        self._follow(level, ranges, splits)
         if handed:
-            self._hand_on(level, ranges, splits)
+            self._hand_on(level.rows, (level.numbers.nodes, level.handed), ranges, splits)
         report(Progress(level.round, rows, split, 0))
         following = self._send(level, splits, (handed, split)) if splits is not None and split else None
         repeated = () if self.branch.engine.replaces_work_tables else self._repeated
@@ -138,7 +183,14 @@ class GainGrowth:
         most = max((bins - 1).bit_length() for _, bins in self.bins)
         return max([most, *(axis.fan_out_bits for axis in self.branch.task.axes if axis.dimension is not None)])
 
-    def _choose_nodes(self, ranges: Relation) -> tuple[Relation, int]:
+    def _record(self, level: Level, ranges: Relation, splits: Relation) -> None:
+        """Write the nodes of a round down."""
+        record_nodes(self.branch, ranges, splits, level.round, level.numbers)
+
+    def _follow(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
+        """Take note of a round's nodes, and of the splits of some of them."""
+
+    def _choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
         nodes = self._table("gain_nodes")
         whens = [expression("WHEN r.n >= {rows} THEN {bins}", rows=rows, bins=bins) for rows, bins in self.bins]
         self._run(
@@ -179,7 +231,13 @@ class GainGrowth:
         cut = [axis for axis in self.branch.task.axes if axis.dimension is None]
         if not cut:
             return [], children
-        self._run("create_parts", parts=whole.parts, nodes=nodes, axes=cut, columns=self.criterion.begun)
+        self._run(
+            "create_parts",
+            parts=whole.parts,
+            nodes=nodes,
+            axes=cut,
+            columns=self.criterion.begun + carried("s", self.least.columns),
+        )
         self.criterion.score(self.branch, whole, None)
         if not self.exact:
             return [whole], children
@@ -196,9 +254,9 @@ class GainGrowth:
             parts=whole.parts,
             children=children,
             highest=self.criterion.highest,
-            columns=self.criterion.narrowed,
+            columns=self.criterion.narrowed + carried("p", self.least.columns),
             key_bits=self._key_bits,
-            fewest=self.fewest,
+            fewest=self.least.of_part,
         )
         found = self.branch.engine.query("gain/count_parts", parts=inside.parts)
         if not found:
@@ -228,7 +286,8 @@ class GainGrowth:
     def _score_children(self, whole: Scan, nodes: Relation) -> Relation:
         children = self._table("gain_children")
         axes = [axis for axis in self.branch.task.axes if axis.dimension is not None]
-        self.criterion.score_children(self.branch, whole, children=children, nodes=nodes, axes=axes, fewest=self.fewest)
+        fewest = self.least.of_children
+        self.criterion.score_children(self.branch, whole, children=children, nodes=nodes, axes=axes, fewest=fewest)
         return children
 
     def _choose_splits(self, scans: list[Scan], children: Relation | None, nodes: Relation) -> Relation:
@@ -245,7 +304,7 @@ class GainGrowth:
             scans=scans,
             children=children,
             nodes=nodes,
-            fewest=self.fewest,
+            fewest=self.least.of_part,
             masks=masks,
             bin_shift=chosen(axes, lambda a: Identifier(f"shift_{a.number}")),
             first_bin=chosen(axes, lambda a: Identifier(f"first_{a.number}")),
@@ -260,17 +319,26 @@ class GainGrowth:
         Here the best of the thresholds that all models allow could be chosen instead, if they were known.
         """
         trials = self._table("trials")
-        self._run("list_trials", trials=trials, candidates=candidates)
+        by = self._list_trials(trials, candidates)
         values = {"trials": trials, "candidates": candidates, "cuts": candidates}
-        fallen, avs = judge_groups(self.branch, level.rows, values)
+        fallen, avs = judge_groups(self.branch, level.rows, values, by)
         self._repeated |= {*avs} if fallen is None else {fallen, *avs}
         return fallen
 
-    def _hand_on(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
-        values = {"handed": self.handed, "first_node": level.numbers.nodes}
-        self._run("hand_nodes", ranges=ranges, splits=splits, handed_before=level.handed, **values)
+    def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:
+        """List the chosen splits as trials; says how they are judged."""
+        self._run("list_trials", trials=trials, candidates=candidates)
+        return EXACT
+
+    def _hand_on(
+        self, rows: Relation | Markup, at: tuple[int, int], ranges: Relation | Markup, splits: Relation | None
+    ) -> None:
+        """Hand on what is not split; at: what makes its nodes those of the whole tree, how many have been handed on."""
+        first_node, before = at
+        values = {"handed": self.handed, "first_node": first_node}
+        self._run("hand_nodes", ranges=ranges, splits=splits, handed_before=before, **values)
         words = carried("r", self.plain.word_columns)
-        self._run("park_rows", parked=self.parked, rows=level.rows, bits=self.plain.bits, words=words, **values)
+        self._run("park_rows", parked=self.parked, rows=rows, bits=self.plain.bits, words=words, **values)
 
     def _next_number(self, level: Level) -> int:
         """The first number in the whole tree that no node has up to this level."""
