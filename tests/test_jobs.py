@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -10,10 +14,10 @@ import pytest
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
-from sqlanon.errors import ConflictError, PolicyError, ProtectionError, SqlanonError
+from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, ProtectionError, SqlanonError
 from sqlanon.rules.applying import Application, apply_rules
 from sqlanon.sql import Relation
-from sqlanon.workspace import release_lock
+from sqlanon.workspace import gc, release_lock
 from tests.jobs_support import ALONE, COLUMNS, ROLES, K, carry_out, frozen, released, replaced, runs, simple, table
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
@@ -230,3 +234,84 @@ def test_neither_errors_nor_procedures_tell_values(postgres_url: str) -> None:
         told = [str(failed.value), str(seen.value), *(str(run.error_message) for run in runs(database))]
         assert not any("CANARY" in text for text in told)
         assert [run.status for run in runs(database)] == ["failed", "failed", "published"]
+
+
+# --- what happens meanwhile
+
+_CALLS = "FROM pg_stat_activity WHERE query LIKE 'CALL%' AND pid <> pg_backend_pid()"
+
+
+@contextlib.contextmanager
+def started(database: Database, held: str) -> Iterator[Future[Any]]:
+    """A job that waits for a table that somebody else has locked, until the block ends."""
+    with psycopg.connect(database.url) as other, ThreadPoolExecutor() as threads:
+        other.execute(f"LOCK TABLE {held} IN ACCESS EXCLUSIVE MODE".encode())
+        job = threads.submit(carry_out, database)
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        deadline = time.monotonic() + 60
+        while database.sql(waiting) == [(0,)] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield job
+        other.commit()
+        job.exception()
+
+
+def test_rows_that_others_write_into_the_release_meanwhile_go_too(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        with psycopg.connect(postgres_url) as other, ThreadPoolExecutor() as threads:
+            other.execute(f"LOCK TABLE {name}_r IN EXCLUSIVE MODE".encode())
+            job = threads.submit(carry_out, database)
+            while database.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
+                assert not job.done()
+                time.sleep(0.05)
+            other.execute(f"INSERT INTO {name}_r SELECT * FROM {name}_r".encode())
+            other.commit()
+            assert job.result()["release"]["rows"] == 120
+        assert database.sql(f"SELECT count(*) FROM {name}_r") == [(120,)]
+
+
+def test_a_job_at_work_is_left_alone_and_a_killed_one_is_told(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        with started(database, name) as job:
+            (working,) = runs(database)
+            assert working.status == "running"
+            with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
+                assert gc(engine, catalog) == []
+            database.sql(f"SELECT pg_terminate_backend(pid) {_CALLS}")
+            assert isinstance(job.exception(), SqlanonError)
+            with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
+                assert gc(engine, catalog) == [f"marked run {working.id} as failed"]
+        assert carry_out(database)["published"]
+
+
+def test_a_cancelled_job_says_so(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        with started(database, name) as job:
+            database.sql(f"SELECT pg_cancel_backend(pid) {_CALLS}")
+            assert isinstance(job.exception(), Cancelled)
+        assert [found.status for found in runs(database)] == ["cancelled"]
+
+
+def test_a_role_without_more_than_the_guide_gives_it_runs_jobs(
+    postgres_url: str, restricted_role: tuple[str, str]
+) -> None:
+    role, url = restricted_role
+    with open_database(postgres_url) as owner:
+        owner.sql(f"CREATE SCHEMA released AUTHORIZATION {role}; CREATE SCHEMA sqlanon AUTHORIZATION {role}")
+        name = owner.create(COLUMNS, table(1, 120, 0))
+        owner.sql(f"GRANT SELECT ON {name} TO {role}")
+        with open_database(url) as database:
+            policy = database.policy(name, ROLES, privacy=[K], release={"table": "released.people"})
+            frozen(database, anonymize(policy).run)
+            assert carry_out(database)["published"]
+            owner.sql(f"REVOKE SELECT ON {name} FROM {role}")
+            with pytest.raises(AccessError):
+                carry_out(database)
+            assert runs(database)[0].error_class == "AccessError"
+            assert database.sql("SELECT count(*) FROM released.people") == [(120,)]

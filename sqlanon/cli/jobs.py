@@ -56,7 +56,13 @@ def freeze_command(
     The procedure recodes the source's rows, checks every model, and publishes the result or nothing.
     """
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
+        older = next(iter(catalog.jobs(name)), None)
         job = freeze(engine, catalog, catalog.run(run), Freezing(name, on_violation, budget, not no_procedure))
+    if older is not None and older.run != job.run:
+        call.note(
+            f"Version {job.version} recodes by other rules than version {older.version}: who holds releases of both "
+            "can intersect the classes of a person; docs/jobs.md says more."
+        )
     if call.json:
         call.emit(_object(job, []))
     else:

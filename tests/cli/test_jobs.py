@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.cli.support import call, only_object
 from tests.jobs_support import ALONE, simple, table
 from tests.run_support import Database, open_database
@@ -27,6 +29,16 @@ def test_a_job_from_freezing_to_a_violation(database: Database) -> None:
     assert call("job", "show", "weekly", *where).exit_code == 2
     (job,) = only_object(call("jobs", "--json", *where).stdout)["jobs"]
     assert "recoding" not in job
+
+
+def test_a_job_is_reported_and_compared_like_a_run(postgres_url: str, tmp_path: Path) -> None:
+    with open_database(postgres_url) as database:
+        _, run = simple(database)
+        where = ("--url", database.url)
+        call("freeze", run, "--name", "nightly", *where)
+        again = only_object(call("job", "run", "nightly", "--json", *where).stdout)["run"]
+        assert call("report", again, "-o", tmp_path / "report.html", *where).exit_code == 0
+        assert only_object(call("diff", run, again, "--json", *where).stdout)["recoding"] == "same"
 
 
 def test_a_recoding_is_exported_as_a_view(database: Database) -> None:
