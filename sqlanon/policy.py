@@ -469,6 +469,9 @@ class Policy(_Part):
     them again among themselves, further up."""
     suppressed: Literal["omit", "star"] = "omit"
     """What becomes of them: left out, or shown with `*` for every quasi-identifier."""
+    republish: Literal["allow", "same-recoding"] = "allow"
+    """Whether the source may be released again by other rules than before: who holds both releases can intersect the
+    classes of a person. With `same-recoding` only `apply` and jobs with the rules of the earlier release may."""
     catalog: Catalog = Catalog()
     """Where runs are recorded."""
 

@@ -14,7 +14,7 @@ from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
-from sqlanon.errors import Cancelled, SqlanonError, VerificationError
+from sqlanon.errors import Cancelled, PolicyError, SqlanonError, VerificationError
 from sqlanon.fields import Field
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.journal import Journal, Observer, Silent, status_after
@@ -75,6 +75,22 @@ def run(
         raise cancelled from None
 
 
+def linked_warning(run: str, source: str) -> str:
+    """What to say where a source was released by other rules before."""
+    return (
+        f"Run {run} released {source} by other rules: who holds both releases can intersect the classes of a person,"
+        " and may be left with fewer rows than k. docs/jobs.md says more."
+    )
+
+
+def same_recoding_problem(run: str, source: str) -> str:
+    """What to say where that is forbidden."""
+    return (
+        f"republish: same-recoding forbids it, as run {run} released {source} by other rules: `sqlanon apply {run}`, or"
+        " a job with its rules, recodes as it did."
+    )
+
+
 class Course:
     """One run: its phases, and the state that they share."""
 
@@ -91,6 +107,7 @@ class Course:
         self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
         self.rules: StoredRules | None = None
+        self.linked: str | None = None  # the run of an earlier release of the source by other rules, if that is known
         self.values: Mapping[str, int] = {}
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
 
@@ -126,7 +143,7 @@ class Course:
     def _summarize(self, plan: Plan, outcome: Outcome) -> None:
         outcome.seconds = dict(self.journal.seconds)
         outcome.statements = self.journal.count("search")
-        outcome.warnings = plan.warnings
+        outcome.warnings = self._warnings(plan)
 
     def _release_engine(self) -> Engine | None:
         return None if self.session.is_one_database else self.session.target
@@ -134,7 +151,25 @@ class Course:
     def _plan(self) -> Plan:
         with self.journal.during("plan"):
             self.source_version = source_version(self.policy.source.file)
-            return resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
+            plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
+            self._require_linkable(plan)
+            return plan
+
+    def _rules_of(self) -> str | None:
+        """The run whose rules are applied; None where rules are searched for."""
+        return None
+
+    def _require_linkable(self, plan: Plan) -> None:
+        """Look for an earlier release of the source by other rules, and refuse another one if the policy wants that."""
+        refuses = self.policy.republish == "same-recoding"
+        if self.ends_as is not Status.PUBLISHED or not (refuses or self._rules_of()):
+            return
+        self.linked = self.catalog.released_otherwise(plan.source_name, self._rules_of())
+        if refuses and self.linked is not None:
+            raise PolicyError(same_recoding_problem(self.linked, plan.source_name))
+
+    def _warnings(self, plan: Plan) -> tuple[str, ...]:
+        return plan.warnings
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
         return RunStart(

@@ -137,6 +137,27 @@ def test_freezing_again_makes_another_version(database: Database) -> None:
     assert [frozen(database, run).version for _ in range(2)] == [1, 2]
 
 
+def test_releases_by_other_rules_are_told_or_refused(database: Database) -> None:
+    name, run = simple(database)
+    frozen(database, run)
+    assert carry_out(database)["warnings"] == []
+    stricter = [{"model": "k-anonymity", "k": 5}]
+    other = anonymize(database.policy(name, ROLES, privacy=stricter), replace=True).run
+    (warning,) = carry_out(database)["warnings"]
+    assert f"Run {other} released" in warning
+    with pytest.raises(PolicyError, match="republish: same-recoding"):
+        anonymize(database.policy(name, ROLES, privacy=[K], republish="same-recoding"), replace=True)
+
+
+def test_a_job_of_a_policy_that_wants_the_same_recoding_ends_after_another(database: Database) -> None:
+    name, run = simple(database, republish="same-recoding")
+    frozen(database, run)
+    assert carry_out(database)["published"]
+    anonymize(database.policy(name, ROLES, privacy=[K]), replace=True)
+    with pytest.raises(PolicyError, match="republish: same-recoding"):
+        carry_out(database)
+
+
 @pytest.mark.parametrize(
     ("wanted", "problem"),
     [

@@ -206,6 +206,13 @@ class Catalog:
         rows = self._read(select(*columns).where(table.c.run == run).order_by(table.c.relation))
         return [ReleaseRecord(**{**row, "kind": ReleaseKind(row["kind"])}) for row in rows]
 
+    def released_otherwise(self, source: str, rules: str | None) -> str | None:
+        """The latest run that released a source of this database by other rules than those of the run `rules`."""
+        for row in self._read(queries.select_released(self._tables, source, self._database)):
+            if json.loads(row["recoding"]).get("applied", row["id"]) != rules:
+                return str(row["id"])
+        return None
+
     def record_rules_within(self, session: Engine, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
         """As `record_release_within`, once that has returned True: record the rules, whose tables are there to stay."""
         values = {"run": run} | dataclasses.asdict(rules) | {"kind": rules.kind.value}

@@ -8,7 +8,7 @@ the procedure looks it up.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -25,6 +25,7 @@ from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.misfits import Misfit
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.outcome import NULL_CHOICE
+from sqlanon.runner import linked_warning, same_recoding_problem
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.verify import NO_NUMBER, comparable, named_groups, verifying_statements
 from sqlanon.workspace import release_lock_name
@@ -74,6 +75,7 @@ class ProcedureText:
     models: Sequence[PrivacyModel]
     recoded: Recoded
     misfits: Sequence[Misfit]
+    same_recoding: bool  # whether the source may be released by no other rules than before
 
     def create(self, *, alone: bool = False) -> str:
         """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
@@ -155,6 +157,9 @@ class ProcedureText:
         source = self.recoded.source
         return {
             "source_columns": [Text(column) for column in self.recoded.signature],
+            "same_recoding": self.same_recoding,
+            "linked_warning": _pattern(linked_warning, source),
+            "linked_problem": _pattern(same_recoding_problem, source),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
             "other_columns": Text(
                 f"The columns of {source} are not those that they were when job {self.job.name} was frozen: run the "
@@ -260,6 +265,12 @@ class ProcedureText:
                 f"Triggers or rules of {release} altered the rows on their way; nothing was published. Disable them."
             ),
         }
+
+
+def _pattern(told: Callable[[str, str], str], source: Relation) -> Text:
+    """A sentence about a run and a source, as a pattern of PostgreSQL's `format` with the run left open."""
+    run = "\0"  # which no name holds
+    return Text(told(run, str(source)).replace("%", "%%").replace(run, "%1$s"))
 
 
 def _listed(columns: Sequence[Column]) -> Markup:

@@ -35,7 +35,7 @@ from sqlanon.rules.classes import Applied, Suppression, show_regions
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
-from sqlanon.runner import Course
+from sqlanon.runner import Course, linked_warning
 from sqlanon.session import Session, open_session
 from sqlanon.sql import Relation, expression
 from sqlanon.workspace import Workspace
@@ -149,6 +149,15 @@ class _Apply(Course):
         self.stored = stored
         self.applied: Applied | None = None
         self.suppression: Suppression | None = None
+
+    def _rules_of(self) -> str:
+        return self.found.id
+
+    def _warnings(self, plan: Plan) -> tuple[str, ...]:
+        return (
+            *super()._warnings(plan),
+            *([] if self.linked is None else [linked_warning(self.linked, plan.source_name)]),
+        )
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
         return replace(super()._start(source, release, rows), algorithm="apply", job=self.application.job)
