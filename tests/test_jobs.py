@@ -19,7 +19,7 @@ from sqlanon.rules.applying import Application, apply_rules
 from sqlanon.sql import Relation
 from sqlanon.workspace import gc, release_lock
 from tests.jobs_support import ALONE, COLUMNS, ROLES, K, carry_out, frozen, released, replaced, runs, simple, table
-from tests.run_support import OPTIONS, Database, anonymize, open_database
+from tests.run_support import OPTIONS, Database, anonymize, open_database, quoted
 
 NESTED = {
     "n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}},
@@ -223,6 +223,26 @@ def test_a_column_that_came_or_changed_ends_a_job(postgres_url: str) -> None:
         database.sql(f"ALTER TABLE {name} ADD COLUMN diagnosis TEXT")
         with pytest.raises(PolicyError, match="columns"):
             carry_out(database)
+
+
+def test_odd_names_are_names(postgres_url: str) -> None:
+    odd = """'$sqlanon$ %s {{ x }} -- \\ ;"""
+    names = {
+        "n": "sqlanon_class",
+        "t": f'q0"{odd}',
+        "d": "class",
+        "z": f"ä{odd}",
+        "s": "sqlanon_rows",
+        "x": "sqlanon_run",
+    }
+    columns = {names[name]: type_ for name, type_ in COLUMNS.items()}
+    roles = {names[name]: role for name, role in ROLES.items()}
+    with open_database(postgres_url) as database:
+        name = database.create(columns, table(1, 120, 0), quoted(f"T {odd}"))
+        policy = database.policy(name, roles, privacy=[K], release={"table": quoted(f"R {odd}")})
+        frozen(database, anonymize(policy).run, on_violation="suppress", budget=0.5)
+        before = released(database, quoted(f"R {odd}"))
+        assert carry_out(database)["release"]["rows"] == len(before) == 120
 
 
 def test_triggers_may_not_alter_rows(postgres_url: str) -> None:

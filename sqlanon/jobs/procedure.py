@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog import Catalog, Job, Run
+from sqlanon.catalog import Catalog, Job
 from sqlanon.catalog.home import database_of
 from sqlanon.catalog.locks import advisory_key
 from sqlanon.doubles import double_of
@@ -34,7 +34,7 @@ _STAGING = Relation("sqlanon_staging", "pg_temp")
 _MEASURED = Relation("sqlanon_measured", "pg_temp")
 _JUDGED = Relation("sqlanon_judged", "pg_temp")
 _ROWS = Markup("sqlanon_rows")  # the variable that counts the rows of staging
-_HERE = "sqlanon recoding"
+_HERE = "\0"  # in a statement where the recoding belongs; no name holds it
 _LEAST_ROWS = 1_000_000
 _GROWTH = 16
 
@@ -71,7 +71,6 @@ class ProcedureText:
     engine: Engine
     catalog: Catalog
     job: Job
-    frozen: Run
     models: Sequence[PrivacyModel]
     recoded: Recoded
     misfits: Sequence[Misfit]
@@ -269,8 +268,7 @@ class ProcedureText:
 
 def _pattern(told: Callable[[str, str], str], source: Relation) -> Text:
     """A sentence about a run and a source, as a pattern of PostgreSQL's `format` with the run left open."""
-    run = "\0"  # which no name holds
-    return Text(told(run, str(source)).replace("%", "%%").replace(run, "%1$s"))
+    return Text(told(_HERE, str(source)).replace("%", "%%").replace(_HERE, "%1$s"))
 
 
 def _listed(columns: Sequence[Column]) -> Markup:
