@@ -107,23 +107,26 @@ def server_with_cron() -> Iterator[PostgresServer]:
 
 @pytest.mark.waits
 def test_pg_cron_publishes_and_a_failed_check_leaves_the_old_release(server_with_cron: PostgresServer) -> None:
-    """It takes up to two minutes: a minute is pg_cron's smallest step."""
+    """It takes up to a minute, pg_cron's smallest step: one job is well at that moment, the other's source is not."""
     url = server_with_cron.url("postgres")
     with open_database(url) as database:
-        name = _frozen_table(database)
-        database.sql(f"DROP TABLE {name}_r")
-        shown = call("schedule", "nightly", "--at", "* * * * *", "--purge", "30", "--url", url).stdout
-        assert "pg_cron calls" in shown
-        _wait(lambda: [run.status for run in runs(database)] == ["published"])
+        well = _frozen_table(database)
+        database.sql(f"DROP TABLE {well}_r")
+        name, run = simple(database)
+        frozen(database, run, name="broken")
         before = database.sql(f"SELECT * FROM {name}_r")
-        assert len(before) == 120
         database.insert(name, [ALONE])
-        _wait(lambda: len(runs(database)) == 2 and runs(database)[0].status != "running")
-        assert database.sql(f"SELECT * FROM {name}_r") == before
-        (job,) = only_object(call("jobs", "--json", "--url", url).stdout)["jobs"]
-        assert (job["runs"][0]["status"], job["runs"][0]["error"]["type"]) == ("refused", "ProtectionError")
+        for job in ("nightly", "broken"):
+            shown = call("schedule", job, "--at", "* * * * *", "--purge", "30", "--url", url).stdout
+            assert "pg_cron calls" in shown
         _wait(lambda: _details(database) == {"succeeded", "failed"})
-        call("unschedule", "nightly", "--url", url)
+        for job in ("nightly", "broken"):
+            call("unschedule", job, "--url", url)
+        assert [found.status for found in runs(database)] == ["published"]
+        assert database.sql(f"SELECT count(*) FROM {well}_r") == [(120,)]
+        assert database.sql(f"SELECT * FROM {name}_r") == before
+        broken, _ = only_object(call("jobs", "--json", "--url", url).stdout)["jobs"]
+        assert (broken["runs"][0]["status"], broken["runs"][0]["error"]["type"]) == ("refused", "ProtectionError")
         assert database.sql("SELECT jobname FROM cron.job") == [("sqlanon purge",)]
 
 
