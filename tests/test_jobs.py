@@ -132,9 +132,15 @@ def test_another_run_at_the_same_release_is_a_conflict(database: Database) -> No
     assert carry_out(database)["published"]
 
 
-def test_freezing_again_makes_another_version(database: Database) -> None:
+def test_freezing_again_makes_another_version_and_a_downgrade_removes_jobs(database: Database) -> None:
     _, run = simple(database)
     assert [frozen(database, run).version for _ in range(2)] == [1, 2]
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        catalog.downgrade("0002")
+    if database.engine == "postgres":
+        assert database.sql("SELECT proname FROM pg_proc WHERE proname LIKE 'job%'") == []
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        assert catalog.jobs() == []
 
 
 def test_releases_by_other_rules_are_told_or_refused(database: Database) -> None:
