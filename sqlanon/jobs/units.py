@@ -16,11 +16,15 @@ SECRETS = Path("/etc/sqlanon")
 
 @dataclass(frozen=True)
 class Start:
-    """How a job is started: `job run` on a catalog's URL, which is written down without its password."""
+    """How a job is started: `job run` on a catalog's URL, which is written down without its password.
+
+    directory: where it is started from, as URLs and files may be relative; None where nothing is.
+    """
 
     job: Job
     url: str
     moments: Moments
+    directory: Path | None = None
 
     @property
     def command(self) -> str:
@@ -40,8 +44,11 @@ class Start:
     def crontab(self, user: str | None = None) -> str:
         """The line of a crontab, with its comments; `user` is a column of files in /etc/cron.d alone."""
         passwords = f"PGPASSFILE={self.passwords} " if self.has_secret else ""
-        run = f"{passwords}SQLANON_URL={shlex.quote(redacted(self.url))} {self.command}".replace("%", r"\%")
-        line = " ".join([self.moments.text, *([user] if user is not None else []), run])
+        run = f"{passwords}SQLANON_URL={shlex.quote(redacted(self.url))} {self.command}"
+        if self.directory is not None:
+            run = f"cd {shlex.quote(str(self.directory))} && {run}"
+        escaped = run.replace("%", r"\%")  # cron takes a plain one for the end of the line
+        line = " ".join([self.moments.text, *([user] if user is not None else []), escaped])
         return f"# {_title(self.job)}; in the time zone of this machine.{self._advice('#')}\n{line}\n"
 
     def service(self, user: str) -> str:
@@ -49,10 +56,11 @@ class Start:
         credential = ""
         if self.has_secret:
             credential = f"LoadCredential=pgpass:{self.passwords}\nEnvironment=PGPASSFILE=%d/pgpass\n"
+        where = "" if self.directory is None else f"WorkingDirectory={str(self.directory).replace('%', '%%')}\n"
         return (
             f"# {_title(self.job)}.{self._advice('#')}\n"
             f"[Unit]\nDescription={_title(self.job)}\nWants=network-online.target\nAfter=network-online.target\n\n"
-            f"[Service]\nType=oneshot\nUser={user}\n{credential}"
+            f"[Service]\nType=oneshot\nUser={user}\n{where}{credential}"
             f"Environment={_quoted('SQLANON_URL=' + redacted(self.url))}\n"
             f"ExecStart={_quoted(_program())} job run {self.job.name} --quiet\n"
         )
