@@ -59,10 +59,12 @@ def schedule_command(
         job = catalog.job(name)
         chosen: Scheduler = engine or ("pg_cron" if job.routine and pg_cron.is_there(session) else "print")
         _refuse(chosen, write, user, purge)
-        start = Start(job, place_of(url, policy)[0], moments)
+        start = Start(job, place_of(url, policy)[0], moments, Path.cwd() if session.dialect == "duckdb" else None)
         _forget(session, job, chosen)
         shown = _carry_out(session, start, chosen, (write, user), purge)
         catalog.set_schedule(name, moments.text, chosen)
+    if job.scheduler not in (None, chosen) and (told := _remainder(job)):
+        call.note(told)
     if call.json:
         call.emit(
             {"job": name, "schedule": moments.text, "engine": chosen, "written": write is not None, "text": shown}

@@ -56,20 +56,20 @@ class Start:
         credential = ""
         if self.has_secret:
             credential = f"LoadCredential=pgpass:{self.passwords}\nEnvironment=PGPASSFILE=%d/pgpass\n"
-        where = "" if self.directory is None else f"WorkingDirectory={str(self.directory).replace('%', '%%')}\n"
+        where = "" if self.directory is None else f"WorkingDirectory={_literal(str(self.directory))}\n"
         return (
             f"# {_title(self.job)}.{self._advice('#')}\n"
-            f"[Unit]\nDescription={_title(self.job)}\nWants=network-online.target\nAfter=network-online.target\n\n"
+            f"[Unit]\nDescription={_literal(_title(self.job))}\nWants=network-online.target\nAfter=network-online.target\n\n"
             f"[Service]\nType=oneshot\nUser={user}\n{where}{credential}"
             f"Environment={_quoted('SQLANON_URL=' + redacted(self.url))}\n"
-            f"ExecStart={_quoted(_program())} job run {self.job.name} --quiet\n"
+            f"ExecStart={_quoted(_program()).replace('$', '$$')} job run {self.job.name} --quiet\n"
         )
 
     def timer(self) -> str:
         """The timer unit."""
         calendar = "".join(f"OnCalendar={line}\n" for line in self.moments.calendar)
         return (
-            f"[Unit]\nDescription=When to run: {_title(self.job)}\n\n"
+            f"[Unit]\nDescription=When to run: {_literal(_title(self.job))}\n\n"
             f"[Timer]\n{calendar}Persistent=true\n\n"
             "[Install]\nWantedBy=timers.target\n"
         )
@@ -95,14 +95,19 @@ def _title(job: Job) -> str:
 
 
 def _plain(text: str) -> str:
-    """A name in one line of a comment."""
-    return "".join(char for char in text if char.isprintable()).replace("%", "%%")
+    """A name in one line."""
+    return "".join(char for char in text if char.isprintable())
+
+
+def _literal(text: str) -> str:
+    """A text of a unit file, where `%` begins a specifier."""
+    return text.replace("%", "%%")
 
 
 def _quoted(text: str) -> str:
     """A word of a unit file."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return f'"{escaped}"'
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_literal(escaped)}"'
 
 
 def _program() -> str:
