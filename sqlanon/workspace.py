@@ -138,13 +138,14 @@ def release_lock(engine: Engine, release: Relation, file: Path | None = None) ->
         ConflictError: another run is at it.
     """
     conflict = f"Another run is writing {file or release}: wait for it, or cancel it."
-    with locks.held(engine, release_lock_name(engine, release, file), conflict):
+    place = file or identity_of(engine) or f"the memory of session {id(engine)}"
+    with locks.held(engine, release_lock_name(release, str(place)), conflict):
         yield
 
 
-def release_lock_name(engine: Engine, release: Relation, file: Path | None = None) -> str:
-    """What the lock of a release is called."""
-    return f"release {release} of {file or identity_of(engine) or f'the memory of session {id(engine)}'}"
+def release_lock_name(release: Relation, place: str) -> str:
+    """What the lock of a release is called; `place` is its database, or its file."""
+    return f"release {release} of {place}"
 
 
 def gc(

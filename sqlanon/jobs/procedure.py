@@ -16,8 +16,6 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, Job
-from sqlanon.catalog.home import database_of
-from sqlanon.catalog.locks import advisory_key
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
@@ -124,8 +122,7 @@ class ProcedureText:
             "source_text": Text(str(self.recoded.source)),
             "release": release,
             "release_text": Text(job.release),
-            "database": Text(database_of(self.engine)),
-            "lock": advisory_key(release_lock_name(self.engine, release)),
+            "lock_name": Markup(Text(release_lock_name(release, ""))),
             **self._settings(),
             "k": max([model.k for model in self.models if isinstance(model, KAnonymity)], default=1),
             "null_choice": Text(NULL_CHOICE),
