@@ -1,12 +1,11 @@
 """Splits chosen for what the release will be used for: the threshold, of all values of all attributes, that gains most.
 
 LeFevre, DeWitt, TR 1590, section 2 (InfoGain and Regression). All active nodes of a level are handled at once, exactly,
-in three steps: the AVC groups are counted in bins; no cut inside a bin gains more than a bound; bins whose bound beats
-the best border are counted value by value. So most values are never looked at.
+in the steps of `scanning`. Where the best split of a node violates a model for what is in its children, the best of the
+others that all models allow is taken (`rivals`).
 
-A node where no allowable split gains enough, or whose best one violates a model, is handed on to `growth`, which cuts
-it, and whatever comes of it, at medians. (So under models that look at more than sizes the best of the other splits is
-not tried by gain.) No leaf is recorded here: what is handed on may turn out to be one.
+A node where no allowable split gains enough is handed on to `growth`, which cuts it, and whatever comes of it, at
+medians. No leaf is recorded here: what is handed on may turn out to be one.
 """
 
 from __future__ import annotations
@@ -15,18 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from markupsafe import Markup
-
-from sqlanon.partition.axes import carried, chosen, mask_column, masked_value
-from sqlanon.partition.criteria import Criterion, Scan
+from sqlanon.partition.axes import carried, masked_value
+from sqlanon.partition.criteria import Criterion
 from sqlanon.partition.growth import Frontier, Progress
 from sqlanon.partition.judging import judge_groups
+from sqlanon.partition.rivals import search_rivals
+from sqlanon.partition.scanning import Scanner
 from sqlanon.partition.task import Branch
-from sqlanon.sql import Identifier, Relation, expression
-
-FINE_BINS = ((65_536, 2048), (16_384, 1024), (4_096, 256), (1_024, 64), (0, 32))
-"""From so many rows on, a node's ranges are divided into so many bins."""
-NARROW_KEYS = 2**31
+from sqlanon.sql import Identifier, Relation
 
 
 @dataclass(frozen=True)
@@ -48,12 +43,9 @@ class GainGrowth:
         self.branch = branch.carrying(Identifier("y"))
         self.plain = branch.task
         self.criterion = criterion
-        self.fewest = max(model.least_rows for model in branch.task.models)
-        self.bins = FINE_BINS if bins == "exact" else ((0, bins),)
-        self.exact = bins == "exact"
+        self.scanner = Scanner(self.branch, branch.task, criterion, bins)
         self.handed = branch.table("handed")
         self.parked = branch.table("parked")
-        self._repeated: set[Relation] = set()  # tables that every round makes anew
 
     def grow(self, table: Relation, report: Callable[[Progress], None]) -> Frontier:
         """Split the rows of a coded table by gain, as far as that goes. The table is used up.
@@ -66,14 +58,14 @@ class GainGrowth:
             level, handed = self._round(level, report)
             rounds += 1
         if self.branch.engine.replaces_work_tables:
-            self.branch.workspace.drop(*self._repeated)
+            self.branch.workspace.drop(*self.scanner.tables)
         return Frontier(self.parked, self.handed, (self.parked, self.handed), handed, rounds)
 
     def _seed(self, table: Relation) -> Level:
         rows, target = self.branch.table("gained", 0), self.criterion.target
-        self._run("create_handed", handed=self.handed, rows=self.parked)
-        self._run("create_parked", parked=self.parked, columns=self.plain.word_columns)
-        self._run(
+        self.scanner.run("create_handed", handed=self.handed, rows=self.parked)
+        self.scanner.run("create_parked", parked=self.parked, columns=self.plain.word_columns)
+        self.scanner.run(
             "seed_rows",
             new_rows=rows,
             rows=table,
@@ -81,7 +73,7 @@ class GainGrowth:
             word=target.field.column,
             mask=target.field.mask,
             words=carried("c", self.plain.word_columns),
-            type=Markup("INT" if self.criterion.keys else "FLOAT8"),
+            type=self.criterion.typed,
         )
         self.branch.workspace.drop(table, target.responses)
         return Level(rows)
@@ -89,8 +81,8 @@ class GainGrowth:
     def _round(self, level: Level, report: Callable[[Progress], None]) -> tuple[Level | None, int]:
         """The next level, if there is one, and how many nodes have been handed on."""
         ranges = self._measure(level)
-        nodes, active = self._choose_nodes(ranges)
-        splits = self._table("gain_splits") if active else None
+        nodes, active = self.scanner.choose_nodes(ranges)
+        splits = self.scanner.table("gain_splits") if active else None
         if splits is not None:
             self._split(level, nodes, active, splits)
         handed, split, rows = self._query("count_splits", ranges=ranges, splits=splits)
@@ -98,12 +90,12 @@ class GainGrowth:
             self._hand_on(level, ranges, splits)
         report(Progress(level.round, rows, split, 0))
         following = self._send(level, splits, handed) if splits is not None and split else None
-        repeated = () if self.branch.engine.replaces_work_tables else self._repeated
+        repeated = () if self.branch.engine.replaces_work_tables else self.scanner.tables
         self.branch.workspace.drop(level.rows, *repeated)
         return following, level.handed + handed
 
     def _measure(self, level: Level) -> Relation:
-        ranges, task = self._table("ranges"), self.branch.task
+        ranges, task = self.scanner.table("ranges"), self.branch.task
         self.branch.run(
             "measure_nodes",
             ranges=ranges,
@@ -114,145 +106,31 @@ class GainGrowth:
         )
         return ranges
 
-    @property
-    def _key_bits(self) -> int:
-        """Bits that number the bins of a node."""
-        most = max((bins - 1).bit_length() for _, bins in self.bins)
-        return max([most, *(axis.fan_out_bits for axis in self.branch.task.axes if axis.dimension is not None)])
-
-    def _choose_nodes(self, ranges: Relation) -> tuple[Relation, int]:
-        nodes = self._table("gain_nodes")
-        whens = [expression("WHEN r.n >= {rows} THEN {bins}", rows=rows, bins=bins) for rows, bins in self.bins]
-        self._run(
-            "choose_nodes",
-            nodes=nodes,
-            ranges=ranges,
-            axes=self.branch.task.axes,
-            bins=Markup("CASE {} END").format(Markup(" ").join(whens)),
-            smallest=self.plain.smallest,
-            needed=self.criterion.needed,
-            key_bits=self._key_bits,
-        )
-        (active,) = self._query("count_nodes", nodes=nodes)
-        return nodes, active
-
     def _split(self, level: Level, nodes: Relation, active: int, splits: Relation) -> None:
-        """Record the splits that gain most, and that stand."""
-        keyed = self._table("keyed")
-        self._run(
-            "key_rows",
-            keyed=keyed,
-            rows=level.rows,
-            nodes=nodes,
-            axes=self.branch.task.axes,
-            words=carried("r", self.plain.word_columns),
-            type=Markup("INT" if active << self._key_bits < NARROW_KEYS else "BIGINT"),
-        )
-        scans, children = self._scan(keyed, nodes)
-        candidates = self._choose_splits(scans, children, nodes)
+        """Record the best allowable split of each node that has one."""
+        scanned = self.scanner.scan(level.rows, nodes, active)
+        candidates = self.scanner.table("gain_candidates")
+        cuts = self.scanner.cuts(scanned, scanned.inside)
+        self.scanner.run("choose_splits", candidates=candidates, cuts=cuts, nodes=nodes, **self.scanner.shape)
         fallen = self._judge(level, candidates)
-        self._run("record_splits", splits=splits, candidates=candidates, fallen=fallen, masks=self.plain.masks)
-
-    def _scan(self, keyed: Relation, nodes: Relation) -> tuple[list[Scan], Relation | None]:
-        """All cuts that may be the best of their node, and what splits by hierarchies gain."""
-        whole = self._new_scan("whole")
-        self._count(whole, "count_groups", self.branch.task.axes, keyed=keyed, key_mask=(1 << self._key_bits) - 1)
-        children = self._score_children(whole, nodes) if self.branch.task.nested else None
-        cut = [axis for axis in self.branch.task.axes if axis.dimension is None]
-        if not cut:
-            return [], children
-        self._run("create_parts", parts=whole.parts, nodes=nodes, axes=cut, columns=self.criterion.begun)
-        self.criterion.score(self.branch, whole, None)
-        if not self.exact:
-            return [whole], children
-        inside = self._look_inside(whole, children, keyed)
-        return ([whole] if inside is None else [whole, inside]), children
-
-    def _look_inside(self, whole: Scan, children: Relation | None, keyed: Relation) -> Scan | None:
-        """The cuts inside the bins whose bound beats the best border."""
-        inside = self._new_scan("inside")
-        self._run(
-            "narrow_parts",
-            narrowed=inside.parts,
-            scored=whole.scored,
-            parts=whole.parts,
-            children=children,
-            highest=self.criterion.highest,
-            columns=self.criterion.narrowed,
-            key_bits=self._key_bits,
-            fewest=self.fewest,
-        )
-        found = self.branch.engine.query("gain/count_parts", parts=inside.parts)
-        if not found:
-            return None
-        axes = [self.branch.task.axes[int(attribute)] for attribute, _ in found]
-        weight = Markup(", k.w") if self.plain.weighted else Markup("")
-        self._count(inside, "count_values", axes, keyed=keyed, parts=inside.parts, weight=weight)
-        self.criterion.score(self.branch, inside, whole)
-        return inside
-
-    def _new_scan(self, name: str) -> Scan:
-        return Scan(*(self._table(f"{name}_{part}") for part in ("parts", "groups", "scored", "followed")))
-
-    def _count(self, scan: Scan, template: str, axes: Any, **values: Any) -> None:
-        criterion = self.criterion
-        self._run(
-            template,
-            groups=scan.groups,
-            axes=axes,
-            columns=criterion.columns(),
-            aggregates=criterion.aggregates(self.branch.task),
-            grouped=criterion.grouped,
-            key_bits=self._key_bits,
-            **values,
-        )
-
-    def _score_children(self, whole: Scan, nodes: Relation) -> Relation:
-        children = self._table("gain_children")
-        axes = [axis for axis in self.branch.task.axes if axis.dimension is not None]
-        self.criterion.score_children(self.branch, whole, children=children, nodes=nodes, axes=axes, fewest=self.fewest)
-        return children
-
-    def _choose_splits(self, scans: list[Scan], children: Relation | None, nodes: Relation) -> Relation:
-        """The best split of each node, in the shape in which medians' candidates are judged and carried out."""
-        candidates, axes = self._table("gain_candidates"), self.branch.task.axes
-        masks = [
-            {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
-            for w in range(self.plain.words)
-        ]
-        no_child = Markup("CAST(NULL AS INT)")
-        self._run(
-            "choose_splits",
-            candidates=candidates,
-            scans=scans,
-            children=children,
-            nodes=nodes,
-            fewest=self.fewest,
-            masks=masks,
-            bin_shift=chosen(axes, lambda a: Identifier(f"shift_{a.number}")),
-            first_bin=chosen(axes, lambda a: Identifier(f"first_{a.number}")),
-            child_shift=chosen(axes, lambda a: Identifier(f"shift_{a.number}") if a.dimension else no_child),
-            unit=chosen(axes, lambda a: a.shift),
-        )
-        return candidates
+        rivals = None if fallen is None else search_rivals(self.scanner, level.rows, scanned, candidates, fallen)
+        tables = {"splits": splits, "candidates": candidates, "fallen": fallen, "rivals": rivals}
+        self.scanner.run("record_splits", masks=self.plain.masks, **tables)
 
     def _judge(self, level: Level, candidates: Relation) -> Relation | None:
-        """The chosen splits that violate a model for what is in their children; sizes have been judged before.
-
-        Here the best of the thresholds that all models allow could be chosen instead, if they were known.
-        """
-        trials = self._table("trials")
-        self._run("list_trials", trials=trials, candidates=candidates)
+        """The best splits that violate a model for what is in their children; sizes have been judged before."""
+        trials = self.scanner.table("trials")
+        self.scanner.run("list_trials", trials=trials, candidates=candidates)
         values = {"trials": trials, "candidates": candidates, "cuts": candidates}
         fallen, avs = judge_groups(self.branch, level.rows, values)
-        self._repeated |= {*avs} if fallen is None else {fallen, *avs}
+        self.scanner.tables |= {*avs} if fallen is None else {fallen, *avs}
         return fallen
 
     def _hand_on(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
         values = {"handed": self.handed, "round": level.round}
-        self._run("hand_nodes", ranges=ranges, splits=splits, handed_before=level.handed, **values)
+        self.scanner.run("hand_nodes", ranges=ranges, splits=splits, handed_before=level.handed, **values)
         words = carried("r", self.plain.word_columns)
-        self._run("park_rows", parked=self.parked, rows=level.rows, bits=self.plain.bits, words=words, **values)
+        self.scanner.run("park_rows", parked=self.parked, rows=level.rows, bits=self.plain.bits, words=words, **values)
 
     def _send(self, level: Level, splits: Relation, handed: int) -> Level:
         """Every row of a split node to its child."""
@@ -270,15 +148,6 @@ class GainGrowth:
             clustered=False,
         )
         return Level(rows, level.round + 1, level.handed + handed)
-
-    def _table(self, meaning: str) -> Relation:
-        """A work table of this round alone."""
-        table = self.branch.table(meaning)
-        self._repeated.add(table)
-        return table
-
-    def _run(self, template: str, **values: Any) -> None:
-        self.branch.engine.run(f"gain/{template}", **values)
 
     def _query(self, template: str, **values: Any) -> tuple[Any, ...]:
         return self.branch.engine.query_one(f"gain/{template}", **values)
