@@ -152,7 +152,7 @@ def pruned_nodes(engine: Engine, url: str, models: list[dict[str, Any]]) -> Iter
         coded = encode(engine, resolve_source(built, engine), workspace)
     branch = Branch(engine, workspace, pose(engine, workspace, coded, [from_spec(spec) for spec in built.privacy]))
     for size in SIZES:
-        algorithm = RothkoS(name="rothko-s", sample=size, seed=7)
+        algorithm = RothkoS(name="rothko-s", sample=size, seed=7, exact_below=0)
         counts = []
         for confidence in (Confidence(0.05), Confidence(None)):
             sampling = Sampling(branch, algorithm, confidence, lambda _progress: None)

@@ -19,9 +19,8 @@ from sqlanon.policy import (
     Mondrian,
     Policy,
     Role,
-    RothkoS,
-    RothkoT,
     Show,
+    Splits,
     TCloseness,
     TopDown,
 )
@@ -150,9 +149,9 @@ def _show_problems(place: str, column: Column, attribute: Attribute, to_duckdb: 
 
 def _algorithm_problems(subject: Subject) -> Iterator[str]:
     algorithm = subject.policy.algorithm
-    if isinstance(algorithm, (Mondrian, RothkoS)):
+    if isinstance(algorithm, Mondrian):
         return
-    if isinstance(algorithm, RothkoT):
+    if isinstance(algorithm, Splits):
         yield from _target_problems(subject, algorithm)
         return
     quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
@@ -176,13 +175,13 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
         yield "algorithm.weights: at least one quasi-identifier needs a weight above 0, which is 1 where none is given."
 
 
-def _target_problems(subject: Subject, algorithm: TopDown | RothkoT) -> Iterator[str]:
+def _target_problems(subject: Subject, algorithm: TopDown | Splits) -> Iterator[str]:
     if algorithm.target is None:
         return
     roles = {column.name: attribute.role for column, attribute in subject.attributes}
     problem = target_problem(algorithm.target, roles, subject.table)
     column = subject.column(algorithm.target)
-    if problem is None and column is not None and isinstance(algorithm, RothkoT):
+    if problem is None and column is not None and isinstance(algorithm, Splits):
         problem = _kind_problem(algorithm.split, column)
     if problem is not None:
         yield f"algorithm.target: {problem}"

@@ -282,11 +282,9 @@ class Mondrian(_Part):
     name: Literal["mondrian"] = "mondrian"
 
 
-class RothkoT(_Part):
-    """Cuts the table into regions for as long as every part satisfies all models: at medians, or where it tells most of
-    a target."""
+class Splits(_Part):
+    """How the cuts of a partition tree are chosen."""
 
-    name: Literal["rothko-t"]
     split: Literal["median", "information-gain", "regression"] = "median"
     """How a cut is chosen: at the `median` of the widest attribute; by `information-gain`, so that the class is least
     uncertain in the parts; by `regression`, so that a number varies least in them."""
@@ -308,7 +306,7 @@ class RothkoT(_Part):
         return LEAST_BITS if self.split == "information-gain" else 0.0
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check_split(self) -> Self:
         if (self.target is not None) != (self.split != "median"):
             raise _broken("must have a target with split: information-gain or regression, and only with those.")
         for key in ("bins", "least_gain"):
@@ -317,19 +315,33 @@ class RothkoT(_Part):
         return self
 
 
-class RothkoS(_Part):
+class RothkoT(Splits):
+    """Cuts the table into regions for as long as every part satisfies all models: at medians, or where it tells most of
+    a target."""
+
+    name: Literal["rothko-t"]
+
+
+class RothkoS(Splits):
     """The same for tables far larger than memory: the tree is grown on a sample, where a split must be allowable with
     high confidence, checked and pruned on all rows, and finished on them. docs/sampling.md says when to choose it."""
 
     name: Literal["rothko-s"]
-    split: Literal["median"] = "median"
-    """Where a node is cut."""
     sample: Whole = Field(default=200_000, ge=2)
     """The rows of a sample; a node that has no more rows is worked on as it is."""
     alpha: Number = Field(default=0.05, gt=0, lt=0.5)
     """The probability with which a split on the sample may be one that the models forbid; it would be undone."""
     seed: Whole = Field(default=1, ge=0)
     """What the sample depends on, beside the rows: the same seed gives the same release."""
+    exact_below: Whole = Field(default=8000, ge=0)
+    """A part of fewer rows, by the sample, is cut on all its rows: the fewer sampled rows decide a cut, the more it is
+    off. 0 leaves to the sample whatever the tests allow."""
+
+    @property
+    def on_all_rows(self) -> RothkoT:
+        """The algorithm that splits in the same way without a sample."""
+        shared = {key: getattr(self, key) for key in Splits.model_fields}
+        return RothkoT.model_construct(name="rothko-t", **shared)
 
 
 class TopDown(_Part):

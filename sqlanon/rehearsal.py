@@ -307,6 +307,7 @@ def _count_settled(engine: _RehearsedEngine, _statement: Statement) -> list[tupl
 
 
 def _gain_nodes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
+    engine.gains = engine.gains or [1, 0]  # for the next tree
     return [(engine.gains.pop(0),)]
 
 

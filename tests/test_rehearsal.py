@@ -173,7 +173,7 @@ def test_a_rehearsed_sampling_has_the_statements_of_a_run(database: Database) ->
     table = database.create({"q": "INTEGER", "p": "INTEGER", "s": "VARCHAR(3)"}, rows)
     roles = {"q": "quasi-identifier", "p": "quasi-identifier", "s": "sensitive"}
     models = [{**K, "k": 20}, {**DIVERSITY[0], "attribute": "s"}]
-    algorithm = {"name": "rothko-s", "sample": 12, "alpha": 0.45, "seed": 4}
+    algorithm = {"name": "rothko-s", "sample": 12, "alpha": 0.45, "seed": 4, "exact_below": 0}
     policy = database.policy(table, roles, privacy=models, algorithm=algorithm)
     rehearsed = {(step.phase, step.name) for step in rehearse(policy, OPTIONS).steps}
     found = anonymize(policy).as_json()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
@@ -58,9 +59,11 @@ def _drawn(engine: Engine, rows: list[tuple[int, ...]], size: int, seed: str, na
     _load(engine, name, "p0 p1 w" if weighted else "p0 p1", rows)
     total = sum(row[2] for row in rows) if weighted else len(rows)
     branch = _branch(engine, (KAnonymity(2),), total, weighted=weighted)
-    nodes = Markup("(SELECT CAST(0 AS BIGINT) AS root, CAST({} AS BIGINT) AS population)").format(total)
+    nodes = Markup("(SELECT CAST(0 AS BIGINT) AS root, CAST({} AS BIGINT) AS population, FALSE AS halved)").format(
+        total
+    )
     source = Markup("(SELECT CAST(0 AS BIGINT) AS node, t.* FROM {} AS t)").format(Markup(name))
-    roots, table, _ = draw(branch, Draw(nodes, source, size, seed), 2, weighted=weighted)
+    roots, table, _ = draw(branch, Draw(nodes, source, size, seed), weighted=weighted)
     found = [(p, q) for p, q in _fetch(engine, f"SELECT p0, p1 FROM {table} ORDER BY 1, 2")]
     branch.workspace.drop(roots, table)
     return found
@@ -98,11 +101,11 @@ def test_rows_of_a_pattern_are_drawn_as_often_as_others() -> None:
     with connect("duckdb:///:memory:") as engine:
         branch = _branch(engine, (KAnonymity(2),), 4096)
         rows = Markup("(SELECT 0::BIGINT AS node, r.i % 64 AS p0, (r.i // 64) << 20 AS p1 FROM range(4096) AS r(i))")
-        nodes = Markup("(SELECT 0::BIGINT AS root, 4096::BIGINT AS population)")
+        nodes = Markup("(SELECT 0::BIGINT AS root, 4096::BIGINT AS population, FALSE AS halved)")
         by_value: Counter[tuple[str, int]] = Counter()
         each: list[int] = []
         for seed in range(200):
-            roots, table, _ = draw(branch, Draw(nodes, rows, 256, str(seed)), 2, weighted=False)
+            roots, table, _ = draw(branch, Draw(nodes, rows, 256, str(seed)), weighted=False)
             drawn = _fetch(engine, f"SELECT p0, p1 >> 20 FROM {table}")
             by_value.update(("p0", p) for p, _ in drawn)
             by_value.update(("p1", q) for _, q in drawn)
@@ -136,7 +139,7 @@ def _violates(engine: Engine, model: PrivacyModel, counts: list[int], z: float, 
             f" CAST({correction!r} AS FLOAT8) AS correction",
         )
     )
-    hypotheses = Hypotheses(Confidence(0.05), trials, trials, trials, 1)
+    hypotheses = Hypotheses(Confidence(0.05), trials, trials)
     test = hypotheses.measure(branch, model, Groups(classes, avs, domain, 100 * len(counts)))
     ((_, violates),) = _fetch(engine, f"SELECT class, violates FROM ({test.text}) AS t")
     branch.workspace.drop(trials)
@@ -198,17 +201,55 @@ def test_the_quantile_shares_alpha_among_the_tests() -> None:
 
 def test_a_child_needs_more_sampled_rows_the_smaller_the_sample() -> None:
     sure = Confidence(0.05)
-    assert sure.least_sampled(100, 1000, 10_000, 2) == 10 + 6  # 10 + 1.96 * sqrt(10 * 0.99 * 0.9)
+    assert sure.least_sampled(100, 1000, 10_000, 2) == 10 + 7  # 9.9 + 1.96 * sqrt(9.9 * 0.99 * 0.9) + 0.38 + 0.5
     assert sure.least_sampled(100, 10_000, 10_000, 2) == 100, "the definition, where the sample is all"
     assert sure.least_sampled(3, 9000, 10_000, 2) == 3, "rows that are seen are certain"
     assert Confidence(None).least_sampled(100, 1000, 10_000, 2) == 10
 
 
-def test_hardly_a_child_that_is_too_small_passes() -> None:
-    """Of children of k - 1 rows, about alpha / 2 at most may look large enough: 2,000 hypergeometric samples."""
-    source, least = random.Random(1), Confidence(0.05).least_sampled(100, 1000, 10_000, 2)
-    passed = sum(sum(n < 99 for n in source.sample(range(10_000), 1000)) >= least for _ in range(2000))
-    assert passed / 2000 < 0.04
+@pytest.mark.parametrize("tests", [2, 4, 40])
+def test_a_child_that_is_too_small_passes_as_seldom_as_alpha_says(tests: int) -> None:
+    """The exact chance of a child of k - 1 rows, which is hypergeometric, however few sampled rows decide."""
+    sure, asked_too_many = Confidence(0.05), []
+    for population, share, k in itertools.product((1000, 100_000), (0.002, 0.01, 0.1, 0.5, 0.95), (2, 5, 25, 250)):
+        sample = int(population * share)
+        least = sure.least_sampled(k, sample, population, tests)
+        assert _chance(least, population, k - 1, sample) <= 0.05 / tests, (population, sample, k)
+        enough = next(n for n in range(1, k + 1) if _chance(n, population, k - 1, sample) <= 0.05 / tests)
+        asked_too_many.append(least - enough)
+    assert max(asked_too_many) <= 1
+
+
+def _chance(least: int, population: int, marked: int, sample: int) -> float:
+    """How likely so many of the marked rows are in a sample."""
+    first, last = max(least, sample + marked - population), min(marked, sample)
+    ways = [_log_ways(marked, n) + _log_ways(population - marked, sample - n) for n in range(first, last + 1)]
+    return sum(math.exp(way - _log_ways(population, sample)) for way in ways)
+
+
+def _log_ways(rows: int, chosen: int) -> float:
+    return math.lgamma(rows + 1) - math.lgamma(chosen + 1) - math.lgamma(rows - chosen + 1)
+
+
+@pytest.mark.parametrize("alpha", [0.05, None])
+def test_the_database_asks_for_as_many_rows(engine: Engine, alpha: float | None) -> None:
+    """By node and number of children; naive checks (no alpha) take the sample for the whole."""
+    sure, populations = Confidence(alpha), (1001, 4000, 90_000, 10_000_000)
+    rows = " UNION ALL ".join(
+        f"SELECT {n} AS root, CAST({p} AS BIGINT) AS population, CAST({p - 1000} AS FLOAT8) / {p - 1} AS correction"
+        for n, p in enumerate(populations)
+    )
+    values: dict[str, Any] = {"roots": Markup("({})").format(Markup(rows)), "sample": 1000, "k": 200}
+    values |= {"exact_below": 8000, "tested": alpha is not None, "quantiles": sure.quantiles(9, 3)}
+    engine.run("sampling/create_leasts", leasts=Relation("leasts"), **values)
+    found = _fetch(engine, "SELECT root, few, most, fewest, smallest FROM leasts ORDER BY 1, 2")
+    engine.execute(Statement("drop", "DROP TABLE leasts"))
+    steps = [(2, 2), (3, 4), (5, 8), (9, 16)]
+    assert found == [
+        (n, few, most, sure.least_sampled(200, 1000, p, 3 * most), math.ceil(8000 * 1000 / p))
+        for n, p in enumerate(populations)
+        for few, most in steps
+    ]
 
 
 # --- pruning

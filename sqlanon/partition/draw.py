@@ -26,7 +26,7 @@ _FINISH = (0x2C1B3C6D, 0x297A2D39, 0x1656667B)
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn: `size` rows of each of the nodes `(root, population)`, from the rows `(node, p0, …[, w])`."""
+    """What is drawn: `size` rows of each of the nodes `(root, population, …)`, from the rows `(node, p0, …[, w])`."""
 
     nodes: Relation | Markup
     rows: Relation | Markup
@@ -34,18 +34,15 @@ class Draw:
     seed: str
 
 
-def draw(branch: Branch, what: Draw, k: int, *, weighted: bool) -> tuple[Relation, Relation, int]:
-    """The sampled nodes `(root, population, …)`, their samples `(node, p0, …)`, and how often the rows were read.
-
-    A child of a sampled node must have `k` rows.
-    """
+def draw(branch: Branch, what: Draw, *, weighted: bool) -> tuple[Relation, Relation, int]:
+    """The sampled nodes `(root, population, …)`, their samples `(node, p0, …)`, and how often the rows were read."""
     roots, drawn, table = (branch.table(name) for name in ("roots", "drawn", "sample"))
     words = tuple(column for column in branch.task.word_columns if column != Identifier("w"))
     factor, scans = SURPLUS, 0
     short = 1
     while short:
         branch.workspace.drop(roots, drawn)
-        _draw_candidates(branch, what, (roots, drawn), words, (k, factor), weighted=weighted)
+        _draw_candidates(branch, what, (roots, drawn), words, factor, weighted=weighted)
         scans, factor = scans + 1, 4 * factor
         (short,) = branch.engine.query_one("sampling/count_short", roots=roots, drawn=drawn, sample=what.size)
     pieces = [Markup("r.ticket"), Markup("r.copy & {}").format(_LAST)]
@@ -69,14 +66,13 @@ def _draw_candidates(
     what: Draw,
     tables: tuple[Relation, Relation],
     words: Sequence[Identifier],
-    bounds: tuple[int, float],
+    factor: float,
     *,
     weighted: bool,
 ) -> None:
     roots, drawn = tables
-    k, factor = bounds
     size = what.size
-    branch.engine.run("sampling/create_roots", roots=roots, nodes=what.nodes, sample=size, k=k, factor=factor)
+    branch.engine.run("sampling/create_roots", roots=roots, nodes=what.nodes, sample=size, factor=factor)
     pieces = [piece for word in words for piece in _pieces(word)]
     if weighted:
         pieces.append(Markup("r.copy & {}").format(_LAST))

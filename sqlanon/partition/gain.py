@@ -11,30 +11,32 @@ medians. No leaf is recorded here: what is handed on may turn out to be one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from markupsafe import Markup
 
 from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.criteria import Criterion
 from sqlanon.partition.growth import Frontier, Progress
-from sqlanon.partition.judging import judge_groups
+from sqlanon.partition.judging import EXACT, Judge, judge_groups
 from sqlanon.partition.rivals import search_rivals
-from sqlanon.partition.scanning import Scanner
+from sqlanon.partition.scanning import Scanned, Scanner
 from sqlanon.partition.task import Branch
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, expression
 
 
 @dataclass(frozen=True)
 class Level:
     """The active rows `(node, p0, …, y)` of a round, and what was handed on before it."""
 
-    rows: Relation
+    rows: Relation | Markup
     round: int = 0
     handed: int = 0
 
 
 class GainGrowth:
-    """Grows a tree from its root by gain, in one session, and hands on what is to be cut at medians.
+    """Grows a tree by gain, in one session, and hands on what is to be cut at medians.
 
     bins: `exact`, or so many bins at whose borders alone ranges are cut.
     """
@@ -48,12 +50,34 @@ class GainGrowth:
         self.parked = branch.table("parked")
 
     def grow(self, table: Relation, report: Callable[[Progress], None]) -> Frontier:
-        """Split the rows of a coded table by gain, as far as that goes. The table is used up.
+        """Split the rows of a coded table by gain, from the root, as far as that goes. The table is used up."""
+        columns = carried("c", self.plain.word_columns)
+        self.prepare()
+        level = self.seed(expression("(SELECT CAST(0 AS BIGINT) AS node{c} FROM {t} AS c)", c=columns, t=table))
+        self.branch.workspace.drop(table, self.criterion.target.responses)
+        return self.grow_on(level, report)
+
+    def resume(self, rows: Markup, ranges: Relation, halved: Relation) -> Level:
+        """The first level of nodes that have grown before; those that are `halved` are handed on to medians.
+
+        rows: `(node, p0, …)`, also of nodes that are not in `ranges`.
+        """
+        self.prepare()
+        done = expression("(SELECT m.* FROM {ranges} AS m JOIN {h} AS h ON h.node = m.node)", ranges=ranges, h=halved)
+        self._hand_on(Level(rows, -1), done, None)
+        (handed,) = self.branch.engine.query_one("count_rows", table=self.handed)
+        sought = "(SELECT r.* FROM {rows} AS r JOIN {ranges} AS m ON m.node = r.node"
+        sought += " WHERE m.node NOT IN (SELECT h.node FROM {h} AS h))"
+        level = self.seed(expression(sought, rows=rows, ranges=ranges, h=halved))
+        return replace(level, handed=int(handed))
+
+    def grow_on(self, first: Level, report: Callable[[Progress], None]) -> Frontier:
+        """Split the nodes of a level, and what comes of them.
 
         The frontier that is returned holds all rows, in the nodes that are to be cut at medians.
         """
-        level: Level | None = self._seed(table)
-        rounds = handed = 0
+        level: Level | None = first
+        rounds, handed = 0, first.handed
         while level is not None:
             level, handed = self._round(level, report)
             rounds += 1
@@ -61,10 +85,14 @@ class GainGrowth:
             self.branch.workspace.drop(*self.scanner.tables)
         return Frontier(self.parked, self.handed, (self.parked, self.handed), handed, rounds)
 
-    def _seed(self, table: Relation) -> Level:
-        rows, target = self.branch.table("gained", 0), self.criterion.target
+    def prepare(self) -> None:
+        """Create the empty tables of what is handed on."""
         self.scanner.run("create_handed", handed=self.handed, rows=self.parked)
         self.scanner.run("create_parked", parked=self.parked, columns=self.plain.word_columns)
+
+    def seed(self, table: Relation | Markup) -> Level:
+        """The first level: rows `(node, p0, …)`, each with its target."""
+        rows, target = self.branch.table("gained", 0), self.criterion.target
         self.scanner.run(
             "seed_rows",
             new_rows=rows,
@@ -75,23 +103,23 @@ class GainGrowth:
             words=carried("c", self.plain.word_columns),
             type=self.criterion.typed,
         )
-        self.branch.workspace.drop(table, target.responses)
         return Level(rows)
 
     def _round(self, level: Level, report: Callable[[Progress], None]) -> tuple[Level | None, int]:
         """The next level, if there is one, and how many nodes have been handed on."""
         ranges = self._measure(level)
-        nodes, active = self.scanner.choose_nodes(ranges)
+        nodes, active = self._choose_nodes(ranges)
         splits = self.scanner.table("gain_splits") if active else None
         if splits is not None:
             self._split(level, nodes, active, splits)
         handed, split, rows = self._query("count_splits", ranges=ranges, splits=splits)
+        self._follow(level, ranges, splits, split)
         if handed:
             self._hand_on(level, ranges, splits)
         report(Progress(level.round, rows, split, 0))
         following = self._send(level, splits, handed) if splits is not None and split else None
         repeated = () if self.branch.engine.replaces_work_tables else self.scanner.tables
-        self.branch.workspace.drop(level.rows, *repeated)
+        self.branch.workspace.drop(self.branch.table("gained", level.round), *repeated)
         return following, level.handed + handed
 
     def _measure(self, level: Level) -> Relation:
@@ -106,6 +134,12 @@ class GainGrowth:
         )
         return ranges
 
+    def _follow(self, level: Level, ranges: Relation, splits: Relation | None, split: int) -> None:
+        """Take note of a round's nodes, and of the splits of some of them."""
+
+    def _choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
+        return self.scanner.choose_nodes(ranges)
+
     def _split(self, level: Level, nodes: Relation, active: int, splits: Relation) -> None:
         """Record the best allowable split of each node that has one."""
         scanned = self.scanner.scan(level.rows, nodes, active)
@@ -113,20 +147,31 @@ class GainGrowth:
         cuts = self.scanner.cuts(scanned, scanned.inside)
         self.scanner.run("choose_splits", candidates=candidates, cuts=cuts, nodes=nodes, **self.scanner.shape)
         fallen = self._judge(level, candidates)
-        rivals = None if fallen is None else search_rivals(self.scanner, level.rows, scanned, candidates, fallen)
+        rivals = self._search_rivals(level, scanned, candidates, fallen)
         tables = {"splits": splits, "candidates": candidates, "fallen": fallen, "rivals": rivals}
         self.scanner.run("record_splits", masks=self.plain.masks, **tables)
 
     def _judge(self, level: Level, candidates: Relation) -> Relation | None:
         """The best splits that violate a model for what is in their children; sizes have been judged before."""
         trials = self.scanner.table("trials")
-        self.scanner.run("list_trials", trials=trials, candidates=candidates)
+        by = self._list_trials(trials, candidates)
         values = {"trials": trials, "candidates": candidates, "cuts": candidates}
-        fallen, avs = judge_groups(self.branch, level.rows, values)
+        fallen, avs = judge_groups(self.branch, level.rows, values, by)
         self.scanner.tables |= {*avs} if fallen is None else {fallen, *avs}
         return fallen
 
-    def _hand_on(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
+    def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:
+        """List the chosen splits as trials; says how they are judged."""
+        self.scanner.run("list_trials", trials=trials, candidates=candidates)
+        return EXACT
+
+    def _search_rivals(
+        self, level: Level, scanned: Scanned, candidates: Relation, fallen: Relation | None
+    ) -> Relation | None:
+        """The best allowable splits of the nodes whose best split has fallen."""
+        return None if fallen is None else search_rivals(self.scanner, level.rows, scanned, candidates, fallen)
+
+    def _hand_on(self, level: Level, ranges: Relation | Markup, splits: Relation | None) -> None:
         values = {"handed": self.handed, "round": level.round}
         self.scanner.run("hand_nodes", ranges=ranges, splits=splits, handed_before=level.handed, **values)
         words = carried("r", self.plain.word_columns)

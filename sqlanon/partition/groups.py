@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from sqlanon.encoding import CodedTable
 from sqlanon.fields import Field
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import RothkoS, RothkoT, TopDown, Tree
+from sqlanon.policy import Mondrian, RothkoS, TopDown, Tree
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,6 @@ def groups_of(algorithm: Tree | RothkoS | TopDown, models: Sequence[PrivacyModel
 
     Top-down specialization counts its target's classes once, over all rows, so its distinct tuples need not hold it.
     """
-    target = algorithm.target if isinstance(algorithm, RothkoT) else None
+    target = None if isinstance(algorithm, Mondrian | TopDown) else algorithm.target
     names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
     return Groups(target, tuple(names))

@@ -7,8 +7,8 @@ number of nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -21,6 +21,7 @@ from sqlanon.sql import Relation, expression
 
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
 CLUSTERING_ROWS = 500_000
+LARGE = 4  # how many times as many rows as can be split a node must have, on average, to go by its parent's ranges
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,9 @@ class Frontier:
     searched: whether any node is to be searched at every threshold.
     next_leaf: what is added to the number of a node to make it one of all nodes of the tree, and of its leaf.
     parent_leaf: the same for the round before, whose nodes are the parents of these.
-    measured: whether the table of ranges holds these nodes already.
+    ranges: a table of the ranges of these nodes, where there is one already.
+    tight: whether those are as narrow as the rows allow.
+    inheriting: the last round whose nodes may go by the ranges of their parents.
     parents: how many numbers splits may have; of a share of a frontier, those of the others too.
     """
 
@@ -61,7 +64,14 @@ class Frontier:
     next_leaf: int = 0
     parent_leaf: int = 0
     searched: bool = False
-    measured: bool = False
+    ranges: Relation | None = None
+    tight: bool = True
+    inheriting: int = 0
+
+    @property
+    def tables(self) -> tuple[Relation, ...]:
+        """All tables that are used up with this state."""
+        return self.spent if self.ranges is None else (*self.spent, self.ranges)
 
 
 class Growth:
@@ -96,7 +106,16 @@ class Growth:
             t=table,
             columns=carried("c", self.task.word_columns),
         )
-        return Frontier(rows, splits, (table, splits))
+        return Frontier(rows, splits, (table, splits), inheriting=self._inheriting())
+
+    def _inheriting(self) -> int:
+        """The last round in which nodes are large: their ranges are nearly those of their parents.
+
+        It depends on the table alone, so that sub-trees that grow apart do as one tree would. The ranges of what a
+        hierarchy splits must be codes of the data, and are always measured.
+        """
+        large = self.task.table_rows // (LARGE * self.task.smallest)
+        return 0 if self.task.nested else max(0, large.bit_length() - 1)
 
     def share(self, trunk: Frontier, number: int, shares: int, first_leaf: int) -> Frontier:
         """The frontier of one share of another growth's nodes, in tables of this one."""
@@ -105,7 +124,12 @@ class Growth:
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
         at = trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.searched
-        return Frontier(rows, splits, (rows, splits), trunk.parents, *at)
+        shared = Frontier(rows, splits, (rows, splits), trunk.parents, *at, inheriting=trunk.inheriting)
+        if trunk.ranges is None:
+            return shared
+        ranges = self.branch.table("inherited")
+        self.branch.run("branch_rows", branch=ranges, rows=trunk.ranges, splits=splits, bits=self.task.bits)
+        return replace(shared, ranges=ranges, tight=trunk.tight)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
@@ -118,9 +142,7 @@ class Growth:
         return following
 
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
-        ranges, splits = self.branch.table("ranges"), self.branch.table("splits", frontier.round + 1)
-        if not frontier.measured:
-            self._measure(frontier, ranges)
+        ranges, splits = frontier.ranges or self._measure(frontier), self.branch.table("splits", frontier.round + 1)
         if self.records and frontier.round:
             self._record(frontier, ranges)
         nodes = 2 * frontier.parents
@@ -130,18 +152,35 @@ class Growth:
         avs = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, searched = counts
+        spent = [*candidates.tables, *avs]
         if finished:
-            self._retire(frontier, ranges, splits)
+            spent.append(tight := ranges if frontier.tight else self._measure(frontier))
+            self._retire(frontier, tight, splits)
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
         following = self._send(frontier, splits, (active, leaves, searched > 0))
-        repeated = () if self.branch.engine.replaces_work_tables else (ranges, *candidates.tables, *avs)
-        self.branch.workspace.drop(*frontier.spent, *repeated, *(() if following else (splits,)))
+        if following and frontier.tight and following.round <= following.inheriting:
+            following = self._inherit(following, ranges)
+        self._drop(frontier, [ranges, *spent, *(() if following else (splits,))])
         return following
 
-    def _measure(self, frontier: Frontier, ranges: Relation) -> None:
-        weight, axes = self.task.weight("r"), self.task.axes
+    def _drop(self, frontier: Frontier, tables: Sequence[Relation]) -> None:
+        """Drop what a round has used up; tables that the next round replaces need not be dropped on some engines."""
+        repeated = () if self.branch.engine.replaces_work_tables else tables
+        self.branch.workspace.drop(*dict.fromkeys((*frontier.tables, *repeated)))
+
+    def _measure(self, frontier: Frontier) -> Relation:
+        """The table of the tight ranges of the frontier's nodes."""
+        ranges, weight, axes = self.branch.table("ranges"), self.task.weight("r"), self.task.axes
         self.branch.run("measure_nodes", ranges=ranges, rows=frontier.rows, weight=weight, axes=axes, statistics=())
+        return ranges
+
+    def _inherit(self, frontier: Frontier, ranges: Relation) -> Frontier:
+        """The same frontier with the ranges of the nodes' parents, cut at the thresholds."""
+        inherited = self.branch.table("inherited")
+        values = {"splits": frontier.splits, "bits": self.task.bits, "axes": self.task.axes}
+        self.branch.run("inherit_ranges", inherited=inherited, ranges=ranges, **values)
+        return replace(frontier, ranges=inherited, tight=False)
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
         return judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched)
@@ -174,7 +213,7 @@ class Growth:
         )
         spent, following = (rows, splits), frontier.round + 1
         at = following, leaves, self._next_leaf(frontier), frontier.next_leaf, searched
-        return Frontier(rows, splits, spent, active, *at)
+        return Frontier(rows, splits, spent, active, *at, inheriting=frontier.inheriting)
 
     def _next_leaf(self, frontier: Frontier) -> int:
         """The number of the first leaf of the next round: after those of all nodes of this one."""

@@ -2,9 +2,10 @@
 
 Source: LeFevre, DeWitt, TR 1590, section 3.1. A node of N rows is known by a simple random sample of n. For each child
 and model the hypothesis that the child violates the model is tested, and the split stands if all are rejected; the
-level of m tests is alpha / m each (Bonferroni). k-anonymity, recursive (c,l)-diversity and variance diversity are
-tested as in the paper; distinct values that the sample shows are certain; for entropy l-diversity and t-closeness the
-bound of a one-sided confidence interval is compared. All deviations carry the finite population correction
+level of m tests is alpha / m each (Bonferroni). Recursive (c,l)-diversity and variance diversity are tested as in the
+paper, and k-anonymity as there but for two terms, without which the normal approximation is too bold where few sampled
+rows decide; distinct values that the sample shows are certain; for entropy l-diversity and t-closeness the bound of a
+one-sided confidence interval is compared. All deviations carry the finite population correction
 (N - n) / (N - 1), so that with n = N the definitions themselves would remain. docs/sampling.md has the formulas.
 """
 
@@ -50,32 +51,35 @@ class Confidence:
         return 0.0 if self.alpha is None else NormalDist().inv_cdf(1 - self.alpha / tests)
 
     def least_sampled(self, k: int, sample: int, population: int, tests: int) -> int:
-        """The fewest sampled rows of a child that has `k` rows of the population, as `sampling/size_trials` has it."""
-        share = k / population
+        """The fewest sampled rows of a child that is to have `k` rows, as `sampling/create_leasts` has it."""
+        z, share = self.quantile(tests), (k if self.alpha is None else k - 1) / population
         correction = max(0, population - sample) / max(1, population - 1)
         deviation = math.sqrt(max(0.0, sample * share * (1 - share) * correction))
-        return max(1, min(k, math.ceil(sample * share + self.quantile(tests) * deviation - 1e-9)))
+        skew = (z * z - 1) / 6 * (1 - 2 * share) * max(1 - 2 * sample / population, 0) + 0.5
+        surplus = z * deviation + (0 if self.alpha is None else skew)
+        return max(1, min(k, math.ceil(sample * share + surplus - 1e-9)))
+
+    def quantiles(self, children: int, models: int) -> list[dict[str, float]]:
+        """The quantiles of splits into up to so many children, in steps of powers of two, each tested as its last."""
+        steps = [1 << bits for bits in range(1, max(2, children - 1).bit_length() + 1)]
+        return [{"few": most // 2 + 1, "most": most, "z": self.quantile(most * models)} for most in steps]
 
 
 class Hypotheses(Judge):
     """Judges the splits of nodes whose rows are a sample.
 
-    roots: the nodes that were sampled, `(root, correction, expected, deviation, …)`.
+    leasts: of the nodes that were sampled, what their children must have in the sample, `(root, few, most, z, …)`.
     parents: which of them a split of the frontier belongs to, `(number, root, …)`.
-    quantiles: `(children, z)`.
-    fewest: rows that each child must have in the whole node.
     """
 
-    def __init__(
-        self, confidence: Confidence, roots: Relation, parents: Relation, quantiles: Relation, fewest: int
-    ) -> None:
+    def __init__(self, confidence: Confidence, leasts: Relation, parents: Relation) -> None:
         self.confidence = confidence
-        self._size = {"roots": roots, "parents": parents, "quantiles": quantiles, "k": fewest}
+        self.tables = {"leasts": leasts, "parents": parents}
 
     def size(self, branch: Branch, candidates: Candidates, values: dict[str, Any]) -> None:
         nested, bits, key_bits = branch.task.nested, branch.task.bits, candidates.key_bits
         template = "sampling/size_trials"
-        branch.engine.run(template, nested=nested, bits=bits, key_bits=key_bits, **self._size, **values)
+        branch.engine.run(template, nested=nested, bits=bits, key_bits=key_bits, **self.tables, **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
         exact = model.measure(branch.engine.render, groups)

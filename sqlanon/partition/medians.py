@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.partition.axes import chosen, mask_column, masked_value
+from sqlanon.partition.axes import chosen, masked_value
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Relation, expression
 
@@ -77,10 +77,7 @@ def _choose(
 ) -> None:
     task = branch.task
     axes = task.axes
-    masks = [
-        {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
-        for w in range(task.words)
-    ]
+    nested = [axis for axis in axes if axis.dimension is not None]
     branch.run(
         "choose_attributes",
         candidates=candidates,
@@ -96,7 +93,6 @@ def _choose(
         width=chosen(axes, lambda a: a.range),
         lo=chosen(axes, lambda a: a.lo),
         hi=chosen(axes, lambda a: a.hi),
-        shift=chosen(axes, lambda a: a.shift),
-        child_shift=chosen(axes, lambda a: a.child_shift),
-        masks=masks,
+        child_shift=chosen(nested, lambda a: a.child_shift) if nested else Markup("CAST(NULL AS INT)"),
+        masks=task.masks,
     )

@@ -25,7 +25,7 @@ from sqlanon.partition.packed import PackedClasses, fits
 from sqlanon.partition.result import Partition
 from sqlanon.partition.targets import number_classes, scale_numbers
 from sqlanon.partition.task import Task
-from sqlanon.policy import Mondrian, RothkoT, Tree
+from sqlanon.policy import Mondrian, RothkoS, Splits, Tree
 from sqlanon.sql import Relation
 from sqlanon.workspace import Workspace
 
@@ -45,13 +45,13 @@ def search(
     """
     task = pose(engine, workspace, coded, models)
     table, task = (coded.rows, task) if tuples is None else (tuples.table, task.over_tuples())
-    if isinstance(algorithm, RothkoT) and algorithm.target is not None:
+    if isinstance(algorithm, Splits) and algorithm.target is not None:
         begin = _beginning(engine, workspace, coded, table, algorithm)
         grown = grow_forest(engine, workspace, task, begin, report)
     else:
         grown = grow_forest(engine, workspace, task, lambda trunk, _: trunk.root(table), report, records=True)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, found=_told(algorithm, models))
+    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, found=told_of(algorithm, models))
 
 
 def pose(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Task:
@@ -74,10 +74,10 @@ def pose(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequen
 
 
 def _beginning(
-    engine: Engine, workspace: Workspace, coded: CodedTable, table: Relation, algorithm: RothkoT
+    engine: Engine, workspace: Workspace, coded: CodedTable, table: Relation, algorithm: Splits
 ) -> Beginning:
     """What grows a tree by gain before it is cut at medians."""
-    criterion = _criterion(engine, workspace, coded, algorithm)
+    criterion = criterion_of(engine, workspace, coded, algorithm)
 
     def begin(trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
         return GainGrowth(trunk.branch, criterion, algorithm.bins).grow(table, report)
@@ -85,7 +85,8 @@ def _beginning(
     return begin
 
 
-def _criterion(engine: Engine, workspace: Workspace, coded: CodedTable, algorithm: RothkoT) -> Criterion:
+def criterion_of(engine: Engine, workspace: Workspace, coded: CodedTable, algorithm: Splits) -> Criterion:
+    """How splits are chosen by a target, which is made of the coded table."""
     name, least = str(algorithm.target), algorithm.least
     if algorithm.split == "regression":
         return Moments(scale_numbers(engine, workspace, coded, name), least, None)
@@ -97,8 +98,8 @@ def _criterion(engine: Engine, workspace: Workspace, coded: CodedTable, algorith
     return PackedClasses(target, least, scale, coded.source_rows) if few else Classes(target, least, scale)
 
 
-def _told(algorithm: Tree, models: Sequence[PrivacyModel]) -> dict[str, Any]:
-    """What a run says of a tree."""
+def told_of(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> dict[str, Any]:
+    """What a run says of how a tree was split."""
     if isinstance(algorithm, Mondrian):
         return {}
     told: dict[str, Any] = {"split": algorithm.split, "groups": groups_of(algorithm, models).names}

@@ -119,28 +119,41 @@ class Repartition:
 
     def _send(self) -> Relation:
         rows = self.table("repartitioned")
-        words, first = carried("r", self.task.word_columns), self.tree.first
-        values = {"new_rows": rows, "rows": self.source, "routes": self.tree.routes, "unit": self.unit, "words": words}
+        words, routes = carried("r", self.task.word_columns), self.tree.routes
         if self.task.nested:
-            value, depth = masked_value("s", self.task.words), self.tree.depth
-            self._run("send_nested_rows", depth=depth, first=first, fan_out=self.unit, value=value, **values)
-        else:
-            levels, child = self._chain(expression("{first} + r.node", first=first))
-            self._run("send_rows", levels=levels, child=child, **values)
+            routes = self.table("ways")
+            values = {"routes": self.tree.routes, "fan_out": self.unit, "never": NEVER, "masks": self.task.masks}
+            self._run("create_ways", ways=routes, **values)
+            self.branch.engine.analyze(routes)
+        levels, child = self._chain(expression("{first} + r.node", first=self.tree.first))
+        tables = {"new_rows": rows, "rows": self.source, "routes": routes}
+        self._run("send_rows", levels=levels, child=child, unit=self.unit, words=words, **tables)
+        self.branch.workspace.drop(*([routes] if self.task.nested else []))
         self.branch.engine.analyze(rows)
         return rows
 
     def _chain(self, node: Markup) -> tuple[list[dict[str, Any]], Markup]:
-        """By level: the node that a row is in, as an expression of the level above; and the one that it ends in."""
+        """By level: the node that a row is in, as an expression of the level above; and the one that it ends in.
+
+        A row in a group of a hierarchy that the sample did not show may be beyond the numbers of the children: it is
+        astray, in a node of its own below the one that it could not leave, -1 - node.
+        """
         levels = []
         for number in range(1, self.tree.depth + 1):
             alias = Identifier(f"s{number}")
             levels.append({"alias": alias, "node": node})
-            node = expression(
-                "{s}.first + CASE WHEN {value} < {s}.threshold THEN 0 ELSE 1 END",
-                s=alias,
-                value=masked_value(alias.name, self.task.words),
-            )
+            value = masked_value(alias.name, self.task.words)
+            node = expression("{s}.first + CASE WHEN {value} < {s}.threshold THEN 0 ELSE 1 END", s=alias, value=value)
+            if self.task.nested:
+                place = expression("(({value} >> {s}.bin_shift) - {s}.first_bin)", value=value, s=alias)
+                node = expression(
+                    "CASE WHEN {s}.threshold IS NOT NULL THEN {node}"
+                    " WHEN {place} BETWEEN 0 AND {most} THEN {s}.first + {place} ELSE -1 - {s}.node END",
+                    s=alias,
+                    node=node,
+                    place=place,
+                    most=self.unit - 1,
+                )
         return levels, node
 
     def _count_avs(self, rows: Relation) -> list[Relation]:

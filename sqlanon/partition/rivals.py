@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from markupsafe import Markup
+
 from sqlanon.partition.judging import judge_groups
 from sqlanon.partition.scanning import Scanned, Scanner
 from sqlanon.partition.thresholds import search_thresholds
@@ -15,7 +17,7 @@ from sqlanon.sql import Relation
 
 
 def search_rivals(
-    scanner: Scanner, rows: Relation, scanned: Scanned, candidates: Relation, fallen: Relation
+    scanner: Scanner, rows: Relation | Markup, scanned: Scanned, candidates: Relation, fallen: Relation
 ) -> Relation | None:
     """The splits of the nodes whose candidates have fallen, in the shape of candidates with a `threshold`.
 
@@ -48,13 +50,13 @@ def _rank(scanner: Scanner, scanned: Scanned, missed: Relation) -> tuple[Relatio
     return ranked, rivals
 
 
-def _search_thresholds(scanner: Scanner, rows: Relation, rivals: Relation, ranked: Relation) -> Relation:
+def _search_thresholds(scanner: Scanner, rows: Relation | Markup, rivals: Relation, ranked: Relation) -> Relation:
     found = search_thresholds(scanner.branch, rows, rivals, ranked)
     scanner.tables |= {*found.tables}
     return found.table
 
 
-def _judge_nested(scanner: Scanner, rows: Relation, rivals: Relation) -> Relation | None:
+def _judge_nested(scanner: Scanner, rows: Relation | Markup, rivals: Relation) -> Relation | None:
     """The splits by hierarchies that violate a model."""
     trials = scanner.table("nested_trials")
     scanner.run("list_nested_trials", trials=trials, rivals=rivals)

@@ -9,6 +9,7 @@ on all rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,15 +22,17 @@ from sqlanon.models.base import PrivacyModel
 from sqlanon.partition import mondrian
 from sqlanon.partition.axes import carried
 from sqlanon.partition.collapse import Tuples, expand
+from sqlanon.partition.criteria import Criterion
 from sqlanon.partition.draw import Draw, draw
 from sqlanon.partition.forest import grow_forest
+from sqlanon.partition.gain import GainGrowth
 from sqlanon.partition.growth import Frontier, Growth, Progress
 from sqlanon.partition.hypothesis import Confidence
-from sqlanon.partition.repartition import Repartition, Settled, build_tree
+from sqlanon.partition.repartition import Repartition, Settled, Tree, build_tree
 from sqlanon.partition.result import Partition
-from sqlanon.partition.sampled import Sample, SampledGrowth
+from sqlanon.partition.sampled import Care, Sample, SampledGrowth
 from sqlanon.partition.task import Branch, Task
-from sqlanon.policy import Mondrian, RothkoS
+from sqlanon.policy import RothkoS
 from sqlanon.sql import Relation, expression
 from sqlanon.workspace import Workspace
 
@@ -77,9 +80,13 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Part:
-    """What an episode has settled, and which of its leaves the next one samples again, if any."""
+    """What an episode has settled, and which of its leaves the next one samples again, if any.
+
+    halved: the leaves that are cut at medians from now on; None where all are.
+    """
 
     settled: Settled
+    halved: Relation | None
     next_roots: Relation | None
 
 
@@ -99,27 +106,34 @@ def search(
 
     Raises ProtectionError, before any split, when no release can meet the models.
     """
+    told = mondrian.told_of(algorithm, models)
     if coded.source_rows <= algorithm.sample:
-        whole = mondrian.search(engine, workspace, coded, tuples, models, Mondrian(), report)
-        return replace(whole, found=Counters().as_found())
+        whole = mondrian.search(engine, workspace, coded, tuples, models, algorithm.on_all_rows, report)
+        return replace(whole, found=told | Counters().as_found())
     task = mondrian.pose(engine, workspace, coded, models)
     task = task if tuples is None else task.over_tuples()
     table = coded.rows if tuples is None else tuples.table
-    sampling = Sampling(Branch(engine, workspace, task), algorithm, confidence or Confidence(algorithm.alpha), report)
+    branch, sure = Branch(engine, workspace, task), confidence or Confidence(algorithm.alpha)
+    criterion = mondrian.criterion_of(engine, workspace, coded, algorithm) if algorithm.target is not None else None
+    sampling = Sampling(branch, algorithm, sure, report, criterion)
     sampling.run(table)
     grown = grow_forest(engine, workspace, task, sampling.hand_on, report)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    return Partition(task.axes, grown.leaves, done, grown.rounds, found=sampling.counters.as_found())
+    return Partition(task.axes, grown.leaves, done, grown.rounds, found=told | sampling.counters.as_found())
 
 
 @dataclass
 class Sampling:
-    """The episodes of a search over all rows of `branch`; `first` is the number of the next node."""
+    """The episodes of a search over all rows of `branch`; `first` is the number of the next node.
+
+    criterion: how splits are chosen; None cuts at medians.
+    """
 
     branch: Branch
     algorithm: RothkoS
     confidence: Confidence
     report: Callable[[SamplingProgress], None]
+    criterion: Criterion | None = None
     counters: Counters = field(default_factory=Counters)
     parts: list[Part] = field(default_factory=list)
     first: int = 0
@@ -138,24 +152,45 @@ class Sampling:
         episodes: stop after so many, to look at the counters; what is left can't be handed on then.
         """
         total = self.task.table_rows
-        whole = expression("(SELECT CAST(0 AS BIGINT) AS root, CAST({n} AS BIGINT) AS population)", n=total)
+        whole = expression(
+            "(SELECT CAST(0 AS BIGINT) AS root, CAST({n} AS BIGINT) AS population, FALSE AS halved)", n=total
+        )
         columns = carried("c", self.task.word_columns)
         rows = expression("(SELECT CAST(0 AS BIGINT) AS node{c} FROM {t} AS c)", c=columns, t=table)
         nodes: Nodes | None = Nodes(whole, 1, rows, total)
         while nodes is not None and len(self.parts) != episodes:
             nodes = self._sample(nodes)
 
-    def hand_on(self, trunk: Growth, _report: Callable[[Progress], None]) -> Frontier:
+    def hand_on(self, trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
         """The frontier from which Rothko-T finishes all leaves."""
         ranges, splits = trunk.branch.table("ranges"), trunk.branch.table("splits", 0)
         parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in self.parts]
         engine = self.branch.engine
         engine.run("sampling/collect_ranges", ranges=ranges, parts=parts)
+        if self.criterion is not None:
+            return self._resume_by_gain(self.criterion, trunk, ranges, report)
         engine.run("sampling/seed_leaves", splits=splits, ranges=ranges, bits=self.task.bits)
         engine.analyze(ranges, splits)
+        rows, spent = self._rows()
+        return Frontier(rows, splits, (*spent, splits), self.first, ranges=ranges)
+
+    def _rows(self) -> tuple[Markup, list[Relation]]:
+        """The rows of all that is settled, and the tables that they are in."""
         rows = [rows for part in self.parts for rows in part.settled.rows]
-        spent = [table for table in rows if isinstance(table, Relation)]
-        return Frontier(self._union(rows), splits, (*spent, splits), self.first, measured=True)
+        return self._union(rows), [table for table in rows if isinstance(table, Relation)]
+
+    def _resume_by_gain(
+        self, criterion: Criterion, trunk: Growth, ranges: Relation, report: Callable[[Progress], None]
+    ) -> Frontier:
+        """All leaves that are not cut at medians are split by gain, as far as that goes."""
+        halved, parts = trunk.branch.table("halved"), [part.halved for part in self.parts]
+        self.branch.engine.run("sampling/join_halved", halved=halved, parts=parts)
+        self.branch.engine.analyze(ranges, halved)
+        rows, spent = self._rows()
+        gain = GainGrowth(trunk.branch, criterion, self.algorithm.bins)
+        level = gain.resume(rows, ranges, halved)
+        self.branch.workspace.drop(*spent, ranges, halved, criterion.target.responses)
+        return gain.grow_on(level, report)
 
     def _sample(self, nodes: Nodes) -> Nodes | None:
         """One episode; the nodes of the next, if there are any."""
@@ -164,6 +199,7 @@ class Sampling:
         twigs = self._grow(sample, number, nodes.total)
         tree = build_tree(self._sampled(), twigs, self.first, nodes.count)
         settled = Repartition(self.branch, tree, nodes.rows, number).carry_out()
+        halved = None if self.criterion is None else self._list_halved(tree, settled, number)
         self.branch.workspace.drop(*twigs, sample.roots, tree.routes)
         first_child = (self.first + nodes.count) << self.task.bits
         self.first = tree.end
@@ -171,7 +207,7 @@ class Sampling:
         counters.sampled += sample.size * sample.count
         counters.nodes += tree.nodes
         counters.pruned += settled.pruned
-        following = self._next_nodes(settled, first_child, number)
+        following = self._next_nodes(Part(settled, halved, None), first_child, number)
         counters.scans += (scans + settled.scans + (following is not None)) * nodes.total / self.task.table_rows
         return following
 
@@ -182,26 +218,42 @@ class Sampling:
     def _draw(self, nodes: Nodes, number: int) -> tuple[Sample, int]:
         size = self.algorithm.sample
         what = Draw(nodes.table, nodes.rows, size, f"{self.algorithm.seed}:{number}")
-        roots, table, scans = draw(self._sampled(), what, self.fewest, weighted=self.task.weighted)
+        roots, table, scans = draw(self._sampled(), what, weighted=self.task.weighted)
         return Sample(roots, nodes.count, table, size), scans
 
     def _grow(self, sample: Sample, number: int, total: int) -> list[Relation]:
         """Grow the samples' trees; no sampled node has more than `total` rows."""
         sampled = self._sampled()
         least = self.confidence.least_sampled(self.fewest, sample.size, total, 2 * len(self.task.models))
-        branch = replace(sampled, task=replace(sampled.task, smallest=2 * least))
-        growth = SampledGrowth(branch, sample, self.confidence, self.fewest)
-        growth.grow(growth.start(), lambda progress: self.report(SamplingProgress(number + 1, progress)))
+        smallest = max(2 * least, math.ceil(self.algorithm.exact_below * sample.size / total))
+        branch = replace(sampled, task=replace(sampled.task, smallest=smallest))
+        growth = SampledGrowth(branch, sample, Care(self.confidence, self.fewest, self.algorithm.exact_below))
+
+        def report(progress: Progress) -> None:
+            self.report(SamplingProgress(number + 1, progress))
+
+        if self.criterion is None:
+            frontier = growth.start()
+        else:
+            frontier = growth.start_by_gain(self.criterion, self.algorithm.bins, report)
+        growth.grow(frontier, report)
         self.branch.workspace.drop(*growth.spent)
         return growth.twigs
 
-    def _next_nodes(self, settled: Settled, first_child: int, number: int) -> Nodes | None:
+    def _list_halved(self, tree: Tree, settled: Settled, number: int) -> Relation:
+        halved, routes = self.branch.table("halved", number), tree.routes
+        values = {"routes": routes, "settled": settled.ranges, "unit": 1 << self.task.bits, "nested": self.task.nested}
+        self.branch.engine.run("sampling/list_halved", halved=halved, **values)
+        return halved
+
+    def _next_nodes(self, part: Part, first_child: int, number: int) -> Nodes | None:
+        settled = part.settled
         engine, roots = self.branch.engine, self.branch.table("next_roots", number)
         sample = self.algorithm.sample
-        values = {"settled": settled.ranges, "sample": sample, "first_child": first_child}
+        values = {"settled": settled.ranges, "halved": part.halved, "sample": sample, "first_child": first_child}
         engine.run("sampling/create_next_roots", roots=roots, **values)
         count, total = engine.query_one("sampling/count_settled", roots=roots)
-        self.parts.append(Part(settled, roots if count else None))
+        self.parts.append(replace(part, next_roots=roots if count else None))
         if not count:
             return None
         rows, words = self.branch.table("next_rows", number), carried("r", self.task.word_columns)

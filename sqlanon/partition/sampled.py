@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from sqlanon.partition.growth import Frontier, Growth
+from sqlanon.partition.criteria import Criterion
+from sqlanon.partition.growth import Frontier, Growth, Progress
 from sqlanon.partition.hypothesis import Confidence, Hypotheses
 from sqlanon.partition.judging import judge
 from sqlanon.partition.medians import Candidates
+from sqlanon.partition.sampled_gain import SampledGainGrowth
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Relation
 
@@ -22,18 +26,32 @@ class Sample:
     size: int
 
 
+@dataclass(frozen=True)
+class Care:
+    """What is asked of splits on a sample.
+
+    fewest: rows that each child must have in the whole node.
+    exact_below: nodes of fewer rows are not split on a sample.
+    """
+
+    confidence: Confidence
+    fewest: int
+    exact_below: int
+
+
 class SampledGrowth(Growth):
     """Grows the trees of all sampled nodes at once; `twigs` are its nodes, in a table for each round.
 
     A node's place is its number among all nodes of all rounds; one that is tried again keeps it.
     """
 
-    def __init__(self, branch: Branch, sample: Sample, confidence: Confidence, fewest: int) -> None:
+    def __init__(self, branch: Branch, sample: Sample, care: Care) -> None:
         super().__init__(branch, records=False)
         self.sample = sample
-        self.confidence = confidence
-        self.fewest = fewest
+        self.care = care
         self.twigs: list[Relation] = []
+        self._parents = branch.table("twigs", 0)
+        self._resumed: tuple[Relation, ...] = ()
 
     @property
     def searches_thresholds(self) -> bool:
@@ -41,39 +59,62 @@ class SampledGrowth(Growth):
         return False
 
     @property
-    def quantiles(self) -> Relation:
-        return self.branch.table("quantiles")
+    def leasts(self) -> Relation:
+        """What the children of each sampled node must have in the sample."""
+        return self.branch.table("leasts")
 
     @property
     def spent(self) -> tuple[Relation, ...]:
         """The tables that nobody needs once the trees are grown."""
-        return self.quantiles, self._parents(0)
+        return self.leasts, self.branch.table("twigs", 0), *self._resumed
 
     def start(self) -> Frontier:
         """The frontier before the first round: every sampled node is whole."""
-        splits, size = self.branch.table("splits", 0), self.sample.size
-        engine, roots = self.branch.engine, self.sample.roots
-        engine.run("sampling/seed_splits", splits=splits, roots=roots, sample=size)
-        engine.run("sampling/seed_twigs", twigs=self._parents(0), roots=roots)
-        most = 1 << self.task.bits
-        pairs = [(n, self.confidence.quantile(n * len(self.task.models))) for n in range(2, max(most, 2) + 1)]
-        pairs = pairs if self.task.nested else pairs[:1]
-        engine.run("sampling/create_quantiles", quantiles=self.quantiles, pairs=pairs)
-        rows = self.sample.table
+        self._prepare_tests()
+        splits, rows = self.branch.table("splits", 0), self.sample.table
+        values = {"roots": self.sample.roots, "sample": self.sample.size}
+        self.branch.engine.run("sampling/seed_splits", splits=splits, **values)
         return Frontier(rows, splits, (rows, splits), self.sample.count)
 
-    def _parents(self, round_: int) -> Relation:
-        return self.branch.table("twigs", round_)
+    def start_by_gain(
+        self, criterion: Criterion, bins: int | Literal["exact"], report: Callable[[Progress], None]
+    ) -> Frontier:
+        """The frontier after growth by gain: what is to be cut at medians."""
+        self._prepare_tests()
+        first, confidence = (self._parents, self.sample.count), self.care.confidence
+        gain = SampledGainGrowth(self.branch, criterion, bins, confidence, self.leasts, first)
+        frontier = gain.grow_on(gain.seed_sample(self.sample.table), report)
+        self.branch.workspace.drop(self.sample.table)
+        self.twigs += gain.twigs[1:]
+        self._parents = gain.resumed()
+        self._resumed = (self._parents,)
+        self.branch.engine.analyze(self._parents)
+        return replace(frontier, next_leaf=gain.first_place)
+
+    def _prepare_tests(self) -> None:
+        engine, roots, care = self.branch.engine, self.sample.roots, self.care
+        engine.run("sampling/seed_twigs", twigs=self._parents, roots=roots)
+        children = 1 << self.task.bits if self.task.nested else 2
+        engine.run(
+            "sampling/create_leasts",
+            leasts=self.leasts,
+            roots=roots,
+            sample=self.sample.size,
+            k=care.fewest,
+            tested=care.confidence.alpha is not None,
+            exact_below=care.exact_below,
+            quantiles=care.confidence.quantiles(children, len(self.task.models)),
+        )
+        engine.analyze(self.leasts)
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
-        parents = self._parents(frontier.round)
-        hypotheses = Hypotheses(self.confidence, self.sample.roots, parents, self.quantiles, self.fewest)
+        hypotheses = Hypotheses(self.care.confidence, self.leasts, self._parents)
         used = judge(self.branch, frontier.rows, candidates, splits, by=hypotheses)
-        twigs = self._parents(frontier.round + 1)
+        twigs = self.branch.table("twigs", frontier.round + 1)
         self.branch.engine.run(
             "sampling/follow_nodes",
             twigs=twigs,
-            parents=parents,
+            parents=self._parents,
             ranges=self.branch.table("ranges"),
             splits=splits,
             masks=self.task.masks,
@@ -82,6 +123,7 @@ class SampledGrowth(Growth):
             next_place=self._next_leaf(frontier),
         )
         self.twigs.append(twigs)
+        self._parents = twigs
         return used
 
     def _retire(self, frontier: Frontier, ranges: Relation, splits: Relation) -> None:

@@ -23,6 +23,25 @@ NARROW_KEYS = 2**31
 
 
 @dataclass(frozen=True)
+class Least:
+    """How many rows each child of a split must have, as the statements see it.
+
+    of_part: where `p` is a part, that is an attribute of a node.
+    of_children: where `c` is the split of a node by a hierarchy, `(place, children, …)`.
+    columns: what parts `p` have for it, after a comma; so have nodes.
+    """
+
+    of_part: Markup
+    of_children: Markup
+    columns: tuple[Identifier, ...] = ()
+
+    @classmethod
+    def same(cls, rows: int) -> Least:
+        """The same for all nodes."""
+        return cls(Markup(rows), Markup(rows))
+
+
+@dataclass(frozen=True)
 class Scanned:
     """What is known of the cuts of a level.
 
@@ -48,7 +67,7 @@ class Scanner:
 
     def __init__(self, branch: Branch, plain: Task, criterion: Criterion, bins: int | Literal["exact"]) -> None:
         self.branch, self.plain, self.criterion = branch, plain, criterion
-        self.fewest = max(model.least_rows for model in branch.task.models)
+        self.least = Least.same(max(model.least_rows for model in branch.task.models))
         self.bins = FINE_BINS if bins == "exact" else ((0, bins),)
         self.exact = bins == "exact"
         self.tables: set[Relation] = set()
@@ -69,7 +88,7 @@ class Scanner:
         most = max((bins - 1).bit_length() for _, bins in self.bins)
         return max([most, *(axis.fan_out_bits for axis in self.branch.task.axes if axis.dimension is not None)])
 
-    def choose_nodes(self, ranges: Relation) -> tuple[Relation, int]:
+    def choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
         """The nodes that can be split by gain, and how many they are."""
         nodes = self.table("gain_nodes")
         whens = [expression("WHEN r.n >= {rows} THEN {bins}", rows=rows, bins=bins) for rows, bins in self.bins]
@@ -86,7 +105,7 @@ class Scanner:
         (active,) = self.branch.engine.query_one("gain/count_nodes", nodes=nodes)
         return nodes, active
 
-    def scan(self, rows: Relation, nodes: Relation, active: int) -> Scanned:
+    def scan(self, rows: Relation | Markup, nodes: Relation, active: int) -> Scanned:
         """All cuts that may be the best of their node, and what splits by hierarchies gain."""
         keyed = self._key_rows(rows, nodes, active)
         whole = self._new_scan("whole")
@@ -95,7 +114,8 @@ class Scanner:
         cut = [axis for axis in self.branch.task.axes if axis.dimension is None]
         if not cut:
             return scanned
-        self.run("create_parts", parts=whole.parts, nodes=nodes, axes=cut, columns=self.criterion.begun)
+        columns = self.criterion.begun + carried("s", self.least.columns)
+        self.run("create_parts", parts=whole.parts, nodes=nodes, axes=cut, columns=columns)
         self.criterion.score(self.branch, whole, None)
         scanned = replace(scanned, whole=whole)
         return replace(scanned, inside=self.look_inside(scanned))
@@ -117,9 +137,9 @@ class Scanner:
             missed=missed,
             children=scanned.children,
             highest=self.criterion.highest,
-            columns=self.criterion.narrowed,
+            columns=self.criterion.narrowed + carried("p", self.least.columns),
             key_bits=self._key_bits,
-            fewest=self.fewest,
+            fewest=self.least.of_part,
         )
         found = self.branch.engine.query("gain/count_parts", parts=inside.parts)
         if not found:
@@ -133,7 +153,7 @@ class Scanner:
     def cuts(self, scanned: Scanned, inside: Scan | None) -> Markup:
         """A SELECT of the splits that gain enough: at borders, inside bins, and by hierarchies."""
         scans = [scan for scan in (scanned.whole, inside) if scan is not None]
-        values = {"scans": scans, "children": scanned.children, "fewest": self.fewest}
+        values = {"scans": scans, "children": scanned.children, "fewest": self.least.of_part}
         return Markup(self.branch.engine.render("gain/list_cuts", **values).text)
 
     @property
@@ -153,7 +173,7 @@ class Scanner:
             "unit": chosen(axes, lambda a: a.shift),
         }
 
-    def _key_rows(self, rows: Relation, nodes: Relation, active: int) -> Relation:
+    def _key_rows(self, rows: Relation | Markup, nodes: Relation, active: int) -> Relation:
         keyed = self.table("keyed")
         self.run(
             "key_rows",
@@ -185,5 +205,6 @@ class Scanner:
     def _score_children(self, whole: Scan, nodes: Relation) -> Relation:
         children = self.table("gain_children")
         axes = [axis for axis in self.branch.task.axes if axis.dimension is not None]
-        self.criterion.score_children(self.branch, whole, children=children, nodes=nodes, axes=axes, fewest=self.fewest)
+        fewest = self.least.of_children
+        self.criterion.score_children(self.branch, whole, children=children, nodes=nodes, axes=axes, fewest=fewest)
         return children

@@ -124,13 +124,13 @@ def test_statements_a_round_do_not_grow(database: Database, models: list[dict[st
 
 
 def _rounds(names: list[str]) -> list[list[str]]:
-    """The statements of each round; a round begins by measuring its nodes.
+    """The statements of each round; a round begins by choosing what to try.
 
     What a search at every threshold adds is counted with the tests of thresholds.
     """
     rounds: list[list[str]] = []
     for name in names:
-        if name == "partition/measure_nodes":
+        if name == "partition/choose_attributes":
             rounds.append([])
         if rounds:
             rounds[-1].append(name)

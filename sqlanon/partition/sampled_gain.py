@@ -1,0 +1,112 @@
+"""Growth by gain on a sample: the splits of the sampled nodes that gain most, of those that the tests find allowable.
+
+Source: LeFevre, DeWitt, TR 1590, section 3. Nodes that no split gains enough in are handed on to medians on the same
+sample; those with too few sampled rows to tell are left to growth by gain on all their rows.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from markupsafe import Markup
+
+from sqlanon.partition.axes import carried
+from sqlanon.partition.criteria import Criterion
+from sqlanon.partition.gain import GainGrowth, Level
+from sqlanon.partition.hypothesis import Confidence, Hypotheses
+from sqlanon.partition.judging import Judge
+from sqlanon.partition.scanning import Least, Scanned
+from sqlanon.partition.task import Branch
+from sqlanon.sql import Identifier, Relation, expression
+
+
+class SampledGainGrowth(GainGrowth):
+    """Grows the trees of all sampled nodes at once, and keeps their nodes in `twigs`, a table for each round.
+
+    leasts: what the children of a sampled node must have in the sample.
+    roots: the sampled nodes, as if a split had made each of them, and how many they are.
+    """
+
+    def __init__(
+        self,
+        branch: Branch,
+        criterion: Criterion,
+        bins: int | Literal["exact"],
+        confidence: Confidence,
+        leasts: Relation,
+        roots: tuple[Relation, int],
+    ) -> None:
+        super().__init__(branch, criterion, bins)
+        self.confidence, self.leasts = confidence, leasts
+        self.twigs = [roots[0]]
+        self.first_place, self.parents = 0, roots[1]
+        self.scanner.least = Least(Markup("p.fewest"), self._least_of_children(), (Identifier("fewest"),))
+
+    def _least_of_children(self) -> Markup:
+        nodes, leasts = self.branch.table("gain_nodes"), self.leasts
+        return expression(
+            "(SELECT min(l.fewest) FROM {nodes} AS t JOIN {leasts} AS l ON l.root = t.root"
+            " WHERE t.place = c.place AND c.children BETWEEN l.few AND l.most)",
+            nodes=nodes,
+            leasts=leasts,
+        )
+
+    @property
+    def _halves(self) -> Markup:
+        """What two children must have, and the fewest sampled rows of a node that is judged by its gain."""
+        return expression(
+            "(SELECT root, fewest, greatest(smallest, 2 * fewest) AS smallest FROM {leasts} WHERE few = 2)",
+            leasts=self.leasts,
+        )
+
+    def seed_sample(self, sample: Relation) -> Level:
+        """The sampled nodes, which are left as they are."""
+        self.prepare()
+        columns = carried("c", self.plain.word_columns)
+        return self.seed(expression("(SELECT c.node{c} FROM {t} AS c)", c=columns, t=sample))
+
+    def resumed(self) -> Relation:
+        """The nodes that have been handed on, as parents of the rounds at medians."""
+        twigs = self.branch.table("resumed_twigs")
+        self.branch.engine.run("sampling/resume_twigs", twigs=twigs, parts=self.twigs[1:], handed=self.handed)
+        return twigs
+
+    def _choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
+        judged = expression(
+            "(SELECT m.*, l.root, l.fewest FROM {ranges} AS m JOIN {twigs} AS t ON t.number = m.node >> {bits}"
+            " JOIN {halves} AS l ON l.root = t.root WHERE m.n >= l.smallest AND NOT t.halved)",
+            ranges=ranges,
+            twigs=self.twigs[-1],
+            bits=self.plain.bits,
+            halves=self._halves,
+        )
+        return super()._choose_nodes(judged)
+
+    def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:
+        tables = {"trials": trials, "candidates": candidates, "leasts": self.leasts}
+        groups = self.branch.table("whole_groups")
+        self.branch.engine.run("sampling/list_trials", groups=groups, nested=self.plain.nested, **tables)
+        return Hypotheses(self.confidence, self.leasts, self.twigs[-1])
+
+    def _search_rivals(
+        self, level: Level, scanned: Scanned, candidates: Relation, fallen: Relation | None
+    ) -> Relation | None:
+        """None: a node whose best split the tests refuse is handed on to medians."""
+
+    def _follow(self, level: Level, ranges: Relation, splits: Relation | None, split: int) -> None:
+        twigs = self.branch.table("twigs", level.round + 1)
+        next_place = self.first_place + (self.parents << self.plain.bits)
+        self.branch.engine.run(
+            "sampling/follow_gains",
+            twigs=twigs,
+            parents=self.twigs[-1],
+            ranges=ranges,
+            splits=splits,
+            smallest=self._halves,
+            masks=self.plain.masks,
+            bits=self.plain.bits,
+            first_place=self.first_place,
+            next_place=next_place,
+        )
+        self.twigs.append(twigs)
+        self.first_place, self.parents = next_place, split
