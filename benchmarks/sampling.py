@@ -3,9 +3,12 @@
 python benchmarks/sampling.py race --rows 1000000 --k 100 --sample 50000
 python benchmarks/sampling.py race --rows 10000000 --k 1000 --sample 200000 --repeat 3
 python benchmarks/sampling.py race --rows 1000000 --k 100 --sample 50000 --url postgresql:///bench
+python benchmarks/sampling.py alike --rows 100000 --k 100 --sample 25000 --sets 10
 python benchmarks/sampling.py pruned --rows 100000
 
 race: seconds and processor seconds of both searches as ratios to one plain GROUP BY of all quasi-identifiers; classes.
+alike: how many classes Rothko-S makes in relation to Rothko-T, over data sets of their own (and samples of their own),
+with medians and with targets, and what Rothko-T makes of each table when one row of a thousand is left out.
 pruned: nodes that had to be pruned after one sample of n rows, by sample size and requirement, under the tests (alpha
 0.05) and under the naive check that takes the sample for the whole.
 """
@@ -23,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
+from splits import policy as target_policy
 
 from sqlanon.encoding import encode
 from sqlanon.engines import connect
@@ -99,7 +103,8 @@ def race(arguments: argparse.Namespace, url: str, options: EngineOptions) -> Non
     """Run both algorithms in turn; print the medians."""
     models = [{"model": "k-anonymity", "k": arguments.k}]
     algorithms = {
-        "rothko-s": {"name": "rothko-s", "sample": arguments.sample, "alpha": arguments.alpha, "seed": arguments.seed},
+        "rothko-s": {"name": "rothko-s", "sample": arguments.sample, "alpha": arguments.alpha, "seed": arguments.seed}
+        | {"exact_below": arguments.exact_below},
         "rothko-t": {"name": "mondrian"},
     }
     found: dict[str, list[tuple[float, float, Outcome]]] = {name: [] for name in algorithms}
@@ -123,6 +128,49 @@ def race(arguments: argparse.Namespace, url: str, options: EngineOptions) -> Non
     pairs = list(zip(*found.values(), strict=True))
     for title, place in (("seconds", 0), ("processor seconds", 1)):
         print(f"Rothko-T / Rothko-S, {title}: {statistics.median(t[place] / s[place] for s, t in pairs):.2f}")
+
+
+SPLITS: dict[str, dict[str, Any]] = {
+    "median": {"split": "median"},
+    "information gain of c2": {"split": "information-gain", "target": "c2"},
+    "regression of r7": {"split": "regression", "target": "r7"},
+}
+
+
+def alike(arguments: argparse.Namespace, url: str, options: EngineOptions) -> None:
+    """Print, for each kind of split, the differences in per cent: mean, standard deviation, least and most."""
+    samples = {"name": "rothko-s", "sample": arguments.sample, "alpha": arguments.alpha}
+    samples |= {"exact_below": arguments.exact_below}
+    print("| split | classes of Rothko-T | Rothko-S, % | deviation | from | to | Rothko-T without 0.1 % of rows, % |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for name, split in SPLITS.items():
+        found = []
+        for number in range(arguments.sets):
+            _make_targets(url, options, arguments.rows, number, left_out="")
+            exact = _classes(url, options, arguments.k, {"name": "rothko-t", **split})
+            seeded = {**samples, "seed": arguments.seed + number, **split}
+            sampled = _classes(url, options, arguments.k, seeded)
+            _make_targets(url, options, arguments.rows, number, left_out=" WHERE i % 1000 <> 0")
+            thinned = _classes(url, options, arguments.k, {"name": "rothko-t", **split})
+            found.append((exact, 100 * (sampled / exact - 1), 100 * (thinned / exact - 1)))
+        exact, off, thinned = (list(column) for column in zip(*found, strict=True))
+        print(
+            f"| {name} | {min(exact):,} to {max(exact):,} | {statistics.mean(off):+.2f} | {statistics.stdev(off):.2f} "
+            f"| {min(off):+.2f} | {max(off):+.2f} | {min(thinned):+.2f} to {max(thinned):+.2f} |",
+            flush=True,
+        )
+
+
+def _make_targets(url: str, options: EngineOptions, rows: int, seed: int, *, left_out: str) -> None:
+    with connect(url, options, create=True) as engine:
+        engine.execute(Statement("drop", "DROP TABLE IF EXISTS bench"))
+        wanted = Wanted(rows, targets=True, seed=seed)
+        engine.execute(Statement("create", create_statement(engine.dialect, "bench", wanted) + left_out))
+
+
+def _classes(url: str, options: EngineOptions, k: int, algorithm: dict[str, Any]) -> int:
+    spec = target_policy(url, "bench", algorithm.get("target", "c2"), k, {}) | {"algorithm": algorithm}
+    return int(run(build_policy(spec), replace=True, options=options).as_json()["release"]["classes"])
 
 
 def pruned(url: str, options: EngineOptions) -> None:
@@ -163,12 +211,14 @@ def pruned_nodes(engine: Engine, url: str, models: list[dict[str, Any]]) -> Iter
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["race", "pruned"])
+    parser.add_argument("what", choices=["race", "alike", "pruned"])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--sample", type=int, default=50_000)
     parser.add_argument("--alpha", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--exact-below", type=int, default=RothkoS.model_fields["exact_below"].default)
+    parser.add_argument("--sets", type=int, default=10, help="how many data sets")
     parser.add_argument("--url", help="a database to make the table in; a temporary DuckDB file by default")
     parser.add_argument("--memory-limit")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each; medians are reported")
@@ -176,11 +226,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("SQLANON_BENCHMARK_DIRECTORY")) as directory:
         url = arguments.url or f"duckdb:///{Path(directory) / 'bench.duckdb'}"
         options = EngineOptions(memory_limit=arguments.memory_limit)
-        make_table(url, arguments.rows, options)
+        if arguments.what != "alike":
+            make_table(url, arguments.rows, options)
         print(f"{platform.machine()}, {os.cpu_count()} cores, {arguments.rows:,} rows", end="")
         if arguments.what == "race":
             print(f", k={arguments.k}, n={arguments.sample:,}, alpha={arguments.alpha}")
             race(arguments, url, options)
+        elif arguments.what == "alike":
+            print(f", k={arguments.k}, n={arguments.sample:,}, {arguments.sets} data sets\n")
+            alike(arguments, url, options)
         else:
             print()
             pruned(url, options)

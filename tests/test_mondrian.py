@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, currently_in_test_context, given, note, settings
 from hypothesis import strategies as st
 
+from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ProtectionError
+from sqlanon.partition import forest
+from tests import run_support
 from tests.mondrian_oracle import (
     FLAVOURS,
     Attribute,
@@ -135,12 +139,41 @@ def check_release(case: Case, released: list[Row]) -> None:
     for row in released:
         leaves.setdefault(row[:width], []).append(source[row[-1]])
     for region, leaf in leaves.items():
-        note(f"{region}: {leaf}")
+        if currently_in_test_context():
+            note(f"{region}: {leaf}")
         assert satisfies(case.models, leaf, list(case.rows))
         for attribute, cell, values in zip(case.attributes, region, zip(*leaf, strict=True), strict=False):
             assert describes(attribute, cell, values)
         assert splittable(case.attributes, leaf, case.surely_satisfies) == [], "the partition is not minimal"
     assert are_disjoint(case.attributes, list(leaves.values()))
+
+
+def _many_numbers(rows: int) -> Case:
+    """Three columns of numbers that depend on each other, with ties and NULLs; no hierarchy."""
+    rng = random.Random(5)
+    numbers = [(rng.randrange(4000), rng.choice([None, *range(9)])) for _ in range(rows)]
+    cells = tuple((a, b, (a * (b or 0)) // 300, "xyz"[a % 3], i) for i, (a, b) in enumerate(numbers))
+    attribute = Attribute("INTEGER", (None, *range(12)))
+    order = tuple(rng.sample(range(rows), rows))
+    return Case((attribute,) * 3, cells, ({"model": "k-anonymity", "k": 2},), "VARCHAR(3)", order)
+
+
+def test_ranges_of_parents_serve_one_session_and_several_alike(
+    databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+    monkeypatch.setattr(Engine, "_tell", lambda _self, statement, *_: heard.append(statement.name))
+    case = _many_numbers(700)
+    released = _released(databases[0], case, list(case.rows))
+    assert released is not None
+    check_release(case, released)
+    assert heard.count("partition/inherit_ranges") == 3
+    assert heard.count("partition/measure_nodes") < heard.count("partition/choose_attributes")
+    monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
+    monkeypatch.setattr(run_support, "OPTIONS", EngineOptions(threads=3))
+    heard.clear()
+    assert _released(databases[1], case, [case.rows[i] for i in case.order]) == released
+    assert heard.count("partition/branch_rows") > heard.count("partition/branch_splits"), "no ranges were handed on"
 
 
 _NUMBERS: dict[str, list[Any]] = {

@@ -1,7 +1,8 @@
 """Growth by gain on a sample: the splits of the sampled nodes that gain most, of those that the tests find allowable.
 
-Source: LeFevre, DeWitt, TR 1590, section 3. Nodes that no split gains enough in are handed on to medians on the same
-sample; those with too few sampled rows to tell are left to growth by gain on all their rows.
+Source: LeFevre, DeWitt, TR 1590, section 3. Nodes where no split gains enough are handed on to medians on the same
+sample. Those with too few sampled rows to tell, and those whose best split may not be allowable, are left to growth by
+gain on all their rows.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class SampledGainGrowth(GainGrowth):
         return self.seed(expression("(SELECT c.node{c} FROM {t} AS c)", c=columns, t=sample))
 
     def resumed(self) -> Relation:
-        """The nodes that have been handed on, as parents of the rounds at medians."""
+        """The nodes that are cut at medians from now on, as parents of the first round that does."""
         twigs = self.branch.table("resumed_twigs")
         self.branch.engine.run("sampling/resume_twigs", twigs=twigs, parts=self.twigs[1:], handed=self.handed)
         return twigs
@@ -102,6 +103,7 @@ class SampledGainGrowth(GainGrowth):
             parents=self.twigs[-1],
             ranges=ranges,
             splits=splits,
+            candidates=self.branch.table("gain_candidates"),
             smallest=self._halves,
             masks=self.plain.masks,
             bits=self.plain.bits,
