@@ -41,7 +41,7 @@ def requirements(panel: str) -> dict[str, list[Model]]:
         return {f"k = {k:,}": [_k(k)] for k in (10, 100, 1_000)}
     if panel == "diversity":
         diverse = {"model": "recursive-l-diversity", "attribute": "zipcode", "c": 1}
-        return {f"l = {l}": [_k(10), {**diverse, "l": l}] for l in range(2, 9)}
+        return {f"l = {least}": [_k(10), {**diverse, "l": least}] for least in range(2, 9)}
     varied = {"model": "variance-diversity", "attribute": "salary"}
     return {f"v = {v:.1e}": [_k(10), {**varied, "v": v}] for v in (0.4e9, 0.8e9, 1.0e9, 1.2e9)}
 
