@@ -1,10 +1,10 @@
 """What a run would send to the database, without sending it: for `run --dry-run` and `check --sql`.
 
 Planning reads the live table, and so does the measuring of the source. From then on statements are only rendered, and
-what they would answer is made up: dictionaries of 1,000 values, a target of three classes, a tree that splits once more in its second round and
-ends in its third, a lattice of the four most general nodes, all of which satisfy the models. The statements are those
-of a run; widths of codes, cuts, the number of rounds and of checks depend on the data. Of a statement that a search
-over a lattice repeats, the first few stand for all.
+what they would answer is made up: dictionaries of 1,000 values, a target of three classes, a tree that splits once more
+in its second round and ends in its third, a lattice of the four most general nodes, all of which satisfy the models.
+The statements are those of a run; widths of codes, cuts, the number of rounds and of checks depend on the data. Of a
+statement that a search over a lattice repeats, the first few stand for all.
 """
 
 from __future__ import annotations
