@@ -19,7 +19,7 @@ from sqlanon.hierarchies.mask import draft_mask
 from sqlanon.hierarchies.nesting import check_nesting
 from sqlanon.hierarchies.suppress import draft_suppression
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.hierarchies.taxonomy import draft_csv, draft_mapping
+from sqlanon.hierarchies.taxonomy import draft_taxonomy
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Relation, expression
 
@@ -29,8 +29,8 @@ _BUILDERS: dict[str, Callable[[Task], Draft]] = {
     "mask": draft_mask,
     "date": draft_dates,
     "intervals": draft_intervals,
-    "csv": draft_csv,
-    "mapping": draft_mapping,
+    "csv": draft_taxonomy,
+    "mapping": draft_taxonomy,
     "suppress": draft_suppression,
 }
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies.draft import VALUE, Draft, Task
 from sqlanon.hierarchies.nesting import count_torn
-from sqlanon.sql import Identifier, expression
+from sqlanon.policy import Hierarchy
+from sqlanon.sql import Identifier, Renderer, expression
 from sqlanon.text import text_of
 
 _START = expression("start")
@@ -51,24 +52,39 @@ def draft_dates(task: Task) -> Draft:
     levels = task.spec.date or ()
     torn = date_problems(levels, task.column)
     finest = "day" if torn else levels[0]
-    task.engine.run(
-        "hierarchies/truncate_dates",
-        leaves=task.leaves,
-        values=task.values,
-        text=task.text,
-        moment=_moment(task.column.kind),
-        day=_day(task.engine, task.column.kind),
-        first=_literal(task.column.kind, "0001-01-01"),
-        last=_literal(task.column.kind, "10000-01-01"),
-        start=_first_day(finest, expression("day")),
-    )
-    periods = [_period(task.engine, number, level) for number, level in enumerate(levels, start=1)]
+    days = _days(task.engine.render, task.column.kind, finest)
+    task.engine.run("hierarchies/truncate_dates", leaves=task.leaves, values=task.values, text=task.text, **days)
+    periods = _periods(task.engine.render, levels)
     height = len(levels) + 1
     task.engine.run("hierarchies/group_dates", groups=task.groups, leaves=task.leaves, levels=periods, height=height)
     if torn:
         weeks = count_torn(task, height).get(levels.index("week") + 1, 0)
         raise task.error(f"{torn[0]} In the data this concerns {weeks} weeks.")
     return Draft(height=height, keys=(Identifier("side"), Identifier("start")), bounded=True)
+
+
+def label_dates(render: Renderer, spec: Hierarchy, column: Column, values: Markup) -> Markup:
+    """A SELECT of the labels `l1, …` of the dates in `values`, at every level below the root."""
+    levels = spec.date or ()
+    days = _days(render, column.kind, levels[0])
+    text = Markup("NULL")  # of the value itself, which is not asked for
+    statement = render("hierarchies/label_dates", values=values, text=text, levels=_periods(render, levels), **days)
+    return Markup(statement.text)
+
+
+def _days(render: Renderer, kind: Kind, finest: str) -> dict[str, Markup]:
+    """What the statement that finds the finest periods needs."""
+    return {
+        "moment": _moment(kind),
+        "day": _day(render, kind),
+        "first": _literal(kind, "0001-01-01"),
+        "last": _literal(kind, "10000-01-01"),
+        "start": _first_day(finest, expression("day")),
+    }
+
+
+def _periods(render: Renderer, levels: tuple[str, ...]) -> list[Period]:
+    return [_period(render, number, level) for number, level in enumerate(levels, start=1)]
 
 
 def _literal(kind: Kind, day: str) -> Markup:
@@ -82,8 +98,8 @@ def _moment(kind: Kind) -> Markup:
     return expression("CAST(value AS TIMESTAMP)") if kind is Kind.TIMESTAMP else VALUE
 
 
-def _day(engine: Engine, kind: Kind) -> Markup:
-    moment = engine.render.macro("utc_timestamp", VALUE) if kind is Kind.TIMESTAMPTZ else VALUE
+def _day(render: Renderer, kind: Kind) -> Markup:
+    moment = render.macro("utc_timestamp", VALUE) if kind is Kind.TIMESTAMPTZ else VALUE
     return expression("CAST({moment} AS DATE)", moment=moment)
 
 
@@ -97,9 +113,9 @@ def _first_day(level: str, day: Markup) -> Markup:
     return expression("CAST(date_trunc('" + level + "', CAST({day} AS TIMESTAMP)) AS DATE)", day=day)
 
 
-def _period(engine: Engine, number: int, level: str) -> Period:
+def _period(render: Renderer, number: int, level: str) -> Period:
     lower = _first_day(level, _START)
-    return Period(number, _label(engine, level), lower, _next_day(level, lower))
+    return Period(number, _label(render, level), lower, _next_day(level, lower))
 
 
 def _next_day(level: str, lower: Markup) -> Markup:
@@ -112,9 +128,9 @@ def _next_day(level: str, lower: Markup) -> Markup:
     return expression("CAST({lower} + INTERVAL '" + str(months) + " months' AS DATE)", lower=lower)
 
 
-def _label(engine: Engine, level: str) -> Markup:
+def _label(render: Renderer, level: str) -> Markup:
     if level == "day":
-        return text_of(engine.render, _START, Kind.DATE)
+        return text_of(render, _START, Kind.DATE)
     year = _digits("year", 4)
     labels = {
         "week": expression("{year} || '-W' || {week}", year=_digits("isoyear", 4), week=_digits("week", 2)),

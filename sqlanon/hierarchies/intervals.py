@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from markupsafe import Markup
 
@@ -12,7 +13,7 @@ from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.grid import NARROW_UNITS, Division, Grid, Word
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Text, expression
+from sqlanon.sql import Identifier, Renderer, Text, expression
 
 _FLOAT_UNITS = 2**52  # below it a double counts units, and a bound divided by the scale is the nearest double
 _LEAST_DECIMAL_LIMIT = 10**10  # a column whose decimals leave less room is refused
@@ -57,38 +58,50 @@ def draft_intervals(task: Task) -> Draft:
     """
     grid = _grid(task.spec, task.column)
     assert grid is not None  # interval_problems has been asked
-    limit = _limit(grid, task.column)
-    word = Word.of(task.engine.render, grid.is_narrow and _are_narrow(task, grid, limit))
-    divide = Division(task.engine.render, word)
-    height = len(grid.widths) + 1
-    task.engine.run(
-        "hierarchies/bin_intervals",
-        leaves=task.leaves,
-        values=task.values,
-        text=task.text,
-        limit=_literal(task, limit),
-        lower=grid.bounds(divide, 1, _position(task, grid, word))[0],
-    )
-    task.engine.run(
-        "hierarchies/group_intervals",
-        groups=task.groups,
-        leaves=task.leaves,
-        width=grid.widths[0],
-        coarser=[_coarser(divide, grid, number) for number in range(2, height)],
-        levels=[_level(task, grid, number) for number in range(1, height)],
-        below=Text(f"(-Infinity-{_plain(-limit)}]"),
-        above=Text(f"[{_plain(limit)}-Infinity)"),
-        type=_bound_type(grid, task.column),
-        height=height,
-    )
+    render, height = task.engine.render, len(grid.widths) + 1
+    narrow = grid.is_narrow and _are_narrow(task, grid, _limit(grid, task.column))
+    bins, groups = _bins(render, task.column, grid, narrow=narrow), _groups(render, task.column, grid, narrow=narrow)
+    task.engine.run("hierarchies/bin_intervals", leaves=task.leaves, values=task.values, text=task.text, **bins)
+    bounds = {"type": _bound_type(grid, task.column), "height": height}
+    task.engine.run("hierarchies/group_intervals", groups=task.groups, leaves=task.leaves, **groups, **bounds)
     return Draft(height=height, keys=(Identifier("side"), Identifier("lower")), bounded=True)
+
+
+def label_intervals(render: Renderer, spec: Hierarchy, column: Column, values: Markup) -> Markup:
+    """A SELECT of the labels `l1, …` of the numbers in `values`, at every level below the root."""
+    grid = _grid(spec, column)
+    assert grid is not None  # interval_problems has been asked
+    # the values are not known yet: they may need wide integers
+    bins, groups = (make(render, column, grid, narrow=False) for make in (_bins, _groups))
+    text = Markup("NULL")  # of the value itself, which is not asked for
+    return Markup(render("hierarchies/label_intervals", values=values, text=text, **bins, **groups).text)
+
+
+def _bins(render: Renderer, column: Column, grid: Grid, *, narrow: bool) -> dict[str, Any]:
+    """What the statement that finds the level-1 intervals needs."""
+    word = Word.of(render, narrow)
+    lower, _ = grid.bounds(Division(render, word), 1, _position(column, grid, word))
+    return {"limit": _literal(render, column, _limit(grid, column)), "lower": lower}
+
+
+def _groups(render: Renderer, column: Column, grid: Grid, *, narrow: bool) -> dict[str, Any]:
+    """What the statement that labels intervals and finds the coarser ones needs."""
+    divide, limit, height = Division(render, Word.of(render, narrow)), _limit(grid, column), len(grid.widths) + 1
+    return {
+        "width": grid.widths[0],
+        "coarser": [_coarser(divide, grid, number) for number in range(2, height)],
+        "levels": [_level(render, column, grid, number) for number in range(1, height)],
+        "below": Text(f"(-Infinity-{_plain(-limit)}]"),
+        "above": Text(f"[{_plain(limit)}-Infinity)"),
+    }
 
 
 def _are_narrow(task: Task, grid: Grid, limit: Decimal) -> bool:
     """Whether all values that are counted exactly can be counted in 64 bits."""
     narrow = min(limit, Decimal(NARROW_UNITS).scaleb(-grid.scale) / grid.stretch)
+    ends = (_literal(task.engine.render, task.column, end) for end in (limit, narrow))
     (beyond,) = task.engine.query_one(
-        "hierarchies/count_beyond", values=task.values, limit=_literal(task, limit), narrow=_literal(task, narrow)
+        "hierarchies/count_beyond", values=task.values, **dict(zip(("limit", "narrow"), ends, strict=True))
     )
     return not beyond
 
@@ -110,14 +123,14 @@ def _limit(grid: Grid, column: Column) -> Decimal:
     return Decimal(1).scaleb(_EXACT_DIGITS - grid.scale - _decimals(column))
 
 
-def _literal(task: Task, number: Decimal) -> Markup:
+def _literal(render: Renderer, column: Column, number: Decimal) -> Markup:
     """A number in the column's own arithmetic."""
     text = Text(_plain(number))
-    if task.column.kind is Kind.FLOAT:
+    if column.kind is Kind.FLOAT:
         return expression("CAST({string} AS FLOAT8)", string=text)
-    if task.column.kind is Kind.DECIMAL:
-        return expression("CAST({string} AS DECIMAL(38, {scale}))", string=text, scale=_decimals(task.column))
-    return expression("CAST({string} AS {wide})", string=text, wide=task.engine.render.macro("wide_integer"))
+    if column.kind is Kind.DECIMAL:
+        return expression("CAST({string} AS DECIMAL(38, {scale}))", string=text, scale=_decimals(column))
+    return expression("CAST({string} AS {wide})", string=text, wide=render.macro("wide_integer"))
 
 
 def _plain(number: Decimal) -> str:
@@ -126,9 +139,9 @@ def _plain(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _position(task: Task, grid: Grid, word: Word) -> Markup:
+def _position(column: Column, grid: Grid, word: Word) -> Markup:
     """`value` in whole units from the origin, floored."""
-    units = _float_units(grid) if task.column.kind is Kind.FLOAT else _exact_units(task, grid, word)
+    units = _float_units(grid) if column.kind is Kind.FLOAT else _exact_units(column, grid, word)
     return expression("(CAST({units} AS {type}) - {origin})", units=units, type=word.type, origin=_signed(grid.origin))
 
 
@@ -136,9 +149,9 @@ def _signed(number: int) -> Markup:
     return expression("({number})", number=number)
 
 
-def _exact_units(task: Task, grid: Grid, word: Word) -> Markup:
+def _exact_units(column: Column, grid: Grid, word: Word) -> Markup:
     factor = 10**grid.scale
-    if task.column.kind is Kind.INTEGER:
+    if column.kind is Kind.INTEGER:
         return expression("CAST(value AS {type}) * {factor}", type=word.type, factor=factor)
     digits = len(str(factor))
     return expression("floor(value * CAST({factor} AS DECIMAL({digits}, 0)))", factor=factor, digits=digits)
@@ -169,27 +182,27 @@ def _coarser(divide: Division, grid: Grid, number: int) -> _Bounds:
     return _Bounds(number, *grid.bounds(divide, number, expression(f"lower_{number - 1}")))
 
 
-def _level(task: Task, grid: Grid, number: int) -> Level:
+def _level(render: Renderer, column: Column, grid: Grid, number: int) -> Level:
     lower, upper = (
         expression("({units} + {origin})", units=expression(f"{end}_{number}"), origin=_signed(grid.origin))
         for end in ("lower", "upper")
     )
-    numbers = (_number(task, grid, bound) for bound in (lower, upper))
-    texts = (_text(task, grid, bound) for bound in (lower, upper))
+    numbers = (_number(column, grid, bound) for bound in (lower, upper))
+    texts = (_text(render, grid, bound) for bound in (lower, upper))
     return Level(number, *numbers, *texts)
 
 
-def _number(task: Task, grid: Grid, units: Markup) -> Markup:
+def _number(column: Column, grid: Grid, units: Markup) -> Markup:
     """A bound in its column's type, from units; a double is the nearest to the decimal bound."""
     power = 10 ** abs(grid.scale)
-    if task.column.kind is Kind.FLOAT:
+    if column.kind is Kind.FLOAT:
         factor = _float(power)
         form = "CAST({units} AS FLOAT8) / {factor}" if grid.scale > 0 else "CAST({units} AS FLOAT8) * {factor}"
         return expression(form, units=units, factor=factor)
     unit = Text(_plain(Decimal(1).scaleb(-grid.scale)))
     return expression(
         "CAST(CAST({units} AS DECIMAL(38, 0)) * CAST({unit} AS DECIMAL({digits}, {scale})) AS {type})",
-        type=_bound_type(grid, task.column),
+        type=_bound_type(grid, column),
         units=units,
         unit=unit,
         digits=grid.scale + 1,
@@ -197,7 +210,7 @@ def _number(task: Task, grid: Grid, units: Markup) -> Markup:
     )
 
 
-def _text(task: Task, grid: Grid, units: Markup) -> Markup:
+def _text(render: Renderer, grid: Grid, units: Markup) -> Markup:
     """A bound as plain digits, from units: put together from whole numbers, whose text is alike and fast everywhere."""
     if grid.scale <= 0:
         return expression("CAST({units} * {stretch} AS VARCHAR)", units=units, stretch=grid.stretch)
@@ -207,7 +220,7 @@ def _text(task: Task, grid: Grid, units: Markup) -> Markup:
         "CASE WHEN {units} < 0 THEN '-' ELSE '' END || CAST({whole} AS VARCHAR)"
         " || rtrim(rtrim('.' || lpad(CAST({size} % {power} AS VARCHAR), {scale}, '0'), '0'), '.')",
         units=units,
-        whole=task.engine.render.macro("quotient", size, power),
+        whole=render.macro("quotient", size, power),
         size=size,
         power=power,
         scale=grid.scale,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.nesting import check_nesting
+from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier
 
 ROOT = "*"
@@ -27,28 +28,14 @@ class Line:
     labels: tuple[str, ...]
 
 
-def draft_csv(task: Task) -> Draft:
-    """Match values with a file `leaf;level 1;...;*` (separator `;`, tab or `,`; UTF-8; quotes as in CSV).
+def draft_taxonomy(task: Task) -> Draft:
+    """Match values with the lines of a taxonomy.
 
-    Raises PolicyError, with the line, for ragged lines, empty labels and leaves with two paths; and for values that
-    the file lacks, with their number, unless the hierarchy has `unknown`.
+    Raises PolicyError for what is wrong with these, and for values that they lack, with their number, unless the
+    hierarchy has `unknown`.
     """
-    path = (task.base_directory or Path()) / Path(task.spec.csv or "").expanduser()
-    return _draft(task, read_lines(path, str(task.spec.csv), task.error), "line", f"the file '{task.spec.csv}'")
-
-
-def draft_mapping(task: Task) -> Draft:
-    """Match values with a mapping from value to label, or to the labels from level 1 up; same rules as for a file."""
-    mapping = task.spec.mapping or {}
-    paths = ((labels,) if isinstance(labels, str) else labels for labels in mapping.values())
-    lines = [Line(i, value, tuple(path)) for i, (value, path) in enumerate(zip(mapping, paths, strict=True), start=1)]
-    return _draft(task, lines, "entry", "the mapping")
-
-
-def _draft(task: Task, lines: Iterable[Line], unit: str, source: str) -> Draft:
-    checked = _rooted(list(_checked(task, lines, unit, source)))
-    if not checked:
-        raise task.error(f"{source} is empty.")
+    checked = read_taxonomy(task.spec, task.base_directory, task.error)
+    source = _source_of(task.spec)
     height = len(checked[0].labels)
     levels = range(1, height + 1)
     task.engine.run("hierarchies/create_paths", paths=task.paths, levels=levels)
@@ -64,6 +51,33 @@ def _draft(task: Task, lines: Iterable[Line], unit: str, source: str) -> Draft:
     return Draft(height=height, keys=(Identifier("l1"),), lines=len(checked))
 
 
+def read_taxonomy(spec: Hierarchy, directory: Path | None, error: Callable[[str], PolicyError]) -> list[Line]:
+    """The lines of a taxonomy, each with the root as its last label.
+
+    They are those of a file `leaf;level 1;...;*` (separator `;`, tab or `,`; UTF-8; quotes as in CSV), or of a mapping
+    from value to label, or to the labels from level 1 up. Raises PolicyError, with the line, for ragged lines, empty
+    labels and leaves with two paths.
+    """
+    source = _source_of(spec)
+    if spec.csv is not None:
+        path = (directory or Path()) / Path(spec.csv).expanduser()
+        checked = _rooted(list(_checked(read_lines(path, spec.csv, error), "line", source, error)))
+    else:
+        checked = _rooted(list(_checked(_lines_of(spec.mapping or {}), "entry", source, error)))
+    if not checked:
+        raise error(f"{source} is empty.")
+    return checked
+
+
+def _source_of(spec: Hierarchy) -> str:
+    return "the mapping" if spec.csv is None else f"the file '{spec.csv}'"
+
+
+def _lines_of(mapping: Mapping[str, str | tuple[str, ...]]) -> Iterator[Line]:
+    for place, (value, labels) in enumerate(mapping.items(), start=1):
+        yield Line(place, value, (labels,) if isinstance(labels, str) else tuple(labels))
+
+
 def _check_matches(task: Task, source: str) -> None:
     (missing,) = task.engine.query_one("hierarchies/count_unmatched", leaves=task.leaves)
     if missing:
@@ -73,7 +87,7 @@ def _check_matches(task: Task, source: str) -> None:
         )
 
 
-def _checked(task: Task, lines: Iterable[Line], unit: str, source: str) -> Iterator[Line]:
+def _checked(lines: Iterable[Line], unit: str, source: str, error: Callable[[str], PolicyError]) -> Iterator[Line]:
     """The lines without repetitions."""
     seen: dict[str, tuple[str, ...]] = {}
     depth: int | None = None
@@ -81,16 +95,16 @@ def _checked(task: Task, lines: Iterable[Line], unit: str, source: str) -> Itera
         where = f"{unit} {line.place} of {source}"
         depth = len(line.labels) if depth is None else depth
         if len(line.labels) != depth:
-            raise task.error(f"{where} has {len(line.labels)} levels where those before have {depth}.")
+            raise error(f"{where} has {len(line.labels)} levels where those before have {depth}.")
         if not all(line.labels):
-            raise task.error(f"{where} has an empty label.")
+            raise error(f"{where} has an empty label.")
         if any("\x00" in text for text in (line.value, *line.labels)):
-            raise task.error(f"{where} holds a NUL character.")
+            raise error(f"{where} holds a NUL character.")
         if line.value not in seen:
             seen[line.value] = line.labels
             yield line
         elif seen[line.value] != line.labels:
-            raise task.error(f"{where} gives a value another path than a {unit} before.")
+            raise error(f"{where} gives a value another path than a {unit} before.")
 
 
 def _rooted(lines: list[Line]) -> list[Line]:

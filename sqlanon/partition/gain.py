@@ -20,6 +20,7 @@ from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.criteria import Criterion
 from sqlanon.partition.growth import Frontier, Progress
 from sqlanon.partition.judging import EXACT, Judge, judge_groups
+from sqlanon.partition.recording import ROOT, Numbers, record_nodes
 from sqlanon.partition.rivals import search_rivals
 from sqlanon.partition.scanning import Scanned, Scanner
 from sqlanon.partition.task import Branch
@@ -28,11 +29,23 @@ from sqlanon.sql import Identifier, Relation, expression
 
 @dataclass(frozen=True)
 class Level:
-    """The active rows `(node, p0, …, y)` of a round, and what was handed on before it."""
+    """The active rows `(node, p0, …, y)` of a round, and what was handed on before it.
 
-    rows: Relation | Markup
+    splits: those that made these nodes, so many `parents`; None for the root.
+    numbers: what makes them nodes of the whole tree.
+    """
+
+    rows: Relation
     round: int = 0
     handed: int = 0
+    splits: Relation | None = None
+    parents: int = 1
+    numbers: Numbers = ROOT
+
+    @property
+    def spent(self) -> tuple[Relation, ...]:
+        """The tables that nobody needs once the rows have been sent on."""
+        return (self.rows,) if self.splits is None else (self.rows, self.splits)
 
 
 class GainGrowth:
@@ -57,33 +70,35 @@ class GainGrowth:
         self.branch.workspace.drop(table, self.criterion.target.responses)
         return self.grow_on(level, report)
 
-    def resume(self, rows: Markup, ranges: Relation, halved: Relation) -> Level:
+    def resume(self, rows: Markup, ranges: Relation, halved: Relation, parents: int) -> Level:
         """The first level of nodes that have grown before; those that are `halved` are handed on to medians.
 
-        rows: `(node, p0, …)`, also of nodes that are not in `ranges`.
+        rows: `(node, p0, …)`, also of nodes that are not in `ranges`; nodes have their numbers in the whole tree.
+        parents: how many numbers their parents may have.
         """
         self.prepare()
         done = expression("(SELECT m.* FROM {ranges} AS m JOIN {h} AS h ON h.node = m.node)", ranges=ranges, h=halved)
-        self._hand_on(Level(rows, -1), done, None)
+        self._hand_on(rows, (0, 0), done, None)
         (handed,) = self.branch.engine.query_one("count_rows", table=self.handed)
         sought = "(SELECT r.* FROM {rows} AS r JOIN {ranges} AS m ON m.node = r.node"
         sought += " WHERE m.node NOT IN (SELECT h.node FROM {h} AS h))"
         level = self.seed(expression(sought, rows=rows, ranges=ranges, h=halved))
-        return replace(level, handed=int(handed))
+        return replace(level, handed=int(handed), parents=parents)
 
     def grow_on(self, first: Level, report: Callable[[Progress], None]) -> Frontier:
         """Split the nodes of a level, and what comes of them.
 
         The frontier that is returned holds all rows, in the nodes that are to be cut at medians.
         """
-        level: Level | None = first
-        rounds, handed = 0, first.handed
-        while level is not None:
-            level, handed = self._round(level, report)
-            rounds += 1
+        following: Level | None = first
+        level, handed = first, first.handed
+        while following is not None:
+            level = following
+            following, handed = self._round(level, report)
         if self.branch.engine.replaces_work_tables:
             self.branch.workspace.drop(*self.scanner.tables)
-        return Frontier(self.parked, self.handed, (self.parked, self.handed), handed, rounds)
+        spent = (self.parked, self.handed)
+        return Frontier(self.parked, self.handed, spent, handed, level.round + 1, next_leaf=self._next_number(level))
 
     def prepare(self) -> None:
         """Create the empty tables of what is handed on."""
@@ -108,18 +123,21 @@ class GainGrowth:
     def _round(self, level: Level, report: Callable[[Progress], None]) -> tuple[Level | None, int]:
         """The next level, if there is one, and how many nodes have been handed on."""
         ranges = self._measure(level)
+        if level.splits is not None:
+            self._record(level, ranges, level.splits)
         nodes, active = self._choose_nodes(ranges)
-        splits = self.scanner.table("gain_splits") if active else None
+        splits = self.branch.table("gain_splits", level.round) if active else None
         if splits is not None:
             self._split(level, nodes, active, splits)
         handed, split, rows = self._query("count_splits", ranges=ranges, splits=splits)
-        self._follow(level, ranges, splits, split)
+        self._follow(level, ranges, splits)
         if handed:
-            self._hand_on(level, ranges, splits)
+            self._hand_on(level.rows, (level.numbers.nodes, level.handed), ranges, splits)
         report(Progress(level.round, rows, split, 0))
-        following = self._send(level, splits, handed) if splits is not None and split else None
+        following = self._send(level, splits, (handed, split)) if splits is not None and split else None
         repeated = () if self.branch.engine.replaces_work_tables else self.scanner.tables
-        self.branch.workspace.drop(self.branch.table("gained", level.round), *repeated)
+        unused = (splits,) if splits is not None and following is None else ()
+        self.branch.workspace.drop(*level.spent, *unused, *repeated)
         return following, level.handed + handed
 
     def _measure(self, level: Level) -> Relation:
@@ -134,7 +152,11 @@ class GainGrowth:
         )
         return ranges
 
-    def _follow(self, level: Level, ranges: Relation, splits: Relation | None, split: int) -> None:
+    def _record(self, level: Level, ranges: Relation, splits: Relation) -> None:
+        """Write the nodes of a round down."""
+        record_nodes(self.branch, ranges, splits, level.round, level.numbers)
+
+    def _follow(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
         """Take note of a round's nodes, and of the splits of some of them."""
 
     def _choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
@@ -171,14 +193,23 @@ class GainGrowth:
         """The best allowable splits of the nodes whose best split has fallen."""
         return None if fallen is None else search_rivals(self.scanner, level.rows, scanned, candidates, fallen)
 
-    def _hand_on(self, level: Level, ranges: Relation | Markup, splits: Relation | None) -> None:
-        values = {"handed": self.handed, "round": level.round}
-        self.scanner.run("hand_nodes", ranges=ranges, splits=splits, handed_before=level.handed, **values)
+    def _hand_on(
+        self, rows: Relation | Markup, at: tuple[int, int], ranges: Relation | Markup, splits: Relation | None
+    ) -> None:
+        """Hand on what is not split; at: what makes its nodes those of the whole tree, how many have been handed on."""
+        first_node, before = at
+        values = {"handed": self.handed, "first_node": first_node}
+        self.scanner.run("hand_nodes", ranges=ranges, splits=splits, handed_before=before, **values)
         words = carried("r", self.plain.word_columns)
-        self.scanner.run("park_rows", parked=self.parked, rows=level.rows, bits=self.plain.bits, words=words, **values)
+        self.scanner.run("park_rows", parked=self.parked, rows=rows, bits=self.plain.bits, words=words, **values)
 
-    def _send(self, level: Level, splits: Relation, handed: int) -> Level:
+    def _next_number(self, level: Level) -> int:
+        """The first number in the whole tree that no node has up to this level."""
+        return level.numbers.nodes + (level.parents << self.plain.bits)
+
+    def _send(self, level: Level, splits: Relation, counts: tuple[int, int]) -> Level:
         """Every row of a split node to its child."""
+        handed, split = counts
         rows, task = self.branch.table("gained", level.round + 1), self.branch.task
         self.branch.run(
             "split_rows",
@@ -192,7 +223,8 @@ class GainGrowth:
             carried=carried("x", task.word_columns),
             clustered=False,
         )
-        return Level(rows, level.round + 1, level.handed + handed)
+        numbers = Numbers(self._next_number(level), level.numbers.nodes)
+        return Level(rows, level.round + 1, level.handed + handed, splits, split, numbers)
 
     def _query(self, template: str, **values: Any) -> tuple[Any, ...]:
         return self.branch.engine.query_one(f"gain/{template}", **values)

@@ -142,7 +142,8 @@ class Growth:
         return following
 
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
-        ranges, splits = frontier.ranges or self._measure(frontier), self.branch.table("splits", frontier.round + 1)
+        ranges = frontier.ranges or self._measure(frontier.rows)
+        splits = self.branch.table("splits", frontier.round + 1)
         if self.records and frontier.round:
             self._record(frontier, ranges)
         nodes = 2 * frontier.parents
@@ -154,7 +155,7 @@ class Growth:
         finished, active, active_rows, searched = counts
         spent = [*candidates.tables, *avs]
         if finished:
-            spent.append(tight := ranges if frontier.tight else self._measure(frontier))
+            spent.append(tight := ranges if frontier.tight else self._measure(_ended(frontier.rows, ranges, splits)))
             self._retire(frontier, tight, splits)
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
@@ -169,10 +170,10 @@ class Growth:
         repeated = () if self.branch.engine.replaces_work_tables else tables
         self.branch.workspace.drop(*dict.fromkeys((*frontier.tables, *repeated)))
 
-    def _measure(self, frontier: Frontier) -> Relation:
-        """The table of the tight ranges of the frontier's nodes."""
+    def _measure(self, rows: Relation | Markup) -> Relation:
+        """The table of the tight ranges of the nodes of these rows."""
         ranges, weight, axes = self.branch.table("ranges"), self.task.weight("r"), self.task.axes
-        self.branch.run("measure_nodes", ranges=ranges, rows=frontier.rows, weight=weight, axes=axes, statistics=())
+        self.branch.run("measure_nodes", ranges=ranges, rows=rows, weight=weight, axes=axes, statistics=())
         return ranges
 
     def _inherit(self, frontier: Frontier, ranges: Relation) -> Frontier:
@@ -224,3 +225,14 @@ class Growth:
         self.branch.run("record_leaves", leaves=self.leaves, axes=self.task.axes, **values)
         words = carried("r", self.task.word_columns)
         self.branch.run("retire_rows", done=self.done, rows=frontier.rows, words=words, **values)
+
+
+def _ended(rows: Relation | Markup, ranges: Relation, splits: Relation) -> Markup:
+    """The rows of the nodes that are not split."""
+    return expression(
+        "(SELECT r.* FROM {rows} AS r JOIN (SELECT m.node FROM {ranges} AS m LEFT JOIN {splits} AS s ON s.node = m.node"
+        " WHERE s.node IS NULL) AS f ON f.node = r.node)",
+        rows=rows,
+        ranges=ranges,
+        splits=splits,
+    )

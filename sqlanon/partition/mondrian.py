@@ -47,7 +47,7 @@ def search(
     table, task = (coded.rows, task) if tuples is None else (tuples.table, task.over_tuples())
     if isinstance(algorithm, Splits) and algorithm.target is not None:
         begin = _beginning(engine, workspace, coded, table, algorithm)
-        grown = grow_forest(engine, workspace, task, begin, report)
+        grown = grow_forest(engine, workspace, task, begin, report, records=True)
     else:
         grown = grow_forest(engine, workspace, task, lambda trunk, _: trunk.root(table), report, records=True)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)

@@ -45,12 +45,13 @@ class Settled:
 
     rows: `(node, p0, …[, w])`, the rows of every node in `ranges`, and others, which nobody should look for.
     ranges: `(node, n, lo_0, hi_0, …)`, one row a leaf.
-    pruned: how many nodes were.
+    landing: `(node, final)`, the pruned nodes, so many, and where their rows are; None if there are none.
     scans: how many statements read all rows.
     """
 
     rows: tuple[Relation | Markup, ...]
     ranges: Relation
+    landing: Relation | None
     pruned: int
     scans: int
 
@@ -101,15 +102,15 @@ class Repartition:
         leaves = expression("SELECT node AS class, n FROM {ranges}", ranges=ranges)
         if not self._judge(violating, leaves, [Markup(str(table)) for table in avs]):
             self.branch.workspace.drop(violating, *avs)
-            return Settled((rows,), ranges, 0, scans)
+            return Settled((rows,), ranges, None, 0, scans)
         landing, pruned = self._find_landing(violating, ranges, avs)
         moved, settled = self.table("moved"), self.table("settled")
         words = carried("r", self.task.word_columns)
         self._run("move_rows", moved=moved, rows=rows, landing=landing, words=words)
         self._run("merge_ranges", settled=settled, ranges=ranges, landing=landing, axes=self.task.axes)
-        self.branch.workspace.drop(violating, landing, ranges, *avs)
+        self.branch.workspace.drop(violating, ranges, *avs)
         self.branch.engine.analyze(moved, settled)
-        return Settled((rows, moved), settled, pruned, scans + 1)
+        return Settled((rows, moved), settled, landing, pruned, scans + 1)
 
     def table(self, meaning: str) -> Relation:
         return self.branch.table(meaning, self.number)

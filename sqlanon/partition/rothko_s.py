@@ -28,6 +28,7 @@ from sqlanon.partition.forest import grow_forest
 from sqlanon.partition.gain import GainGrowth
 from sqlanon.partition.growth import Frontier, Growth, Progress
 from sqlanon.partition.hypothesis import Confidence
+from sqlanon.partition.recording import follow_episode
 from sqlanon.partition.repartition import Repartition, Settled, Tree, build_tree
 from sqlanon.partition.result import Partition
 from sqlanon.partition.sampled import Care, Sample, SampledGrowth
@@ -80,12 +81,13 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Part:
-    """What an episode has settled, and which of its leaves the next one samples again, if any.
+    """What an episode has settled, its nodes, and which of its leaves the next one samples again, if any.
 
     halved: the leaves that are cut at medians from now on; None where all are.
     """
 
     settled: Settled
+    tree: Relation
     halved: Relation | None
     next_roots: Relation | None
 
@@ -117,9 +119,10 @@ def search(
     criterion = mondrian.criterion_of(engine, workspace, coded, algorithm) if algorithm.target is not None else None
     sampling = Sampling(branch, algorithm, sure, report, criterion)
     sampling.run(table)
-    grown = grow_forest(engine, workspace, task, sampling.hand_on, report)
+    grown = grow_forest(engine, workspace, task, sampling.hand_on, report, records=True)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    return Partition(task.axes, grown.leaves, done, grown.rounds, found=told | sampling.counters.as_found())
+    found = told | sampling.counters.as_found()
+    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, found=found)
 
 
 @dataclass
@@ -162,22 +165,25 @@ class Sampling:
             nodes = self._sample(nodes)
 
     def hand_on(self, trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
-        """The frontier from which Rothko-T finishes all leaves."""
-        ranges, splits = trunk.branch.table("ranges"), trunk.branch.table("splits", 0)
+        """The frontier from which Rothko-T finishes all leaves; their parents make up the round before."""
+        ranges, splits = trunk.branch.table("ranges"), trunk.branch.table("splits", 1)
         parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in self.parts]
         engine = self.branch.engine
         engine.run("sampling/collect_ranges", ranges=ranges, parts=parts)
+        engine.run("sampling/record_tree", tree=trunk.tree, parts=[part.tree for part in self.parts])
         if self.criterion is not None:
             return self._resume_by_gain(self.criterion, trunk, ranges, report)
         engine.run("sampling/seed_leaves", splits=splits, ranges=ranges, bits=self.task.bits)
         engine.analyze(ranges, splits)
-        rows, spent = self._rows()
-        return Frontier(rows, splits, (*spent, splits), self.first, ranges=ranges)
+        rows, spent = self._spent()
+        first_leaf = self.first << self.task.bits
+        return Frontier(rows, splits, (*spent, splits), self.first, 1, next_leaf=first_leaf, ranges=ranges)
 
-    def _rows(self) -> tuple[Markup, list[Relation]]:
-        """The rows of all that is settled, and the tables that they are in."""
+    def _spent(self) -> tuple[Markup, list[Relation]]:
+        """The rows of all that is settled, and the tables that nobody needs once they have been sent on."""
         rows = [rows for part in self.parts for rows in part.settled.rows]
-        return self._union(rows), [table for table in rows if isinstance(table, Relation)]
+        tables = [table for table in rows if isinstance(table, Relation)]
+        return self._union(rows), [*tables, *(part.tree for part in self.parts)]
 
     def _resume_by_gain(
         self, criterion: Criterion, trunk: Growth, ranges: Relation, report: Callable[[Progress], None]
@@ -186,9 +192,9 @@ class Sampling:
         halved, parts = trunk.branch.table("halved"), [part.halved for part in self.parts]
         self.branch.engine.run("sampling/join_halved", halved=halved, parts=parts)
         self.branch.engine.analyze(ranges, halved)
-        rows, spent = self._rows()
+        rows, spent = self._spent()
         gain = GainGrowth(trunk.branch, criterion, self.algorithm.bins)
-        level = gain.resume(rows, ranges, halved)
+        level = gain.resume(rows, ranges, halved, self.first)
         self.branch.workspace.drop(*spent, ranges, halved, criterion.target.responses)
         return gain.grow_on(level, report)
 
@@ -200,14 +206,16 @@ class Sampling:
         tree = build_tree(self._sampled(), twigs, self.first, nodes.count)
         settled = Repartition(self.branch, tree, nodes.rows, number).carry_out()
         halved = None if self.criterion is None else self._list_halved(tree, settled, number)
-        self.branch.workspace.drop(*twigs, sample.roots, tree.routes)
+        sampled = self.parts[-1].next_roots if self.parts else None
+        followed = follow_episode(self.branch, tree, settled, sampled, number)
+        self.branch.workspace.drop(*twigs, sample.roots, tree.routes, *([settled.landing] if settled.landing else []))
         first_child = (self.first + nodes.count) << self.task.bits
         self.first = tree.end
         counters.samplings += 1
         counters.sampled += sample.size * sample.count
         counters.nodes += tree.nodes
         counters.pruned += settled.pruned
-        following = self._next_nodes(Part(settled, halved, None), first_child, number)
+        following = self._next_nodes(Part(settled, followed, halved, None), first_child, number)
         counters.scans += (scans + settled.scans + (following is not None)) * nodes.total / self.task.table_rows
         return following
 

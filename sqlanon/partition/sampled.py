@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from sqlanon.partition.criteria import Criterion
@@ -89,7 +89,7 @@ class SampledGrowth(Growth):
         self._parents = gain.resumed()
         self._resumed = (self._parents,)
         self.branch.engine.analyze(self._parents)
-        return replace(frontier, next_leaf=gain.first_place)
+        return frontier
 
     def _prepare_tests(self) -> None:
         engine, roots, care = self.branch.engine, self.sample.roots, self.care

@@ -7,6 +7,7 @@ gain on all their rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from markupsafe import Markup
@@ -40,7 +41,7 @@ class SampledGainGrowth(GainGrowth):
         super().__init__(branch, criterion, bins)
         self.confidence, self.leasts = confidence, leasts
         self.twigs = [roots[0]]
-        self.first_place, self.parents = 0, roots[1]
+        self.roots = roots[1]
         self.scanner.least = Least(Markup("p.fewest"), self._least_of_children(), (Identifier("fewest"),))
 
     def _least_of_children(self) -> Markup:
@@ -64,7 +65,8 @@ class SampledGainGrowth(GainGrowth):
         """The sampled nodes, which are left as they are."""
         self.prepare()
         columns = carried("c", self.plain.word_columns)
-        return self.seed(expression("(SELECT c.node{c} FROM {t} AS c)", c=columns, t=sample))
+        level = self.seed(expression("(SELECT c.node{c} FROM {t} AS c)", c=columns, t=sample))
+        return replace(level, parents=self.roots)
 
     def resumed(self) -> Relation:
         """The nodes that are cut at medians from now on, as parents of the first round that does."""
@@ -92,11 +94,13 @@ class SampledGainGrowth(GainGrowth):
     def _search_rivals(
         self, level: Level, scanned: Scanned, candidates: Relation, fallen: Relation | None
     ) -> Relation | None:
-        """None: a node whose best split the tests refuse is handed on to medians."""
+        """None: a node whose best split the tests refuse is left to growth by gain on all its rows."""
 
-    def _follow(self, level: Level, ranges: Relation, splits: Relation | None, split: int) -> None:
+    def _record(self, level: Level, ranges: Relation, splits: Relation) -> None:
+        """The tree of a sample is written down when it has been pruned."""
+
+    def _follow(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
         twigs = self.branch.table("twigs", level.round + 1)
-        next_place = self.first_place + (self.parents << self.plain.bits)
         self.branch.engine.run(
             "sampling/follow_gains",
             twigs=twigs,
@@ -107,8 +111,7 @@ class SampledGainGrowth(GainGrowth):
             smallest=self._halves,
             masks=self.plain.masks,
             bits=self.plain.bits,
-            first_place=self.first_place,
-            next_place=next_place,
+            first_place=level.numbers.nodes,
+            next_place=self._next_number(level),
         )
         self.twigs.append(twigs)
-        self.first_place, self.parents = next_place, split

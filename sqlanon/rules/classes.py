@@ -50,10 +50,10 @@ def show_regions(
 ) -> Applied:
     """What every leaf that rows have come to shows of them."""
     used = workspace.table("used")
-    engine.run(
-        "rules/create_used", used=used, routed=routed.rows, leaves=rules.leaves, attributes=attributes, odd=routed.odd
-    )
+    values = {"routed": routed.rows, "routes": routed.routes, "odd": routed.odd}
+    engine.run("rules/create_used", used=used, leaves=rules.leaves, attributes=attributes, **values)
     engine.analyze(used)
+    workspace.drop(routed.routes)
     axes = (Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
     shown = tuple(Shown(axis, engine.render) for axis in axes)
     faces = _create_faces(engine, workspace, attributes, rules, used, shown)

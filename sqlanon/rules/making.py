@@ -1,14 +1,13 @@
 """From a partition tree to rules: boxes of segments over the whole domain, without gaps or overlaps.
 
 The tree was written down while it grew, in codes of the source. A box is what the splits on the way from the root leave
-of the domain (LeFevre, DeWitt, TR 1590, section 2.2: the recoding function). Boxes are made level by level, in
-statements whose number does not depend on the number of nodes.
+of the domain (LeFevre, DeWitt, TR 1590, section 2.2: the recoding function). Those of all nodes are made by one
+recursive statement, and nothing is counted in Python: the number of statements depends on the attributes alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from markupsafe import Markup
 
@@ -31,7 +30,7 @@ def make_rules(
     segments, domain = workspace.table("rule_segments"), workspace.table("rule_domain")
     attributes = _create_segments(engine, axes, tree, segments, domain)
     boxes = _Boxes(engine, workspace, attributes, recoding, segments)
-    boxes.make(tree, recoding.partition.rounds)
+    boxes.make(tree)
     tables = RuleTables(boxes.nodes, boxes.leaves, segments, domain, boxes.depth)
     engine.analyze(*tables.all)
     return attributes, tables
@@ -130,7 +129,7 @@ def _add_domain(engine: Engine, axis: Axis, segments: Relation, domain: Relation
 
 
 class _Boxes:
-    """The boxes of one level after the other."""
+    """The boxes of all nodes of a tree, and what is kept of them."""
 
     def __init__(
         self,
@@ -145,51 +144,36 @@ class _Boxes:
         self.nodes, self.leaves = workspace.table("rule_nodes"), workspace.table("rule_leaves")
         self.nested = [a.number for a in attributes if a.height is not None]
         self.stand_ins = _stand_ins(recoding, attributes)
-        self.gaps = 0
         self.depth = 0
 
-    def make(self, tree: Relation | Markup, rounds: int) -> None:
-        """Go down the tree; `rounds` is how many levels it has."""
-        mapped, boxes = self.workspace.table("rule_tree"), self.workspace.table("boxes", 0)
+    def make(self, tree: Relation | Markup) -> None:
+        """Go down the tree, in one statement whatever its depth, and keep nodes and leaves."""
+        mapped, boxes = self.workspace.table("rule_tree"), self.workspace.table("boxes")
         self.engine.run("rules/create_nodes", nodes=self.nodes)
         self.engine.run("rules/create_leaves", leaves=self.leaves, attributes=self.attributes)
         self.engine.run("rules/map_tree", mapped=mapped, tree=tree, segments=self.segments)
-        self.engine.run("rules/create_root", boxes=boxes, attributes=self.attributes)
         self.engine.analyze(mapped)
-        self._add_leaves(boxes)
-        for number in range(1, rounds):
-            boxes = self._descend(mapped, boxes, number)
-        self.workspace.drop(mapped, boxes)
-
-    def _descend(self, mapped: Relation, parents: Relation, number: int) -> Relation:
-        """The boxes of the next round."""
-        boxes = self.workspace.table("boxes", number)
-        values: dict[str, Any] = {"boxes": boxes, "parents": parents, "attributes": self.attributes}
-        self.engine.run("rules/create_boxes", mapped=mapped, round=number, **values)
+        self.engine.run("rules/create_boxes", boxes=boxes, mapped=mapped, attributes=self.attributes)
         self.engine.analyze(boxes)
+        self.workspace.drop(mapped)
         lo, hi = (chosen_column(self.attributes, "b", name) for name in ("lo", "hi"))
         self.engine.run("rules/add_nodes", nodes=self.nodes, boxes=boxes, lo=lo, hi=hi)
-        self._add_leaves(boxes)
-        if self.nested:
-            self._close_gaps(values, number, lo, hi)
-        self.workspace.drop(parents)
-        (depth,) = self.engine.query_one("rules/measure_depth", boxes=boxes)
-        self.depth = max(self.depth, int(depth))
-        return boxes
-
-    def _add_leaves(self, boxes: Relation) -> None:
         values = {"leaves": self.leaves, "boxes": boxes, "regions": self.regions}
         self.engine.run("rules/add_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
+        if self.nested:
+            self._close_gaps(boxes, lo, hi)
+        (depth,) = self.engine.query_one("rules/measure_depth", boxes=boxes)
+        self.depth = int(depth)
+        self.workspace.drop(boxes)
 
-    def _close_gaps(self, values: dict[str, Any], number: int, lo: Markup, hi: Markup) -> None:
-        gaps = self.workspace.table("gaps", number)
+    def _close_gaps(self, boxes: Relation, lo: Markup, hi: Markup) -> None:
+        gaps = self.workspace.table("gaps")
         first, last = (chosen_column(self.attributes, "b", name, of="c") for name in ("lo", "hi"))
         bounds = {"lo": lo, "hi": hi, "parent_lo": first, "parent_hi": last}
-        self.engine.run("rules/create_gaps", gaps=gaps, nested=self.nested, made=self.gaps, **bounds, **values)
+        self.engine.run("rules/create_gaps", gaps=gaps, boxes=boxes, nested=self.nested, **bounds)
         self.engine.run("rules/add_gap_nodes", nodes=self.nodes, gaps=gaps)
-        self.engine.run("rules/add_gap_leaves", leaves=self.leaves, gaps=gaps, stand_ins=self.stand_ins, **values)
-        (made,) = self.engine.query_one("count_rows", table=gaps)
-        self.gaps += int(made)
+        values = {"leaves": self.leaves, "gaps": gaps, "boxes": boxes, "attributes": self.attributes}
+        self.engine.run("rules/add_gap_leaves", stand_ins=self.stand_ins, **values)
         self.workspace.drop(gaps)
 
 

@@ -1,4 +1,4 @@
-"""Rows go down the tree of stored rules: joins level by level, all in one statement.
+"""Rows go down the tree of stored rules: a join a level, all in one statement.
 
 The rows are coded by themselves, as for a search. The cuts of the rules are looked up in these codes, so that a row
 goes by comparing integers; a group of a hierarchy is known by its level and label.
@@ -16,6 +16,7 @@ from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.fields import Field
 from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_value
+from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, expression
@@ -29,10 +30,12 @@ _DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 class Routed:
     """Rows with their leaves: `(leaf, p0, …)`, with a column `odd` where some values are unknown to the rules.
 
+    routes: `(place, node, …)`: which node of the rules a leaf is, by its place.
     odd: the bits that stand for attributes in that column.
     """
 
     rows: Relation
+    routes: Relation
     odd: tuple[int, ...]
 
 
@@ -48,20 +51,36 @@ def route(
 ) -> Routed:
     """Send every coded row to its leaf."""
     axes = tuple(Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
-    kids = _create_kids(engine, workspace, axes, rules)
     routes = _create_routes(engine, workspace, axes, attributes, rules)
-    engine.analyze(routes, *([kids] if kids else []))
+    engine.analyze(routes)
+    kids = _create_kids(engine, workspace, axes, rules, routes)
+    engine.analyze(*([kids] if kids else []))
     odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
-    routed, words = workspace.table("routed"), carried("x", coded.word_columns)
-    going = expression("SELECT CAST(0 AS BIGINT) AS node{words} FROM {rows} AS x", words=words, rows=coded.rows)
-    value = masked_value("s", coded.words).replace("(r.", "(x.")
-    for depth in range(1, rules.depth + 1):
-        values = {"routes": routes, "kids": kids, "value": Markup(value), "depth": depth, "carried": words}
-        going = Markup(engine.render("rules/descend", rows=going, **values).text)
-    engine.run("rules/route_rows", routed=routed, rows=going, odd=odd, carried=words)
+    routed, words = workspace.table("routed"), carried("r", coded.word_columns)
+    levels, leaf = _chain(coded.words, rules.depth, nested=kids is not None)
+    values = {"rows": coded.rows, "routes": routes, "kids": kids, "levels": levels, "leaf": leaf}
+    engine.run("rules/route_rows", routed=routed, odd=odd, carried=words, **values)
     engine.analyze(routed)
-    workspace.drop(routes, *([kids] if kids else []), *(one["table"] for one in odd if one["table"]))
-    return Routed(routed, tuple(one["bit"] for one in odd))
+    workspace.drop(*([kids] if kids else []), *(one["table"] for one in odd if one["table"]))
+    return Routed(routed, routes, tuple(one["bit"] for one in odd))
+
+
+def _chain(words: int, depth: int, *, nested: bool) -> tuple[list[dict[str, Any]], Markup]:
+    """By level: the place of a row, as an expression of the level above; and the place where it ends."""
+    levels: list[dict[str, Any]] = []
+    place = Markup("0")
+    for number in range(1, depth + 1):
+        alias, kid = Identifier(f"s{number}"), Identifier(f"k{number}")
+        value = masked_value(alias.name, words)
+        levels.append({"alias": alias, "kid": kid, "place": place, "value": value})
+        group = expression("WHEN {s}.threshold IS NULL THEN coalesce({k}.child, {s}.first) ", s=alias, k=kid)
+        place = expression(
+            "CASE {group}WHEN {value} < {s}.threshold THEN {s}.first ELSE {s}.first + 1 END",
+            group=group if nested else Markup(""),
+            value=value,
+            s=alias,
+        )
+    return levels, place
 
 
 def _create_routes(
@@ -92,6 +111,7 @@ def _create_routes(
         levels=levels,
         nested=[axis.number for axis in levels],
         bin_shift=_bin_shift(levels),
+        never=NEVER,
     )
     workspace.drop(marks)
     return routes
@@ -128,7 +148,9 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
     engine.run("rules/mark_values", dictionary=coding.dictionary, order=order, cut=cut, **values)
 
 
-def _create_kids(engine: Engine, workspace: Workspace, axes: Sequence[Axis], rules: RuleTables) -> Relation | None:
+def _create_kids(
+    engine: Engine, workspace: Workspace, axes: Sequence[Axis], rules: RuleTables, routes: Relation
+) -> Relation | None:
     levels = []
     for axis in axes:
         hierarchy = axis.field.coding.hierarchy
@@ -139,7 +161,9 @@ def _create_kids(engine: Engine, workspace: Workspace, axes: Sequence[Axis], rul
     groups, kids = workspace.table("groups"), workspace.table("kids")
     engine.run("rules/create_groups", groups=groups, levels=levels)
     engine.analyze(groups)
-    engine.run("rules/create_kids", kids=kids, nodes=rules.nodes, segments=rules.segments, groups=groups)
+    nested = [axis.number for axis in axes if axis.dimension is not None]
+    values = {"nodes": rules.nodes, "segments": rules.segments, "routes": routes, "nested": nested}
+    engine.run("rules/create_kids", kids=kids, groups=groups, **values)
     workspace.drop(groups)
     return kids
 
@@ -152,14 +176,14 @@ def _find_unknown(
     attributes: Sequence[RuleAttribute],
     rules: RuleTables,
 ) -> list[dict[str, Any]]:
-    """For attributes with values that the rules can't show: the test of a row `x`, and the bit that says so."""
+    """For attributes with values that the rules can't show: the test of a row `r`, and the bit that says so."""
     measured = engine.query_one("partition/measure_axes", rows=coded.rows, axes=axes)
     found: list[dict[str, Any]] = []
     for axis, attribute, has_null in zip(axes, attributes, measured[1::2], strict=True):
         if attribute.show is not Show.LABEL or attribute.height is not None:
             continue
         table = _create_unknown(engine, workspace, axis, attribute, rules.domain) if attribute.listed else None
-        code, alias = axis.field.code(Identifier("x")), Identifier(f"unknown_{axis.number}")
+        code, alias = axis.field.code(Identifier("r")), Identifier(f"unknown_{axis.number}")
         tests = [expression("{code} = 0", code=code)] if has_null and not attribute.has_null else []
         tests += [expression("{alias}.code IS NOT NULL", alias=alias)] if table else []
         if tests:

@@ -16,6 +16,7 @@ from sqlanon.catalog import RulesKind, Run
 from sqlanon.cells import RANGE_TYPES
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.inline import join_labels
 from sqlanon.labels import EVERYTHING, NULL
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Role, Show
@@ -57,6 +58,7 @@ class _Select:
     def __init__(self, engine: Engine, stored: StoredRules, policy: Policy) -> None:
         self.engine, self.stored, self.policy = engine, stored, policy
         self.render = renderer(str(stored.content["dialect"]))
+        self.joins: dict[int, Markup] = {}  # what rows get the labels of their hierarchies from
         self._require_sayable()
 
     def text(self, table: Relation) -> str:
@@ -68,16 +70,14 @@ class _Select:
             raise PolicyError("Rules of several passes can't be one SELECT: what a pass leaves depends on all rows.")
         cells = self._levels(passes[0]) if kind is RulesKind.LEVELS else self._cuts()
         columns = self._columns({a.number: [cell] for a, cell in zip(self.stored.attributes, cells, strict=True)})
-        return self.render("rules/select_levels", table=table, columns=columns).text
+        return self.render("rules/select_levels", table=table, columns=columns, joins=list(self.joins.values())).text
 
     def _require_sayable(self) -> None:
-        """Refuse hierarchies whose labels neither the value nor the policy gives, and shows that need another table."""
+        """Refuse shows that need another table."""
         wrong = []
         for attribute in self.stored.attributes:
             hierarchy = self.policy.attributes[attribute.name].hierarchy
-            if hierarchy is not None and hierarchy.kind not in ("mask", "mapping", "suppress"):
-                wrong.append(f"'{attribute.name}': a hierarchy by {hierarchy.kind} can't be said in one SELECT.")
-            elif attribute.show is not Show.LABEL and (hierarchy is not None or self.stored.record.leaves == 0):
+            if attribute.show is not Show.LABEL and (hierarchy is not None or self.stored.record.leaves == 0):
                 wrong.append(
                     f"'{attribute.name}': show: {attribute.show.value} of a hierarchy can't be said in one SELECT."
                 )
@@ -118,7 +118,18 @@ class _Select:
             if hierarchy.mask == "right":
                 return expression("(left({text_}, {kept}) || repeat('*', {level}))", **parts)
             return expression("(repeat('*', {level}) || right({text_}, {kept}))", **parts)
-        return _mapped(text, hierarchy, level)
+        return self._joined_label(attribute, hierarchy, level)
+
+    def _joined_label(self, attribute: RuleAttribute, hierarchy: Hierarchy, level: int) -> Markup:
+        """The label from what is joined; a value that a taxonomy lacks is in the group of unknown ones."""
+        alias = Identifier(f"h{attribute.number}")
+        if attribute.number not in self.joins:
+            value, text = self._value(attribute), self._text(attribute)
+            self.joins[attribute.number] = join_labels(self.render, hierarchy, attribute.column, value, text, alias)
+        label = expression("{alias}.{label}", alias=alias, label=Identifier(f"l{level}"))
+        if hierarchy.unknown is None:
+            return label
+        return expression("coalesce({label}, {unknown})", label=label, unknown=Text(hierarchy.unknown))
 
     # --- levels and cuts
 
@@ -197,6 +208,7 @@ class _Select:
             table=table,
             leaf=_LEAF,
             rule=self._case(0),
+            joins=list(self.joins.values()),
             columns=self._columns(columns),
             cells=[Identifier(f"c{n}") for n in range(place)],
             rules=[
@@ -265,16 +277,3 @@ def _type(attribute: RuleAttribute) -> Markup:
 
 def _listed(texts: Sequence[str]) -> Markup:
     return Markup(", ").join(Markup(Text(text)) for text in texts)
-
-
-def _mapped(text: Markup, hierarchy: Hierarchy, level: int) -> Markup:
-    """The label of a mapping, which says all of them; a value that it lacks is in the group of unknown ones."""
-    assert hierarchy.mapping is not None
-    whens = []
-    for value, labels in hierarchy.mapping.items():
-        label = labels if isinstance(labels, str) else labels[level - 1]
-        whens.append(expression("WHEN {value} THEN {label}", value=Text(value), label=Text(label)))
-    unknown = Markup("NULL") if hierarchy.unknown is None else Markup(Text(hierarchy.unknown))
-    return expression(
-        "CASE {value} {whens} ELSE {unknown} END", value=text, whens=Markup(" ").join(whens), unknown=unknown
-    )

@@ -71,10 +71,7 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     """The recoding function of a run; raises PolicyError where the catalog has none."""
     record = catalog.rules(run)
     if record is None:
-        raise PolicyError(
-            f"The catalog holds no rules of run {run}: it published nothing, is of an older version, or its tree grew "
-            "by gain or on samples, of which none are kept."
-        )
+        raise PolicyError(f"The catalog holds no rules of run {run}: it published nothing, or is of an older version.")
     content = json.loads(record.content)
     attributes = tuple(RuleAttribute.from_json(a) for a in content["attributes"])
     tables = None if record.table_prefix is None else _at(catalog, record.table_prefix, record.depth)

@@ -1,0 +1,47 @@
+"""Hierarchies without a dimension table: the labels of a row's value by expressions, or from lines of a taxonomy."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column
+from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.dates import label_dates
+from sqlanon.hierarchies.intervals import label_intervals
+from sqlanon.hierarchies.taxonomy import read_taxonomy
+from sqlanon.policy import Hierarchy
+from sqlanon.sql import Identifier, Renderer, Text, expression
+
+
+def join_labels(
+    render: Renderer, spec: Hierarchy, column: Column, value: Markup, text: Markup, alias: Identifier
+) -> Markup:
+    """What joins a row to its labels `alias.l1, …` at all levels below the root, by its value, or the value's text.
+
+    NULL and values that a taxonomy lacks have none. Raises PolicyError where a taxonomy can't be read.
+    """
+    if spec.date is None and spec.intervals is None:
+        return _join_lines(spec, column, text, alias)
+    values = expression("(SELECT {value} AS value) AS v", value=value)
+    label = label_dates if spec.date is not None else label_intervals
+    labels = label(render, spec, column, values)
+    return expression("CROSS JOIN LATERAL (\n{labels}\n) AS {alias}", labels=labels, alias=alias)
+
+
+def _join_lines(spec: Hierarchy, column: Column, text: Markup, alias: Identifier) -> Markup:
+    def error(what: str) -> PolicyError:
+        return PolicyError(f"Hierarchy of column '{column.name}': {what}")
+
+    lines = read_taxonomy(spec, None, error)
+    rows = (
+        Markup("({})").format(Markup(", ").join(Markup(Text(cell)) for cell in (line.value, *line.labels[:-1])))
+        for line in lines
+    )
+    names = [Identifier("value"), *(Identifier(f"l{level}") for level in range(1, len(lines[0].labels)))]
+    return expression(
+        "LEFT JOIN (VALUES\n{rows}\n) AS {alias} ({names}) ON {alias}.value = {text_}",
+        rows=Markup(",\n").join(rows),
+        alias=alias,
+        names=Markup(", ").join(Markup(str(name)) for name in names),
+        text_=text,
+    )
