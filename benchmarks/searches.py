@@ -74,7 +74,7 @@ class Searches:
         branch = Branch(self.engine, self.workspace, task)
         sampling = Sampling(branch, algorithm, Confidence(0.05), lambda _progress: None, criterion)
         sampling.run(self._copied())
-        alone = self._measured(self._union(sampling), unfinished=max(n, 2 * k - 1))
+        alone = self._measured(self._settled(sampling), unfinished=max(n, 2 * k - 1))
         grown = grow_forest(self.engine, self.workspace, task, sampling.hand_on, lambda _progress: None)
         return Sampled(alone, self._measured(Markup(str(grown.done))), sampling.counters.pruned)
 
@@ -93,10 +93,15 @@ class Searches:
         self.engine.execute(Statement("copy", f"CREATE OR REPLACE TEMP TABLE {copy} AS FROM {self.coded.rows}"))
         return copy
 
-    def _union(self, sampling: Sampling) -> Markup:
-        rows, _ = sampling._rows()
+    def _settled(self, sampling: Sampling) -> Markup:
+        """The rows of the leaves that no further sample was drawn of."""
+        ranges = self.workspace.table("figure_ranges")
+        parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in sampling.parts]
+        self.engine.run("sampling/collect_ranges", ranges=ranges, parts=parts)
+        rows, _ = sampling._spent()
         words = ", ".join(str(word) for word in self.coded.word_columns)
-        return Markup(f"(SELECT node AS leaf, {words} FROM {rows})")
+        leaves = f"(SELECT node FROM {ranges})"
+        return Markup(f"(SELECT node AS leaf, {words} FROM {rows} WHERE node IN {leaves})")
 
     def _measured(self, rows: Markup, unfinished: int | None = None) -> Found:
         numeric = self.split["split"] == "regression"
