@@ -115,7 +115,7 @@ def _ends(engine: Engine, attribute: RuleAttribute) -> tuple[Markup, Markup]:
     """The least value of an interval, and the one that it ends before."""
     if attribute.height is not None:
         return Markup("e.lower"), Markup("e.upper")
-    return value_of(engine, attribute, Markup("b.value")), value_of(engine, attribute, Markup("f.value"))
+    return value_of(engine.render, attribute, Markup("b.value")), value_of(engine.render, attribute, Markup("f.value"))
 
 
 def _range(attribute: RuleAttribute, low: Markup, high: Markup) -> Markup:
@@ -154,7 +154,7 @@ def _interval_label(engine: Engine, attribute: RuleAttribute) -> Markup:
     low, high = Markup("b.value"), Markup("f.value")
     single = Markup("FALSE")
     if attribute.kind in _STEPPED:
-        last = expression("({value} - 1)", value=value_of(engine, attribute, high))
+        last = expression("({value} - 1)", value=value_of(engine.render, attribute, high))
         high = text_of(engine.render, last, attribute.kind, attribute.type)
         single = expression("coalesce({low} = {high}, FALSE)", low=low, high=high)
     if attribute.kind.is_nominal or attribute.kind is Kind.ENUM:

@@ -1,4 +1,4 @@
-"""Rows go down the tree of stored rules: a join a level, all in one statement.
+"""Rows go down the tree of stored rules: a join a level, so many levels in one statement.
 
 The rows are coded by themselves, as for a search. The cuts of the rules are looked up in these codes, so that a row
 goes by comparing integers; a group of a hierarchy is known by its level and label.
@@ -19,10 +19,11 @@ from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_va
 from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show
 from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, Renderer, expression
 from sqlanon.text import text_of
 from sqlanon.workspace import Workspace
 
+LEVELS = 40  # of one statement: planning a join takes longer the more there are
 _DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 
@@ -39,10 +40,10 @@ class Routed:
     odd: tuple[int, ...]
 
 
-def value_of(engine: Engine, attribute: RuleAttribute, text: Markup) -> Markup:
+def value_of(render: Renderer, attribute: RuleAttribute, text: Markup) -> Markup:
     """A cut's value, read from its text."""
     if attribute.kind in _DAYS:
-        text = engine.render.macro("read_day", text)
+        text = render.macro("read_day", text)
     return expression("CAST({value} AS {type})", value=text, type=Markup(attribute.type))
 
 
@@ -56,19 +57,26 @@ def route(
     kids = _create_kids(engine, workspace, axes, rules, routes)
     engine.analyze(*([kids] if kids else []))
     odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
-    routed, words = workspace.table("routed"), carried("r", coded.word_columns)
-    levels, leaf = _chain(coded.words, rules.depth, nested=kids is not None)
-    values = {"rows": coded.rows, "routes": routes, "kids": kids, "levels": levels, "leaf": leaf}
-    engine.run("rules/route_rows", routed=routed, odd=odd, carried=words, **values)
-    engine.analyze(routed)
+    rows, routed = coded.rows, workspace.table("routed")
+    values = {"routes": routes, "kids": kids, "carried": carried("r", coded.word_columns)}
+    place = Markup("0")
+    for first in range(0, max(1, rules.depth), LEVELS):
+        ends = first + LEVELS >= rules.depth
+        levels, leaf = _chain(coded.words, place, min(LEVELS, rules.depth - first), nested=kids is not None)
+        to = routed if ends else workspace.table("going", first)
+        engine.run(
+            "rules/route_rows", routed=to, rows=rows, levels=levels, leaf=leaf, odd=odd if ends else [], **values
+        )
+        engine.analyze(to)
+        workspace.drop(*([rows] if first else []))
+        rows, place = to, Markup("r.leaf")
     workspace.drop(*([kids] if kids else []), *(one["table"] for one in odd if one["table"]))
     return Routed(routed, routes, tuple(one["bit"] for one in odd))
 
 
-def _chain(words: int, depth: int, *, nested: bool) -> tuple[list[dict[str, Any]], Markup]:
+def _chain(words: int, place: Markup, depth: int, *, nested: bool) -> tuple[list[dict[str, Any]], Markup]:
     """By level: the place of a row, as an expression of the level above; and the place where it ends."""
     levels: list[dict[str, Any]] = []
-    place = Markup("0")
     for number in range(1, depth + 1):
         alias, kid = Identifier(f"s{number}"), Identifier(f"k{number}")
         value = masked_value(alias.name, words)
@@ -144,7 +152,7 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
     order = Markup("u.value")
     if attribute.kind is Kind.TEXT:
         order = engine.render.macro("collate", order)
-    cut = value_of(engine, attribute, Markup("s.value"))
+    cut = value_of(engine.render, attribute, Markup("s.value"))
     engine.run("rules/mark_values", dictionary=coding.dictionary, order=order, cut=cut, **values)
 
 

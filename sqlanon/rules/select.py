@@ -1,4 +1,4 @@
-"""Rules as one SELECT that a DBA can own: a tree of CASE that finds a row's rule, and the list of what rules show.
+"""Rules as one SELECT that a DBA can own: the tree and what rules show as VALUES, and a join a level to a row's rule.
 
 It recodes row by row and judges nothing: whether the classes of its result satisfy a model is not its business.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -22,14 +21,14 @@ from sqlanon.plan_checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Role, Show
 from sqlanon.policy_reader import parse_policy
 from sqlanon.rules.listing import fetch_rules, list_replaced
+from sqlanon.rules.places import read_places
 from sqlanon.rules.routing import value_of
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Identifier, Relation, Text, expression, renderer
 from sqlanon.text import text_of
 
-MOST_RULES = 10_000  # of one statement
-_LEAF = Identifier("sqlanon_rule")
+MOST_RULES = 100_000  # of one statement
 
 
 def rules_select(engine: Engine, stored: StoredRules, run: Run, source: str | None = None) -> str:
@@ -44,14 +43,6 @@ def rules_select(engine: Engine, stored: StoredRules, run: Run, source: str | No
     if stored.record.leaves > MOST_RULES:
         raise PolicyError(f"There are {stored.record.leaves:,} rules, and a statement holds {MOST_RULES:,} at most.")
     return _Select(engine, stored, policy).text(Relation.parse(table))
-
-
-@dataclass(frozen=True)
-class _Node:
-    node: int
-    attribute: int
-    lo: int
-    hi: int
 
 
 class _Select:
@@ -186,36 +177,83 @@ class _Select:
 
     def _tree(self, table: Relation) -> str:
         assert self.stored.tables is not None
-        self.children: dict[int, list[_Node]] = defaultdict(list)
-        for node, parent, _, attribute, lo, hi in self.engine.query("rules/read_table", table=self.stored.tables.nodes):
-            self.children[int(parent)].append(_Node(int(node), int(attribute), int(lo), int(hi)))
-        self.segments = {
-            (int(attribute), int(segment)): (level, value)
-            for attribute, segment, _, level, value in self.engine.query(
-                "rules/read_segments", segments=self.stored.tables.segments
-            )
-        }
+        tables = self.stored.tables
+        places = read_places(self.engine, self.stored.attributes, tables)
         self.domain: dict[int, list[str]] = defaultdict(list)
-        for attribute, _, _, value in self.engine.query("rules/read_table", table=self.stored.tables.domain):
+        for attribute, _, _, value in self.engine.query("rules/read_table", table=tables.domain):
             self.domain[int(attribute)].append(str(value))
-        rules, columns, place = fetch_rules(self.engine, self.stored), {}, 0
-        for attribute in self.stored.attributes:
-            width = 2 if attribute.show is Show.BOUNDS else 1
-            columns[attribute.number] = [self._cell(attribute, place + n) for n in range(width)]
+        columns: dict[int, list[Markup]] = {}
+        place = 0
+        for one in self.stored.attributes:
+            width = 2 if one.show is Show.BOUNDS else 1
+            columns[one.number] = [self._cell(one, place + n) for n in range(width)]
             place += width
+        levels, rule = self._chain(tables.depth, kids=bool(places.kids))
         return self.render(
             "rules/select_tree",
             table=table,
-            leaf=_LEAF,
-            rule=self._case(0),
             joins=list(self.joins.values()),
             columns=self._columns(columns),
+            places=[_literals(one) for one in places.rows],
+            kids=[_literals(kid) for kid in places.kids],
+            cuts=[self._cut(one) for one in self.stored.attributes if one.height is None],
+            levels=levels,
+            rule=rule,
             cells=[Identifier(f"c{n}") for n in range(place)],
             rules=[
-                {"leaf": rule.leaf, "cells": [Markup("NULL") if c is None else Text(c) for c in rule.cells]}
-                for rule in rules
+                _literals((places.of_node[rule.leaf], *rule.cells)) for rule in fetch_rules(self.engine, self.stored)
             ],
         ).text
+
+    def _cut(self, attribute: RuleAttribute) -> dict[str, Any]:
+        """The column of an attribute's cuts, read from their texts."""
+        value = value_of(self.render, attribute, Markup("v.cut"))
+        return {"number": attribute.number, "name": _cut_name(attribute), "value": value}
+
+    def _chain(self, depth: int, *, kids: bool) -> tuple[list[dict[str, Any]], Markup]:
+        """By level: the place of a row, from the level above, and its group; and the place of its rule."""
+        levels: list[dict[str, Any]] = []
+        place = Markup("0")
+        nested = [attribute for attribute in self.stored.attributes if attribute.height is not None and kids]
+        split = [attribute for attribute in self.stored.attributes if attribute.height is None or kids]
+        for number in range(1, depth + 1):
+            tree, kid = Markup(f"t{number}"), Markup(f"k{number}")
+            groups = [expression("WHEN {n} THEN {g}", n=a.number, g=self._group(a, tree)) for a in nested]
+            group = Markup("CASE {}.attribute {} END").format(tree, Markup(" ").join(groups))
+            levels.append({"tree": tree, "kid": kid, "place": place, "group": group})
+            whens = [expression("WHEN {n} THEN {place}", n=a.number, place=self._child(a, tree, kid)) for a in split]
+            place = expression(
+                "CASE {tree}.attribute {whens} ELSE {tree}.first END", tree=tree, whens=Markup(" ").join(whens)
+            )
+        return levels, place
+
+    def _group(self, attribute: RuleAttribute, tree: Markup) -> Markup:
+        """The group of a row at the level of a split."""
+        whens = [
+            expression("WHEN {level} THEN {label}", level=level, label=self._label(attribute, level))
+            for level in range(attribute.height or 0)
+        ]
+        return expression("CASE {tree}.level {whens} END", tree=tree, whens=Markup(" ").join(whens))
+
+    def _child(self, attribute: RuleAttribute, tree: Markup, kid: Markup) -> Markup:
+        """Where a row goes from a node that is split by an attribute; a NULL is never beyond a cut."""
+        value = self._value(attribute)
+        if attribute.height is not None:
+            return expression(
+                "CASE WHEN {value} IS NULL THEN {tree}.of_null ELSE coalesce({kid}.child, {tree}.first) END",
+                value=value,
+                tree=tree,
+                kid=kid,
+            )
+        compared = self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
+        return expression(
+            "CASE WHEN {compared} >= {tree}.{cut} OR {tree}.{cut} IS NULL AND {value} IS NOT NULL"
+            " THEN {tree}.first + 1 ELSE {tree}.first END",
+            compared=compared,
+            value=value,
+            tree=tree,
+            cut=_cut_name(attribute),
+        )
 
     def _cell(self, attribute: RuleAttribute, place: int) -> Markup:
         cell = expression("CAST(r.{c} AS {type})", c=Identifier(f"c{place}"), type=_type(attribute))
@@ -232,39 +270,16 @@ class _Select:
         test, star = Markup(" OR ").join(tests), Text(EVERYTHING)
         return expression("CASE WHEN {test} THEN {star} ELSE {cell} END", test=test, star=star, cell=cell)
 
-    def _case(self, node: int) -> Markup:
-        """The rule of a row that has come to a node; a NULL is never beyond a cut."""
-        children = sorted(self.children.get(node, ()), key=lambda child: child.lo)
-        if not children:
-            return expression("{node}", node=node)
-        attribute = self.stored.attributes[children[0].attribute]
-        if attribute.height is not None:
-            return self._nested_case(attribute, children)
-        below, above = children
-        test = expression("{value} IS NOT NULL", value=self._value(attribute))
-        if above.lo > 1:
-            cut = value_of(self.engine, attribute, Markup(Text(self.segments[attribute.number, above.lo][1])))
-            value = self._value(attribute)
-            if attribute.kind is Kind.TEXT:
-                value = self.render.macro("collate", value)
-            test = expression("{value} >= {cut}", value=value, cut=cut)
-        return expression(
-            "CASE WHEN {test} THEN {above} ELSE {below} END",
-            test=test,
-            above=self._case(above.node),
-            below=self._case(below.node),
-        )
 
-    def _nested_case(self, attribute: RuleAttribute, children: Sequence[_Node]) -> Markup:
-        rest = next(child for child in children if child.node < 0)
-        of_null = next((child for child in children if child.node > 0 and child.lo == 0), rest)
-        whens = [expression("WHEN {v} IS NULL THEN {case}", v=self._value(attribute), case=self._case(of_null.node))]
-        for child in children:
-            if child.node > 0 and child.lo > 0:
-                level, label = self.segments[attribute.number, child.lo]
-                test = expression("{label} = {group}", label=self._label(attribute, int(level)), group=Text(str(label)))
-                whens.append(expression("WHEN {test} THEN {case}", test=test, case=self._case(child.node)))
-        return expression("CASE {whens} ELSE {rest} END", whens=Markup(" ").join(whens), rest=self._case(rest.node))
+def _cut_name(attribute: RuleAttribute) -> Identifier:
+    return Identifier(f"cut_{attribute.number}")
+
+
+def _literals(values: Sequence[int | str | None]) -> Markup:
+    """A row of literals."""
+    return Markup(", ").join(
+        Markup("NULL") if v is None else Markup(str(v)) if isinstance(v, int) else Markup(Text(v)) for v in values
+    )
 
 
 def _type(attribute: RuleAttribute) -> Markup:
