@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from sqlanon.api import check_policy, check_table, draft_policy, profile_table, verify_release
+    from sqlanon.difference import Difference
     from sqlanon.engines import connect
     from sqlanon.engines.base import EngineOptions
     from sqlanon.errors import (
@@ -45,12 +46,15 @@ if TYPE_CHECKING:
     from sqlanon.policy import Policy
     from sqlanon.policy_reader import build_policy, load_policy, parse_policy
     from sqlanon.profile_facts import Profile
+    from sqlanon.reading import diff_runs, run_report
     from sqlanon.runner import run
+    from sqlanon.trials import Sweep, sweep
     from sqlanon.verify import Verification
     from sqlanon.workload.utility import Utility, release_utility
 
 _HOMES = {
     "api": ("check_policy", "check_table", "draft_policy", "profile_table", "verify_release"),
+    "difference": ("Difference",),
     "engines": ("connect",),
     "engines.base": ("EngineOptions",),
     "errors": (
@@ -79,7 +83,9 @@ _HOMES = {
     "policy": ("Policy",),
     "policy_reader": ("build_policy", "load_policy", "parse_policy"),
     "profile_facts": ("Profile",),
+    "reading": ("diff_runs", "run_report"),
     "runner": ("run",),
+    "trials": ("Sweep", "sweep"),
     "verify": ("Verification",),
     "workload.utility": ("Utility", "release_utility"),
 }
@@ -89,6 +95,7 @@ __all__ = [
     "AccessError",
     "Cancelled",
     "ConflictError",
+    "Difference",
     "DistinctLDiversity",
     "EngineError",
     "EngineOptions",
@@ -107,6 +114,7 @@ __all__ = [
     "ProtectionError",
     "RecursiveLDiversity",
     "SqlanonError",
+    "Sweep",
     "Utility",
     "VarianceDiversity",
     "Verification",
@@ -116,6 +124,7 @@ __all__ = [
     "check_policy",
     "check_table",
     "connect",
+    "diff_runs",
     "draft_policy",
     "explore",
     "load_policy",
@@ -123,6 +132,8 @@ __all__ = [
     "profile_table",
     "release_utility",
     "run",
+    "run_report",
+    "sweep",
     "verify_release",
 ]
 

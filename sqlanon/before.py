@@ -1,4 +1,4 @@
-"""The source as it was: its equivalence classes over the raw quasi-identifiers, to compare the release with."""
+"""What a release is compared with: the equivalence classes and values of the source; and the labels in their place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.metrics import ClassStatistics
 from sqlanon.partition.collapse import Tuples
-from sqlanon.sql import expression
+from sqlanon.recode import Recoding, cell_name
+from sqlanon.sql import Identifier, expression
 
 
 def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> ClassStatistics:
@@ -26,3 +27,27 @@ def quasi_keys(coded: CodedTable) -> tuple[Markup, ...]:
     masks = [sum(f.mask for f in coded.quasi_identifiers if f.word == w) for w in range(coded.words)]
     columns = zip(coded.word_columns, masks, strict=True)
     return tuple(expression("{word} & {mask}", word=word, mask=mask) for word, mask in columns if mask)
+
+
+def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> dict[str, int]:
+    """How many values every quasi-identifier has in the source; NULL is none."""
+    fields = coded.quasi_identifiers
+    looked_up = {f.attribute.name: f.coding.leaves for f in fields if f.coding.dictionary is not None}
+    counted = [f for f in fields if f.coding.dictionary is None]
+    if not counted:
+        return looked_up
+    codes = [f.code(Identifier("r")) for f in counted]
+    found = engine.query_one("encoding/count_values", rows=tuples.table if tuples else coded.rows, codes=codes)
+    return looked_up | {f.attribute.name: int(n) for f, n in zip(counted, found, strict=True)}
+
+
+def count_labels(engine: Engine, recoding: Recoding) -> dict[str, int]:
+    """How many labels the release shows in place of a quasi-identifier's values; `*` of suppressed rows is none.
+
+    Of an attribute that is shown as two bounds, the more frequent of them counts.
+    """
+    cells = [cell_name(number) for number in range(len(recoding.cells))]
+    starred = recoding.partition.starred
+    found = engine.query_one("release/count_labels", regions=recoding.regions, cells=cells, starred=starred)
+    counts = dict(zip((str(cell.column.name) for cell in recoding.cells), found, strict=True))
+    return {s.name: max(int(counts[cell.column.name]) for cell in s.cells) for s in recoding.shown}

@@ -59,6 +59,16 @@ class Exploration:
     chart: Chart | None
 
     @property
+    def satisfying(self) -> int:
+        """How many generalizations are known to satisfy the models."""
+        return len(self.anonymous)
+
+    @property
+    def minimal_ones(self) -> int:
+        """How many of them generalize no other."""
+        return len(self.minimal)
+
+    @property
     def concluded(self) -> int | None:
         """The generalizations whose standing is known without a check; None where nobody counted."""
         return None if self.chart is None else self.lattice.size - self.chart.open - len(self.chart.verdicts)

@@ -16,6 +16,7 @@ from sqlanon.lattice.chart import Chart
 from sqlanon.lattice.classify import classify
 from sqlanon.lattice.lattice import Node, preference
 from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.lattice.record import chart_of
 from sqlanon.lattice.refusal import refusal
 from sqlanon.lattice.search import solve
 from sqlanon.lattice.wishes import LARGEST, Wishes, on_lattice, require_size
@@ -87,7 +88,7 @@ class _Exploring:
         findings = solve(problem, self.policy, self.wishes)
         if problem.lattice.size > LARGEST and not self.wishes.any_size:
             return findings, None
-        return findings, _chart_of(problem, findings)
+        return findings, chart_of(problem, findings)
 
     def _told(self, problem: Problem, findings: Findings, chart: Chart | None) -> Exploration:
         if findings.chosen is None:
@@ -117,16 +118,6 @@ class _Exploring:
             warnings=self.posed.plan.warnings,
             chart=chart,
         )
-
-
-def _chart_of(problem: Problem, findings: Findings) -> Chart:
-    """What an algorithm's findings say of all nodes."""
-    chart = Chart(problem.lattice, problem.sets)
-    for node, verdict in findings.verdicts.items():
-        chart.learn(node, verdict)
-    for node in findings.anonymous - findings.verdicts.keys():
-        chart.vouch(node)
-    return chart
 
 
 def _frontier(problem: Problem, findings: Findings, minimal: Sequence[Node]) -> list[Candidate]:

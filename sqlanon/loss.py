@@ -10,6 +10,8 @@ row, left out or not. GCP is the mean over all rows and quasi-identifiers, from 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -20,13 +22,25 @@ from sqlanon.partition.axes import Axis
 from sqlanon.partition.result import Partition
 from sqlanon.sql import Identifier, Withheld, expression
 
+_SCALE = 2.0**30  # of an attribute's penalty, which is added up as a whole number
 
-def global_certainty_penalty(engine: Engine, partition: Partition) -> float:
-    """The GCP of a partition; the same number on every engine."""
+
+@dataclass(frozen=True)
+class Loss:
+    """The GCP of a partition, and the mean NCP of every quasi-identifier over all rows, to 9 digits after the point."""
+
+    gcp: float
+    of: Mapping[str, float]
+
+
+def measure_loss(engine: Engine, partition: Partition) -> Loss:
+    """The information loss of a partition; the same numbers on every engine."""
     axes = [_penalty(engine, axis) for axis in partition.axes]
-    omitted = partition.omitted
-    (penalty,) = engine.query_one("release/measure_loss", leaves=partition.leaves, axes=axes, omitted=omitted)
-    return float(penalty or 0.0)
+    gcp, *each = engine.query_one(
+        "release/measure_loss", leaves=partition.leaves, axes=axes, omitted=partition.omitted, scale=_SCALE
+    )
+    names = [axis.field.attribute.name for axis in partition.axes]
+    return Loss(float(gcp or 0.0), {n: round(float(one or 0.0), 9) for n, one in zip(names, each, strict=True)})
 
 
 def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +18,31 @@ NULL_CHOICE = (
 )
 
 
+@dataclass(frozen=True)
+class QuasiIdentifier:
+    """What became of a quasi-identifier.
+
+    hierarchy, height: the kind of its hierarchy and the levels above the value; None without one.
+    values, labels: how many the source has (NULL is none), and how many the release shows in their place.
+    loss: the mean NCP over all rows, from 0 (as it was) to 1 (nothing is left); None where it is not known.
+    """
+
+    name: str
+    type: str
+    show: str
+    hierarchy: str | None
+    height: int | None
+    values: int
+    labels: int
+    loss: float | None
+
+
 @dataclass
 class Outcome:
     """The result of a run, filled in phase by phase; `as_json` is its public form.
 
+    chart: what is known of the lattice that was searched, if one was.
+    trial: whether nothing was to be published, and so nothing was verified.
     predicted: how well the source and the release predict the algorithm's target, if it has one.
     """
 
@@ -36,6 +58,8 @@ class Outcome:
     gcp: float | None = 0.0
     predicted: tuple[Measures, Measures] | None = None
     found: dict[str, Any] = field(default_factory=dict)
+    chart: Mapping[str, Any] | None = None
+    quasi_identifiers: tuple[QuasiIdentifier, ...] = ()
     verification: Verification | None = None
     checks: dict[str, Check] = field(default_factory=dict)
     before: ClassStatistics | None = None
@@ -44,6 +68,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     models: tuple[PrivacyModel, ...] = ()
     published: bool = False
+    trial: bool = False
 
     @property
     def k(self) -> int:
@@ -77,12 +102,14 @@ class Outcome:
                 **({} if self.predicted is None else self.predicted[1].as_json()),
             },
             "risk": _risk(statistics),
+            "quasi_identifiers": [vars(one) for one in self.quasi_identifiers],
             "algorithm": {
                 "name": self.algorithm,
                 "rounds": self.rounds,
                 "statements": self.statements,
                 **self.found,
             },
+            **({} if self.chart is None else {"lattice": dict(self.chart)}),
             "checks": {name: vars(check) for name, check in self.checks.items()},
             "seconds": {**self.seconds, "total": sum(self.seconds.values())},
             "verified": self.verified,
@@ -93,9 +120,13 @@ class Outcome:
 
     @property
     def verified(self) -> bool:
-        """Whether the staged release passed every check."""
+        """Whether there was a staged release, and it passed every check."""
         assert self.verification is not None
-        return self.verification.satisfied and not any(check.violations for check in self.checks.values())
+        return (
+            not self.trial
+            and self.verification.satisfied
+            and not any(check.violations for check in self.checks.values())
+        )
 
     def _before(self) -> dict[str, Any]:
         """The same figures of the source, over its raw quasi-identifiers."""
@@ -105,6 +136,8 @@ class Outcome:
             "classes": self.before.classes,
             "min_class_size": self.before.min_class_size,
             "mean_class_size": self.before.mean_class_size,
+            "max_class_size": self.before.max_class_size,
+            "class_sizes": [vars(bucket) for bucket in self.before.buckets()],
             "unique_rows": dict(self.before.sizes).get(1, 0),
             "metrics": {
                 "c_avg": self.before.c_avg(self.k),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlanon.before import source_statistics
+from sqlanon.before import count_labels, count_values, source_statistics
 from sqlanon.catalog import Step
 from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
@@ -23,7 +23,7 @@ from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.search import pose, search
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.loss import global_certainty_penalty
+from sqlanon.loss import measure_loss
 from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
@@ -85,6 +85,7 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     if isinstance(policy.algorithm, Tree | RothkoS | TopDown):
         tuples = collapse(engine, workspace, coded, groups_of(policy.algorithm, models).fields(coded))
     source_statistics(engine, coded, tuples)
+    count_values(engine, coded, tuples)
     engine.phase = "search"
     if isinstance(policy.algorithm, Tree):
         partition = mondrian.search(engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None)
@@ -100,8 +101,9 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     recoding = create_regions(engine, workspace, coded, partition)
     if policy.target is not None:
         measures_of_run(engine, recoding, policy.target)
+    measure_loss(engine, partition)
+    count_labels(engine, recoding)
     _keep_rules(engine, plan, workspace, recoding)
-    global_certainty_penalty(engine, partition)
     staged = plan.release.sibling("sqlanon_staging")
     stage(engine, workspace, plan, recoding, staged)
     engine.phase = "verify"

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqlanon.before import source_statistics
+from sqlanon.before import count_labels, count_values, source_statistics
 from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.checking import check_release
 from sqlanon.encoding import CodedTable, encode
@@ -22,9 +22,9 @@ from sqlanon.labels import EVERYTHING
 from sqlanon.lattice import search as lattice_search
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.loss import global_certainty_penalty
+from sqlanon.loss import Loss, measure_loss
 from sqlanon.models import from_spec
-from sqlanon.outcome import Outcome
+from sqlanon.outcome import Outcome, QuasiIdentifier
 from sqlanon.partition import mondrian, rothko_s, specialization
 from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.groups import groups_of
@@ -78,6 +78,8 @@ def run(
 class Course:
     """One run: its phases, and the state that they share."""
 
+    ends_as = Status.PUBLISHED  # what the catalog says when all went well
+
     def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer, wishes: Wishes) -> None:
         self.session = session
         self.engine: Engine = session.engine
@@ -89,6 +91,7 @@ class Course:
         self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
         self.rules: StoredRules | None = None
+        self.values: Mapping[str, int] = {}
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
 
     def carry_out(self) -> Outcome:
@@ -117,7 +120,7 @@ class Course:
             self._end(run, Status.PUBLISHED if outcome.published else status_after(error), error=error)
             raise
         self._summarize(plan, outcome)
-        self._end(run, Status.PUBLISHED, outcome=outcome)
+        self._end(run, self.ends_as, outcome=outcome)
         return outcome
 
     def _summarize(self, plan: Plan, outcome: Outcome) -> None:
@@ -178,17 +181,24 @@ class Course:
             partition = self._search(coded, tuples, workspace)
             recoding = self._recode(coded, partition, workspace, outcome)
             partition = recoding.partition
-            self.rules = self._store_rules(recoding, workspace, outcome)
             outcome.rounds = partition.rounds
             outcome.suppressed = partition.suppressed
             outcome.found = dict(partition.found)
-            outcome.gcp = self._loss(partition)
-            with contextlib.ExitStack() as stack:
-                with self.journal.during("recode"):
-                    staging = stage_release(self.session, plan, workspace, recoding, self.replace)
-                    staged = stack.enter_context(staging)
-                self._verify(plan, staged, recoding, outcome, workspace)
-                self._publish(plan, staged, outcome)
+            outcome.chart = partition.chart
+            loss = self._loss(partition)
+            outcome.gcp = None if loss is None else loss.gcp
+            outcome.quasi_identifiers = self._quasi_identifiers(recoding, loss)
+            self._release(plan, recoding, workspace, outcome)
+
+    def _release(self, plan: Plan, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> None:
+        """Stage the release, check it, and publish it with its rules."""
+        with contextlib.ExitStack() as stack:
+            self.rules = self._store_rules(recoding, workspace, outcome)
+            with self.journal.during("recode"):
+                staging = stage_release(self.session, plan, workspace, recoding, self.replace)
+                staged = stack.enter_context(staging)
+            self._verify(plan, staged, recoding, outcome, workspace)
+            self._publish(plan, staged, outcome)
 
     def _lock(self, plan: Plan) -> contextlib.AbstractContextManager[None]:
         """Of a table in its own database; of a file in the source's, which other runs to it are likely to share."""
@@ -209,6 +219,7 @@ class Course:
                 fields = groups_of(self.policy.algorithm, self.models).fields(coded)
                 tuples = collapse(self.engine, workspace, coded, fields)
             outcome.before = source_statistics(self.engine, coded, tuples)
+            self.values = count_values(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
                 if field_.coding.hierarchy is not None:
                     self.catalog.record_hierarchy(_hierarchy_record(field_))
@@ -233,9 +244,16 @@ class Course:
                 outcome.predicted = measures_of_run(self.engine, recoding, self.policy.target)
             return recoding
 
-    def _loss(self, partition: Partition) -> float | None:
-        """The global certainty penalty; None where it is not known."""
-        return global_certainty_penalty(self.engine, partition)
+    def _loss(self, partition: Partition) -> Loss | None:
+        """The information loss; None where it is not known."""
+        return measure_loss(self.engine, partition)
+
+    def _quasi_identifiers(self, recoding: Recoding, loss: Loss | None) -> tuple[QuasiIdentifier, ...]:
+        """What became of each, in numbers."""
+        with self.journal.during("recode"):
+            labels = count_labels(self.engine, recoding)
+        lost = {} if loss is None else loss.of
+        return tuple(_described(one, self.values, labels, lost) for one in recoding.coded.quasi_identifiers)
 
     def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
         """Write down how new rows are recoded like these."""
@@ -294,6 +312,22 @@ def _release_record(outcome: Outcome) -> ReleaseRecord:
         classes=statistics.classes,
         recoding=recoding,
         digest=hashlib.sha256(recoding.encode()).hexdigest(),
+    )
+
+
+def _described(
+    coded: Field, values: Mapping[str, int], labels: Mapping[str, int], lost: Mapping[str, float]
+) -> QuasiIdentifier:
+    attribute, name, hierarchy = coded.attribute, coded.attribute.name, coded.coding.hierarchy
+    return QuasiIdentifier(
+        name=name,
+        type=attribute.column.type,
+        show=attribute.show.value,
+        hierarchy=None if attribute.hierarchy is None else attribute.hierarchy.kind,
+        height=None if hierarchy is None else hierarchy.height,
+        values=values[name],
+        labels=labels[name],
+        loss=lost.get(name),
     )
 
 

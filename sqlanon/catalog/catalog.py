@@ -158,6 +158,10 @@ class Catalog:
         """The latest runs, the newest first."""
         return [_run(row) for row in self._read(queries.select_runs(self._tables).limit(limit))]
 
+    def trials(self, source: str) -> list[Run]:
+        """The dry runs over a source that came to a result, the newest first."""
+        return [_run(row) for row in self._read(queries.select_trials(self._tables, source))]
+
     def run(self, name: str) -> Run:
         """The run of that id; its beginning, or its last four digits, will do if they are no other's.
 

@@ -30,6 +30,13 @@ def select_run(tables: Tables, name: str) -> Select[Any]:
     return select_runs(tables).where(or_(key.startswith(name, autoescape=True), key.endswith(name, autoescape=True)))
 
 
+def select_trials(tables: Tables, source: str) -> Select[Any]:
+    """The dry runs over `source` that came to a result, the newest first."""
+    runs = tables.runs
+    tried = and_(runs.c.source == source, runs.c.status == Status.DRY, runs.c.result.is_not(None))
+    return select_runs(tables).where(tried)
+
+
 def select_unfinished(tables: Tables, database: str) -> Select[Any]:
     """Id and process of the runs in `database` that have not ended, or that still own tables."""
     runs = tables.runs

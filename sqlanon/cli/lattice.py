@@ -48,7 +48,7 @@ def lattice_command(
     """Explore the generalization lattice: which levels satisfy the models, and which are best. Nothing is released."""
     loaded = load_policy(policy)
     if svg is not None:
-        _require_writable(svg)
+        require_writable(svg)
     with observer(quiet or call.json) as watching:
         found = explore(
             loaded,
@@ -59,7 +59,7 @@ def lattice_command(
             any_size=any_size,
         )
     if svg is not None:
-        _write(svg, draw(found))
+        write(svg, draw(found))
     if call.json:
         call.emit(found.as_json())
         return
@@ -71,13 +71,14 @@ def lattice_command(
     print("\n" + summary.commands_text([[f"{summary.program()} run {file} --levels {levels}", "release the best"]]))
 
 
-def _require_writable(path: Path) -> None:
+def require_writable(path: Path) -> None:
     """Before a long search, not after it."""
     if not path.absolute().parent.is_dir():
         raise AccessError(f"{path} can't be written: there is no directory {path.absolute().parent}.")
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
+    """Write a file; raises AccessError if it can't be."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

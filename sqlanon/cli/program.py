@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from sqlanon import __version__
-from sqlanon.cli import catalog, demo, hierarchy, lattice, policy, rules, utility, verify
+from sqlanon.cli import catalog, demo, hierarchy, lattice, policy, report, rules, utility, verify
 from sqlanon.cli.call import INTERRUPTED
 from sqlanon.engines.urls import scrubbed
 
@@ -45,6 +45,7 @@ verify.register(app)
 utility.register(app)
 catalog.register(app)
 rules.register(app)
+report.register(app)
 hierarchy.register(app)
 demo.register(app)
 

@@ -12,8 +12,11 @@ MOST_ROWS = 100
 _MARGIN, _ROW, _STEP, _HEAD = 28.0, 24.0, 15.0, 150.0
 
 
-def draw_frontier(found: Exploration) -> str:
-    """A chart: each attribute's level as steps out of its height, then the rows suppressed and the score."""
+def draw_frontier(found: Exploration, key: str = "") -> str:
+    """A chart: each attribute's level as steps out of its height, then the rows suppressed and the score.
+
+    key: tells its ids from those of other pictures on the page.
+    """
     rows = found.frontier[:MOST_ROWS]
     if found.optimum.levels not in [one.levels for one in rows]:
         rows = [found.optimum, *rows]
@@ -25,11 +28,11 @@ def draw_frontier(found: Exploration) -> str:
     for one in rows:
         parts.append(_row(found, one, columns, end, y))
         y += _ROW
-    left = len(found.frontier) - min(len(found.frontier), MOST_ROWS)
+    left = max(found.minimal_ones, len(found.frontier)) - min(len(found.frontier), MOST_ROWS)
     if left:
         parts.append(text(_MARGIN + 24, y + 6, f"and {left:,} more", font_size=12, fill=SOFT))
         y += _ROW
-    return document(width, y + 20, f"Minimal generalizations of {name_of(found)}", describe(found), parts)
+    return document(width, y + 20, f"Minimal generalizations of {name_of(found)}", describe(found), parts, key)
 
 
 def _wide(found: Exploration, place: int) -> float:
@@ -47,12 +50,14 @@ def _columns(found: Exploration) -> list[float]:
 
 
 def _head(found: Exploration, columns: list[float], end: float) -> Iterator[str]:
-    shown = "the best first" if found.complete else "as far as is known, the best first"
+    scored = sum(one.score is not None for one in found.frontier) > 1
+    order = "the best first" if scored else "the best first, then by the rows suppressed"
+    shown = order if found.complete else f"as far as is known, {order}"
     yield text(_MARGIN, 38, "Minimal generalizations", font_size=19, font_weight="700")
     yield text(
         _MARGIN,
         60,
-        f"{len(found.minimal):,} of {found.lattice.size:,}, {shown}; filled steps: the level, of all there are",
+        f"{found.minimal_ones:,} of {found.lattice.size:,}, {shown}; filled steps: the level, of all there are",
         font_size=12.5,
         fill=SOFT,
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from typing import Protocol
 
 from sqlanon.drawing import shapes
 from sqlanon.drawing.shapes import Look
 from sqlanon.drawing.svg import BLUE, FAINT, SOFT, cut, document, element, line, text, width_of, words
 from sqlanon.exploration import Exploration
-from sqlanon.lattice.chart import Chart, Standing
+from sqlanon.lattice.chart import Standing
 from sqlanon.lattice.lattice import Lattice, Node
 
 MOST_NODES = 300
@@ -23,8 +24,19 @@ _SWEEPS = 8  # over the rows, to put nodes near those they are joined to
 _Places = dict[Node, tuple[float, float]]
 
 
-def draw_lattice(found: Exploration, chart: Chart) -> str:
-    """The lattice with all its nodes and edges."""
+class Standings(Protocol):
+    """What is known of every node, and which of them were checked."""
+
+    @property
+    def verdicts(self) -> Container[Node]:
+        """The nodes that were checked."""
+
+    def of(self, node: Node) -> Standing:
+        """The standing of a node."""
+
+
+def draw_lattice(found: Exploration, chart: Standings, key: str = "") -> str:
+    """The lattice with all its nodes and edges; `key` tells its ids from those of other pictures on the page."""
     lattice = found.lattice
     looks = {node: _look(found, chart, node) for node in lattice.nodes}
     rows = _rows(lattice)
@@ -41,7 +53,7 @@ def draw_lattice(found: Exploration, chart: Chart) -> str:
         *_edges(lattice, chart, places),
         *(_drawn(found, node, places[node], wide, looks[node]) for row in rows for node in row),
     ]
-    return document(width, bottom, f"Generalization lattice of {name_of(found)}", describe(found), parts)
+    return document(width, bottom, f"Generalization lattice of {name_of(found)}", describe(found), parts, key)
 
 
 def name_of(found: Exploration) -> str:
@@ -56,12 +68,12 @@ def describe(found: Exploration) -> str:
     heights = ", ".join(f"{name} 0 to {height}" for name, height in zip(lattice.names, lattice.heights, strict=True))
     known = "satisfy" if found.complete else "are known to satisfy"
     return (
-        f"{lattice.size} generalizations of {heights}; {found.checked} were checked. {len(found.anonymous)} {known} the"
-        f" models, {len(found.minimal)} of them minimal. Best by {found.quality}: {levels}."
+        f"{lattice.size} generalizations of {heights}; {found.checked} were checked. {found.satisfying} {known} the"
+        f" models, {found.minimal_ones} of them minimal. Best by {found.quality}: {levels}."
     )
 
 
-def _look(found: Exploration, chart: Chart, node: Node) -> Look:
+def _look(found: Exploration, chart: Standings, node: Node) -> Look:
     if node == found.optimum.levels:
         return shapes.CHOSEN
     if node in found.minimal:
@@ -141,8 +153,8 @@ def _head(found: Exploration, width: float, used: set[Look]) -> tuple[list[str],
 
 def _counts(found: Exploration) -> str:
     return (
-        f"{found.lattice.size:,} generalizations, {found.checked:,} checked; {len(found.anonymous):,} satisfy the "
-        f"models{'' if found.complete else ' as far as is known'}, {len(found.minimal):,} of them minimal"
+        f"{found.lattice.size:,} generalizations, {found.checked:,} checked; {found.satisfying:,} satisfy the "
+        f"models{'' if found.complete else ' as far as is known'}, {found.minimal_ones:,} of them minimal"
     )
 
 
@@ -168,7 +180,7 @@ def _heights(lattice: Lattice, rows: list[list[Node]], tops: list[float]) -> Ite
         yield line(_MARGIN + 28, y, _MARGIN + 36, y, stroke=FAINT)
 
 
-def _edges(lattice: Lattice, chart: Chart, places: _Places) -> Iterator[str]:
+def _edges(lattice: Lattice, chart: Standings, places: _Places) -> Iterator[str]:
     """Lines between a node and its direct generalizations; bold where both satisfy the models."""
     for node, (x, y) in places.items():
         for above in lattice.successors(node):

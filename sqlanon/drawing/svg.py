@@ -36,11 +36,11 @@ def line(x1: float, y1: float, x2: float, y2: float, **attributes: object) -> st
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, **attributes)
 
 
-def document(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> str:
-    """The whole picture, on white, with what it shows in words."""
+def document(width: float, height: float, title: str, description: str, parts: Iterable[str], key: str = "") -> str:
+    """The whole picture, on white, with what it shows in words; `key` is what its ids begin with."""
     head = [
-        element("title", words(title), id="title"),
-        element("desc", words(description), id="desc"),
+        element("title", words(title), id=f"{key}title"),
+        element("desc", words(description), id=f"{key}desc"),
         element("rect", width=width, height=height, fill=PAPER),
     ]
     attributes: dict[str, object] = {
@@ -49,7 +49,7 @@ def document(width: float, height: float, title: str, description: str, parts: I
         "width": width,
         "height": height,
         "role": "img",
-        "aria-labelledby": "title desc",
+        "aria-labelledby": f"{key}title {key}desc",
         "font-family": FONT,
         "fill": INK,
     }

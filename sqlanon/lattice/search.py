@@ -22,6 +22,7 @@ from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import recode_node
+from sqlanon.lattice.record import record
 from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.remainder import recode_remainder
 from sqlanon.lattice.samarati import samarati
@@ -120,15 +121,15 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Partition:
     """Recode the table to the chosen generalization."""
     if findings.chosen is None:
         raise refusal(problem, findings)
-    told = _told(problem, policy, findings)
+    told, chart = _told(problem, policy, findings), record(problem, findings)
     if policy.remainder == "recode":
         assert isinstance(policy.algorithm, FullDomain)
         partition = recode_remainder(problem, policy.algorithm, findings.chosen)
-        return replace(partition, found={**told, **partition.found})
+        return replace(partition, found={**told, **partition.found}, chart=chart)
     partition = recode_node(problem.sets, findings.chosen)
     if partition.suppressed != findings.suppressed:
         raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")
-    return replace(partition, found=told)
+    return replace(partition, found=told, chart=chart)
 
 
 def _told(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any]:

@@ -23,6 +23,7 @@ class Partition:
     starred: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
     found: what the search has to say of itself, for people and programs.
     tree: the partition tree of a search that grows one (see `forest.Grown`).
+    chart: what is known of a lattice that was searched (see `lattice.record.record`).
     """
 
     axes: tuple[Axis, ...]
@@ -33,6 +34,7 @@ class Partition:
     starred: int | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
     tree: Relation | Markup | None = None
+    chart: Mapping[str, Any] | None = None
 
     @property
     def omitted(self) -> int:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from sqlanon.before import count_values
 from sqlanon.catalog import RulesKind, Run, RunStart
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
@@ -19,6 +20,7 @@ from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.remainder import recode_in_passes
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes, node_of
+from sqlanon.loss import Loss
 from sqlanon.outcome import Outcome
 from sqlanon.partition.axes import carried
 from sqlanon.partition.collapse import Tuples
@@ -157,6 +159,7 @@ class _Apply(Course):
                 coded = encode(self.engine, plan, workspace)
             require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
+            self.values = count_values(self.engine, coded, None)
         return coded, None
 
     def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
@@ -232,7 +235,7 @@ class _Apply(Course):
             kept = replace(partition, assigned=assigned)
             return Recoding(regions, self.applied.cells, self.applied.shown, kept, coded, boxed)
 
-    def _loss(self, partition: Partition) -> float | None:
+    def _loss(self, partition: Partition) -> Loss | None:
         return super()._loss(partition) if self.stored.tables is None else None
 
     def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> None:

@@ -1,0 +1,174 @@
+"""report, diff, sweep: what people read of runs, and what they try before one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sqlanon.cli.call import Call, command
+from sqlanon.cli.catalog import PolicyOption, UrlOption, place_of
+from sqlanon.cli.lattice import require_writable, write
+from sqlanon.cli.layout import number, percent, table
+from sqlanon.cli.policy import PolicyFile
+from sqlanon.cli.progress import observer
+from sqlanon.cli.rules import RunName
+from sqlanon.difference import Change, Difference, Recoding, compare_runs
+from sqlanon.drawing.tradeoff import draw_tradeoff
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.policy_reader import load_policy
+from sqlanon.reading import open_recorded
+from sqlanon.report.material import collect
+from sqlanon.report.page import render
+from sqlanon.trials import Sweep, Trial, frontier, sweep
+
+_SHARES = ("gcp", "prosecutor_max", "prosecutor_mean", "marketer")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, "report", as_json=False)(report_command)
+    command(app, "diff")(diff_command)
+    command(app, "sweep")(sweep_command)
+
+
+def report_command(
+    call: Call,
+    run: RunName,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the page here instead of to stdout.")
+    ] = None,
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+) -> None:
+    """Make a page of a run that people can read and sign: asked, found, checked, risk, utility. One HTML file.
+
+    It is made from the catalog alone, loads nothing, prints well, and holds no value of the data.
+    """
+    if output is not None:
+        require_writable(output)
+    with open_recorded(place_of(url, policy), call.options) as catalog:
+        page = render(collect(catalog, run))
+    if output is None:
+        print(page)
+        return
+    write(output, page)
+    call.note(f"Wrote {output}.")
+
+
+def diff_command(
+    call: Call,
+    run_a: Annotated[str, typer.Argument(help="A run: its id, its beginning, or its last four digits.")],
+    run_b: Annotated[str, typer.Argument(help="Another one, that published a release too.")],
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+) -> None:
+    """Compare the releases of two runs: policy, recoding, classes, suppressed rows, risk, utility.
+
+    It warns where two releases of one source can be held against each other.
+    """
+    with open_recorded(place_of(url, policy), call.options) as catalog:
+        found = compare_runs(catalog, run_a, run_b)
+    if call.json:
+        call.emit(found.as_json())
+    else:
+        print(diff_text(found))
+
+
+_RECODINGS = {
+    Recoding.SAME: "the same in both",
+    Recoding.DIFFERENT: "different",
+    Recoding.UNKNOWN: "not known: the catalog does not hold the rules of both",
+}
+
+
+def diff_text(found: Difference) -> str:
+    """The comparison, for people: what differs."""
+    changed = [change for change in (*found.figures, *found.columns) if change.changed]
+    parts = [
+        f"Recoding: {_RECODINGS[found.recoding]}",
+        "Policy:\n" + table(["", found.a, found.b], [[c.name, c.before, c.after] for c in found.policy], widest=60)
+        if found.policy
+        else "Policy: the same in both",
+        "Figures:\n" + table(["", found.a, found.b], [_figure(change) for change in changed], widest=60)
+        if changed
+        else "Figures: the same in both",
+        *(f"Warning: {warning}" for warning in found.warnings),
+    ]
+    return "\n\n".join(parts)
+
+
+def _figure(change: Change) -> list[object]:
+    is_share = change.name in _SHARES or change.name.endswith(": loss")
+    values = (change.before, change.after)
+    return [change.name, *(percent(v) if is_share and v is not None else _plain(v) for v in values)]
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "-"
+    return number(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def sweep_command(
+    call: Call,
+    policy: PolicyFile,
+    k: Annotated[str, typer.Option("--k", metavar="K,K,...", help="The k to try, separated by commas.")],
+    svg: Annotated[Path | None, typer.Option("--svg", help="Draw privacy against utility into this file.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+) -> None:
+    """Try several k in place of the policy's: what each would cost. Nothing is published; reports draw it.
+
+    Exit code 3 if none of them can be met.
+    """
+    loaded, ks = load_policy(policy), _parse(k)
+    if svg is not None:
+        require_writable(svg)
+    with observer(quiet or call.json) as watching:
+        found = sweep(loaded, ks, options=call.options, observer=watching)
+    if svg is not None and found.points:
+        write(svg, draw_tradeoff(found.points))
+    if call.json:
+        call.emit(found.as_json())
+    else:
+        print(sweep_text(found))
+    if not any(trial.outcome for trial in found.trials):
+        raise ProtectionError("None of these k can be met.")
+
+
+def _parse(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise PolicyError(f"--k: '{text}' is not whole numbers with commas between, such as 2,5,10,50.") from None
+
+
+def sweep_text(found: Sweep) -> str:
+    """The trials, for people."""
+    best = {point.k for point in frontier(found.points)}
+    headings = ["k", "", "classes", "smallest", "suppressed", "lost (GCP)", "C_AVG", "greatest risk", "mean risk"]
+    rows = [_trial(trial, trial.k in best) for trial in found.trials]
+    refused = [f"k = {trial.k:,} can't be met: {trial.refusal}" for trial in found.trials if trial.outcome is None]
+    text = f"{found.source}, tried; nothing was published:\n{table(headings, rows)}"
+    beaten = any(trial.outcome and trial.k not in best for trial in found.trials)
+    note = "\n  - beaten by another, which has classes as large and loses less" if beaten else ""
+    return "\n\n".join([text + note, *refused])
+
+
+def _trial(trial: Trial, best: bool) -> list[object]:
+    if trial.outcome is None:
+        return [trial.k, "can't be met", *[None] * 7]
+    result = trial.outcome.as_json()
+    release, metrics, risk = result["release"], result["metrics"], result["risk"]
+    return [
+        trial.k,
+        "" if best else "-",
+        release["classes"],
+        release["min_class_size"],
+        release["suppressed"],
+        percent(metrics["gcp"]),
+        round(metrics["c_avg"], 2),
+        percent(risk["prosecutor_max"]),
+        percent(risk["prosecutor_mean"]),
+    ]

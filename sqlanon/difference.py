@@ -1,0 +1,173 @@
+"""What changed between two releases: the policy, the recoding, and the figures; and whether the two are linked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlanon.catalog import Catalog, RulesKind, Run
+from sqlanon.errors import PolicyError
+from sqlanon.policy_facts import flattened
+from sqlanon.rules.store import StoredRules, read_rules
+from sqlanon.sql import Identifier, Relation
+
+
+class Recoding(StrEnum):
+    """How the recoding functions of two releases compare."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"  # the catalog does not hold both
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure, or a part of the policy, in the first and in the second run; None where it has none."""
+
+    name: str
+    before: Any
+    after: Any
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.before != self.after)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two runs compared.
+
+    same_source: whether both were made of the same table of the same database.
+    policy: the parts that differ. figures, columns: all, equal or not; of columns their labels, losses and levels.
+    """
+
+    a: str
+    b: str
+    same_source: bool
+    recoding: Recoding
+    policy: tuple[Change, ...]
+    figures: tuple[Change, ...]
+    columns: tuple[Change, ...]
+    warnings: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values."""
+        return asdict(self) | {"recoding": self.recoding.value}
+
+
+def compare_runs(catalog: Catalog, a: str, b: str) -> Difference:
+    """Compare two runs of a catalog, named as for `Catalog.run`.
+
+    Raises PolicyError for an unknown run, or one that published nothing.
+    """
+    one, other = (_published(catalog, name) for name in (a, b))
+    same_source = (one.source, one.database) == (other.source, other.database)
+    recoding = Recoding.SAME if one.id == other.id else _compare_recodings(catalog, one, other)
+    policies = [flattened(json.loads(run.policy)) for run in (one, other)]
+    return Difference(
+        a=one.id,
+        b=other.id,
+        same_source=same_source,
+        recoding=recoding,
+        policy=tuple(change for change in _changes(*policies) if change.changed),
+        figures=tuple(_changes(_figures(one), _figures(other))),
+        columns=tuple(_changes(_columns(one), _columns(other))),
+        warnings=tuple(_warnings(one, other, same_source, recoding)),
+    )
+
+
+def _published(catalog: Catalog, name: str) -> Run:
+    run = catalog.run(name)
+    if run.result is None or not run.result.get("published"):
+        raise PolicyError(f"Run {run.id} published nothing (it is {run.status.value}); there is no release to compare.")
+    return run
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    for name in dict.fromkeys([*before, *after]):
+        yield Change(name, before.get(name), after.get(name))
+
+
+def _figures(run: Run) -> dict[str, Any]:
+    """Rows, classes, utility and risk of a release, in the order in which people want to know them."""
+    assert run.result is not None
+    release, metrics = run.result["release"], run.result["metrics"]
+    chosen = ("rows", "suppressed", "classes", "min_class_size", "mean_class_size", "max_class_size")
+    found = {"source rows": run.result["source"]["rows"]} | {name: release[name] for name in chosen}
+    worst = {
+        " ".join([m["model"], *(f"{key}={value}" for key, value in m["parameters"].items()), "worst"]): m["worst"]
+        for m in run.result["models"]
+    }
+    return found | dict(metrics) | dict(run.result["risk"]) | worst
+
+
+def _columns(run: Run) -> dict[str, Any]:
+    assert run.result is not None
+    found: dict[str, Any] = {}
+    for one in run.result.get("quasi_identifiers", ()):
+        found |= {f"{one['name']}: labels": one["labels"], f"{one['name']}: loss": one["loss"]}
+    levels = run.result["algorithm"].get("levels", {})
+    return found | {f"{name}: level": level for name, level in levels.items()}
+
+
+def _warnings(one: Run, other: Run, same_source: bool, recoding: Recoding) -> Iterator[str]:
+    if not same_source:
+        yield "The two releases are of different sources: their figures do not say what a change of the policy did."
+        return
+    if one.id != other.id and recoding is not Recoding.SAME:
+        known = "differ in their recoding" if recoding is Recoding.DIFFERENT else "may differ in their recoding"
+        yield (
+            f"Two releases of {one.source} {known}. Who holds both can intersect the classes of a person, and may be"
+            " left with fewer rows than k. Release with the same rules instead (sqlanon apply), or make sure that"
+            " nobody ever holds both; docs/report.md says more."
+        )
+    elif one.id != other.id:
+        yield (
+            f"Two releases of {one.source} share their recoding. Who holds both still sees which rows came, went or"
+            " changed between them, and these may be fewer than k in a class."
+        )
+
+
+def _compare_recodings(catalog: Catalog, one: Run, other: Run) -> Recoding:
+    rules = [_rules(catalog, run) for run in (one, other)]
+    if rules[0] is None or rules[1] is None:
+        return Recoding.UNKNOWN
+    same = rules[0].record.kind is rules[1].record.kind and _attributes(rules[0]) == _attributes(rules[1])
+    return Recoding.SAME if same and _same_rules(catalog, rules[0], rules[1]) else Recoding.DIFFERENT
+
+
+def _rules(catalog: Catalog, run: Run) -> StoredRules | None:
+    """The recoding function of a run, or of the run whose rules it applied."""
+    assert run.result is not None
+    wanted = run.result["algorithm"].get("applied", run.id)
+    return None if catalog.rules(wanted) is None else read_rules(catalog, wanted)
+
+
+def _attributes(rules: StoredRules) -> list[tuple[Any, ...]]:
+    return [(a.name, a.show, a.height, a.segments, a.listed) for a in rules.attributes]
+
+
+def _same_rules(catalog: Catalog, one: StoredRules, other: StoredRules) -> bool:
+    if one.record.kind is RulesKind.LEVELS:
+        return bool(one.content["passes"] == other.content["passes"])
+    assert one.tables is not None
+    assert other.tables is not None
+    segments = [Identifier(name) for name in ("attribute", "segment", "last", "level", "value")]
+    if _differs(catalog, one.tables.segments, other.tables.segments, segments):
+        return False
+    if one.record.kind is RulesKind.CUTS:
+        return True
+    boxes = [column for a in one.attributes for column in (a.lo, a.hi, *([a.stand_in] if a.keeps_stand_in else []))]
+    domain = [Identifier(name) for name in ("attribute", "segment", "place", "value")]
+    return not (
+        _differs(catalog, one.tables.leaves, other.tables.leaves, boxes)
+        or _differs(catalog, one.tables.domain, other.tables.domain, domain)
+    )
+
+
+def _differs(catalog: Catalog, a: Relation, b: Relation, columns: Sequence[Identifier]) -> bool:
+    (rows,) = catalog.store.query_one("rules/count_differing", a=a, b=b, columns=columns)
+    return bool(rows)

@@ -1,0 +1,88 @@
+"""What a run writes down of the lattice that it searched, as plain values that a picture can be drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlanon.lattice.chart import Chart, Standing
+from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.problem import Findings, Problem
+
+CHARTED = 300  # generalizations up to which the standing of each is written down
+LISTED = 100  # minimal generalizations that are
+_SEARCHED = 10_000  # known generalizations up to which the minimal ones are looked for
+_MARKS = {Standing.OPEN: "?", Standing.FAILING: "f", Standing.ANONYMOUS: "a"}
+
+
+def chart_of(problem: Problem, findings: Findings) -> Chart:
+    """What an algorithm's findings say of all nodes."""
+    chart = Chart(problem.lattice, problem.sets)
+    for node, verdict in findings.verdicts.items():
+        chart.learn(node, verdict)
+    for node in findings.anonymous - findings.verdicts.keys():
+        chart.vouch(node)
+    return chart
+
+
+def record(problem: Problem, findings: Findings) -> dict[str, Any]:
+    """The lattice, the minimal generalizations with the rows each suppresses, and the standing of every node.
+
+    standing: a letter for each node in lexicographic order: `?` not known, `f` fails, `a` satisfies the models, in
+        upper case where it was checked. None for a large lattice.
+    satisfying, minimal: None where they were too many to be sorted out.
+    """
+    lattice = problem.lattice
+    chart = chart_of(problem, findings) if lattice.size <= CHARTED else None
+    anonymous: Collection[Node] = findings.anonymous if chart is None else chart.anonymous
+    minimal = None
+    if len(anonymous) <= _SEARCHED:
+        minimal = findings.minimal if chart is None else chart.minimal
+    return {
+        "attributes": list(lattice.names),
+        "heights": list(lattice.heights),
+        "limits": [list(pair) for pair in zip(lattice.bottom, lattice.top, strict=True)],
+        "budget": problem.sets.task.budget,
+        "complete": findings.complete or (chart is not None and not chart.open),
+        "satisfying": len(anonymous),
+        "minimal": None if minimal is None else len(minimal),
+        "listed": [
+            {"levels": list(node), "suppressed": _suppressed(findings, node)} for node in sorted(minimal or [])[:LISTED]
+        ],
+        "standing": None if chart is None else "".join(_mark(chart, node) for node in lattice.nodes),
+    }
+
+
+def _suppressed(findings: Findings, node: Node) -> int | None:
+    verdict = findings.verdicts.get(node)
+    return None if verdict is None else verdict.suppressed
+
+
+def _mark(chart: Chart, node: Node) -> str:
+    mark = _MARKS[chart.of(node)]
+    return mark.upper() if node in chart.verdicts else mark
+
+
+class RecordedChart:
+    """The standing of every node, as it was written down."""
+
+    def __init__(self, lattice: Lattice, standing: str) -> None:
+        marks = dict(zip(lattice.nodes, standing, strict=True))
+        known = {mark: standing for standing, mark in _MARKS.items()}
+        self._standing = {node: known[mark.lower()] for node, mark in marks.items()}
+        self.verdicts = {node for node, mark in marks.items() if mark.isupper()}
+
+    def of(self, node: Node) -> Standing:
+        """The standing of a node."""
+        return self._standing[node]
+
+    @property
+    def anonymous(self) -> list[Node]:
+        """The nodes known to satisfy the models."""
+        return [node for node, standing in self._standing.items() if standing is Standing.ANONYMOUS]
+
+
+def lattice_from(recorded: Mapping[str, Any]) -> Lattice:
+    """The lattice that was written down."""
+    bottom, top = zip(*recorded["limits"], strict=True)
+    return Lattice(tuple(recorded["attributes"]), tuple(recorded["heights"]), bottom, top)

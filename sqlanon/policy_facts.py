@@ -1,0 +1,43 @@
+"""What of a recorded policy may be shown to anybody: everything but the values that it lists."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlanon.sql import short_hash
+
+
+def without_values(policy: Mapping[str, Any]) -> dict[str, Any]:
+    """A recorded policy whose mappings say how many values they list, and not which."""
+    shown = copy.deepcopy(dict(policy))
+    for attribute in shown.get("attributes", {}).values():
+        hierarchy = attribute.get("hierarchy")
+        if hierarchy and "mapping" in hierarchy:
+            listed = json.dumps(hierarchy["mapping"], sort_keys=True)
+            hierarchy["mapping"] = f"{len(hierarchy['mapping']):,} values, not shown (digest {short_hash(listed)})"
+    return shown
+
+
+def flattened(policy: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of a recorded policy, each by its path, as text; without the values of mappings."""
+    return dict(_flat((), without_values(policy)))
+
+
+def _flat(path: tuple[str, ...], value: Any) -> list[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        return [pair for key, part in value.items() for pair in _flat((*path, str(key)), part)]
+    if isinstance(value, list) and any(isinstance(part, Mapping) for part in value):
+        named = (_named(number, part) for number, part in enumerate(value))
+        return [pair for name, part in named for pair in _flat((*path, name), part)]
+    return [(".".join(path), ", ".join(map(str, value)) if isinstance(value, list) else str(value))]
+
+
+def _named(number: int, part: Any) -> tuple[str, Any]:
+    """A model by what it is and what it is about, so that a new one does not rename the others; and its parameters."""
+    if not isinstance(part, Mapping) or "model" not in part:
+        return str(number), part
+    name = " ".join([part["model"], *([part["attribute"]] if "attribute" in part else [])])
+    return name, {key: value for key, value in part.items() if key not in ("model", "attribute")}

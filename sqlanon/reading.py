@@ -1,0 +1,59 @@
+"""Reading what a catalog recorded, each in one call: a run as a report, two releases compared."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from sqlanon.catalog import SCHEMA, Catalog
+from sqlanon.difference import Difference, compare_runs
+from sqlanon.engines import connect
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.policy import Policy
+from sqlanon.report.material import collect
+from sqlanon.report.page import render
+from sqlanon.session import catalog_place
+
+
+def run_report(
+    run: str, *, policy: Policy | None = None, url: str | None = None, options: EngineOptions | None = None
+) -> str:
+    """The report of a run as one HTML page that loads nothing, from the catalog of a policy or of the database `url`.
+
+    run: its id, its beginning, or its last four digits. Raises PolicyError for an unknown one, and AccessError.
+    """
+    with open_recorded(_place(policy, url), options) as catalog:
+        return render(collect(catalog, run))
+
+
+def diff_runs(
+    a: str, b: str, *, policy: Policy | None = None, url: str | None = None, options: EngineOptions | None = None
+) -> Difference:
+    """What changed between the releases of two runs of the same catalog; see `run_report` for the arguments.
+
+    Raises PolicyError for an unknown run, or one that published nothing.
+    """
+    with open_recorded(_place(policy, url), options) as catalog:
+        return compare_runs(catalog, a, b)
+
+
+@contextlib.contextmanager
+def open_recorded(place: tuple[str, str, str | None], options: EngineOptions | None = None) -> Iterator[Catalog]:
+    """The catalog at a place (see `session.catalog_place`); raises PolicyError if no run was ever recorded there."""
+    with (
+        connect(place[0], options) as engine,
+        Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
+    ):
+        if catalog.current() is None:
+            raise PolicyError("No run is recorded here.")
+        catalog.upgrade()
+        yield catalog
+
+
+def _place(policy: Policy | None, url: str | None) -> tuple[str, str, str | None]:
+    if policy is not None:
+        return catalog_place(policy)
+    if url is None:
+        raise PolicyError("Which catalog? Give a policy or a URL.")
+    return url, SCHEMA, None

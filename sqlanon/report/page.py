@@ -1,0 +1,139 @@
+"""The report as HTML: one file that loads nothing."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+
+from sqlanon import __version__
+from sqlanon.outcome import PHASES
+from sqlanon.policy_facts import without_values
+from sqlanon.posing import NO_RELEASE
+from sqlanon.report import numbers, pictures, wording
+from sqlanon.report.material import Material
+from sqlanon.rules.first_levels import DEPTH
+
+_Row = dict[str, Any]
+
+
+def render(material: Material) -> str:
+    """The whole page; every text of the run is escaped."""
+    return _template().render(**_content(material))
+
+
+@functools.cache
+def _template() -> Template:
+    here = resources.files("sqlanon.report")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"whole": numbers.whole, "decimal": numbers.decimal, "percent": numbers.percent}
+    environment.globals["style"] = Markup(here.joinpath("style.css").read_text(encoding="utf-8"))
+    return environment.from_string(here.joinpath("report.html.j2").read_text(encoding="utf-8"))
+
+
+def _content(material: Material) -> dict[str, Any]:
+    """What the template shows: parts are empty, or None, where the run did not record them."""
+    run, result, policy = material.run, material.result, material.policy
+    return {
+        "run": run,
+        "status": wording.STATUSES[run.status.value],
+        "made_by": __version__,
+        "result": result,
+        "source": _name(policy["source"]),
+        "release": None if run.release == NO_RELEASE else _name(policy["release"]),
+        "columns": [_column(policy, name) for name in policy["attributes"]],
+        "models": list(_models(policy, result)),
+        "suppression": policy.get("suppression", 0.0),
+        "suppressed": policy.get("suppressed", "omit"),
+        "remainder": policy.get("remainder", "suppress"),
+        "algorithm": run.algorithm,
+        "searched": wording.ALGORITHMS.get(run.algorithm),
+        "quasi_identifiers": list(_quasi_identifiers(result)),
+        "checks": [_check(name, check) for name, check in result.get("checks", {}).items()],
+        "metrics_rows": list(_metrics(policy, result)),
+        "risks": list(_risks(result)),
+        "points": material.points,
+        "pictures": _pictures(material),
+        "tree_depth": DEPTH,
+        "phases": [(name, result["seconds"][name]) for name in PHASES if name in result.get("seconds", {})],
+        "releases": material.releases,
+        "policy": json.dumps(without_values(policy), ensure_ascii=False, indent=2),
+    }
+
+
+def _name(place: Mapping[str, Any]) -> str:
+    """A table or a file without its directory, as the policy names it."""
+    return Path(place["file"]).name if place.get("file") else str(place["table"])
+
+
+def _column(policy: Mapping[str, Any], name: str) -> _Row:
+    role, hierarchy = policy["attributes"][name]["role"], policy["attributes"][name].get("hierarchy") or {}
+    fate = wording.ROLES[role]
+    if role == "quasi-identifier":
+        fate += ": " + wording.HIERARCHIES[next((kind for kind in wording.HIERARCHIES if kind in hierarchy), None)]
+    if role == "sensitive":
+        protected = any(model.get("attribute") == name for model in policy["privacy"])
+        fate += ", and protected by a model" if protected else ", and protected by no model"
+    return {"name": name, "role": role, "fate": fate}
+
+
+def _models(policy: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[_Row]:
+    """What was asked, and beside each model how the release stands to it."""
+    found = result.get("models") or [None] * len(policy["privacy"])
+    for asked, got in zip(policy["privacy"], found, strict=True):
+        yield {"name": asked["model"], "sentence": wording.model_sentence(asked), "result": got}
+
+
+def _quasi_identifiers(result: Mapping[str, Any]) -> Iterator[_Row]:
+    levels = result.get("algorithm", {}).get("levels", {})
+    for one in result.get("quasi_identifiers", ()):
+        level = levels.get(one["name"])
+        yield {**one, "how": wording.HIERARCHIES[one["hierarchy"]], "level": level}
+
+
+def _check(name: str, check: Mapping[str, Any]) -> _Row:
+    return {**check, "sentence": wording.CHECKS.get(name, name)}
+
+
+def _metrics(policy: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[_Row]:
+    before, after = result.get("source", {}).get("metrics", {}), result.get("metrics", {})
+    target = policy.get("algorithm", {}).get("target", "")
+    for name, (title, meaning) in wording.METRICS.items():
+        if name in after:
+            write = numbers.percent if name == "gcp" else numbers.decimal
+            shown = {"title": title.format(target=target), "meaning": meaning}
+            yield {**shown, "before": write(before.get(name)), "after": write(after[name])}
+
+
+def _risks(result: Mapping[str, Any]) -> Iterator[_Row]:
+    if not result:
+        return
+    before, after = result["source"].get("risk", {}), result["risk"]
+    for name, (title, meaning) in wording.RISKS.items():
+        measured = "prosecutor_max" if name == "journalist" else name
+        limit = "≤ " if name == "journalist" else ""
+        was = limit + numbers.percent(before[measured]) if measured in before else numbers.UNKNOWN
+        yield {"title": title, "meaning": meaning, "before": was, "after": limit + numbers.percent(after[measured])}
+
+
+def _pictures(material: Material) -> dict[str, Markup | None]:
+    result = material.result
+    names = ("sizes", "risks", "losses", "lattice", "tree", "tradeoff")
+    if not result:
+        return dict.fromkeys(names)
+    columns = [one for one in result.get("quasi_identifiers", ()) if one["loss"] is not None]
+    drawn = (
+        pictures.class_sizes(result),
+        pictures.risks(result),
+        pictures.losses(columns) if columns else None,
+        pictures.lattice(result),
+        pictures.tree(material),
+        pictures.tradeoff(material),
+    )
+    return dict(zip(names, drawn, strict=True))

@@ -1,0 +1,134 @@
+"""The pictures of a report: SVG without a value of the data, each with its text alternative."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.drawing.bars import Bar, draw_bars
+from sqlanon.drawing.frontier import draw_frontier
+from sqlanon.drawing.hasse import draw_lattice
+from sqlanon.drawing.tradeoff import draw_tradeoff
+from sqlanon.drawing.tree import draw_tree
+from sqlanon.exploration import Candidate, Exploration
+from sqlanon.lattice.record import RecordedChart, lattice_from
+from sqlanon.report.material import Material
+from sqlanon.report.numbers import bucket_label, percent, share_above
+
+ROWS = 25  # of the minimal generalizations of a large lattice
+THRESHOLDS = (2, 5, 10, 20, 50, 100)  # class sizes; the risk is one in so many
+
+
+def class_sizes(result: Mapping[str, Any]) -> Markup:
+    """The share of rows by the size of their class, before and after."""
+    before, after = result["source"].get("class_sizes"), result["release"]["class_sizes"]
+    bounds = sorted({(b["lower"], b["upper"]) for b in [*(before or []), *after]})
+    shares = [_shares(sizes) for sizes in (before or [], after)]
+    bars = []
+    for lower, upper in bounds:
+        was, now = (share.get(lower, 0.0) for share in shares)
+        label = bucket_label({"lower": lower, "upper": upper}) + (" row" if upper == 1 else " rows")
+        bars.append(_bar(label, now, was if before is not None else None))
+    told = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars if bar.after)
+    return Markup(draw_bars("Rows by the size of their class", f"After: {told or 'no class'}.", bars, "sizes-"))
+
+
+def _shares(buckets: Sequence[Mapping[str, Any]]) -> dict[int, float]:
+    rows = sum(bucket["rows"] for bucket in buckets)
+    return {bucket["lower"]: bucket["rows"] / rows for bucket in buckets if rows}
+
+
+def _bar(label: str, after: float, before: float | None) -> Bar:
+    return Bar(label, after, percent(after), before, "" if before is None else percent(before))
+
+
+def risks(result: Mapping[str, Any]) -> Markup:
+    """The share of rows whose risk is above some thresholds, before and after."""
+    before, after = result["source"].get("class_sizes"), result["release"]["class_sizes"]
+    bars = [
+        _bar(f"above {percent(1 / size)}", share_above(after, size), share_above(before, size) if before else None)
+        for size in THRESHOLDS
+    ]
+    told = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
+    return Markup(draw_bars("Rows by their risk to be picked", f"Share of the released rows: {told}.", bars, "risk-"))
+
+
+def losses(columns: Sequence[Mapping[str, Any]]) -> Markup:
+    """How much of its information each column lost."""
+    bars = [_bar(column["name"], column["loss"], None) for column in columns]
+    told = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
+    return Markup(draw_bars("Information lost, by column", f"{told}.", bars, "loss-"))
+
+
+def tree(material: Material) -> Markup | None:
+    """The first levels of the partition tree, where the catalog holds it."""
+    return None if material.tree is None else Markup(draw_tree(material.tree, "tree-"))
+
+
+def tradeoff(material: Material) -> Markup | None:
+    """What several k cost, where several were tried."""
+    if len({point.k for point in material.points}) < 2:
+        return None
+    return Markup(draw_tradeoff(material.points, "tradeoff-"))
+
+
+def lattice(result: Mapping[str, Any]) -> Markup | None:
+    """The lattice, or its minimal generalizations where it is large; None for searches of another kind."""
+    recorded = result.get("lattice")
+    if not recorded:
+        return None
+    standing = recorded["standing"]
+    chart = None if standing is None else RecordedChart(lattice_from(recorded), standing)
+    found = _explored(result, recorded, chart)
+    return Markup(draw_frontier(found, "lattice-") if chart is None else draw_lattice(found, chart, "lattice-"))
+
+
+@dataclass(frozen=True)
+class _Recorded(Exploration):
+    """A search of which the record counts more than it lists."""
+
+    counts: Mapping[str, int | None]
+
+    @property
+    def satisfying(self) -> int:
+        return self.counts["satisfying"] or 0
+
+    @property
+    def minimal_ones(self) -> int:
+        return self.counts["minimal"] or 0
+
+
+def _explored(result: Mapping[str, Any], recorded: Mapping[str, Any], chart: RecordedChart | None) -> Exploration:
+    """The search as drawings take it."""
+    algorithm = result["algorithm"]
+    lattice = lattice_from(recorded)
+    chosen = tuple(algorithm["levels"][name] for name in lattice.names)
+    optimum = Candidate(chosen, result["release"]["suppressed"], algorithm["score"])
+    listed = [Candidate(tuple(one["levels"]), one["suppressed"]) for one in recorded["listed"]]
+    others = sorted((one for one in listed if one.levels != chosen), key=lambda one: one.suppressed or 0)
+    return _Recorded(
+        source=result["source"]["table"],
+        engine=result["engine"],
+        algorithm=algorithm["name"],
+        quality=algorithm["quality"],
+        everything=False,
+        rows=result["source"]["rows"],
+        budget=recorded["budget"],
+        lattice=lattice,
+        checked=algorithm["checked"],
+        anonymous=[] if chart is None else chart.anonymous,
+        minimal=[one.levels for one in listed],
+        frontier=[optimum, *others][:ROWS],
+        complete=recorded["complete"],
+        optimum=optimum,
+        proven=algorithm["proven"],
+        bound=algorithm["bound"],
+        statements=algorithm["statements"],
+        seconds=result["seconds"]["search"],
+        warnings=(),
+        chart=None,
+        counts=recorded,
+    )

@@ -1,0 +1,130 @@
+"""Plain words for what a policy asks, and for what a run measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+ROLES = {
+    "identifier": "left out of the release",
+    "quasi-identifier": "generalized",
+    "sensitive": "kept as it is",
+    "insensitive": "kept as it is",
+}
+DISTANCES = {
+    "equal": "half the sum of the differences in frequency",
+    "ordered": "the earth mover's distance along the order of the values",
+    "hierarchical": "the earth mover's distance in the hierarchy of the values",
+    "kl": "the Kullback-Leibler divergence",
+}
+_CUTS = "The table was cut into ever smaller parts, for as long as each part satisfied every model: "
+_LEVELS = "Every column is shown at one level of its hierarchy. "
+ALGORITHMS = {
+    "mondrian": _CUTS + "at the median of the column that was widest in the part.",
+    "rothko-t": _CUTS + "at the median of the widest column, or where a cut tells most of the column to be predicted.",
+    "rothko-s": _CUTS + "first on a sample of the rows, then checked, corrected and finished on all of them.",
+    "top-down": "Every column began as *, and the group whose parts gain most was replaced by them, again and again.",
+    "incognito": _LEVELS + "All combinations of levels that satisfy the models were found, and the best of the least"
+    " general ones was taken.",
+    "samarati": _LEVELS + "The least total height at which the models hold was found, and the best combination of that"
+    " height was taken.",
+    "bottom-up": _LEVELS + "Combinations of levels were looked at from the most exact one up, and the best of the least"
+    " general ones was taken.",
+    "optimal": _LEVELS + "The best of all combinations of levels within the suppression budget was searched for.",
+    "datafly": _LEVELS + "The column with the most values was generalized, time and again, until the models held.",
+    "apply": "Nothing was searched: the rows were recoded by the rules of an earlier release.",
+}
+HIERARCHIES = {
+    "mask": "characters masked",
+    "date": "dates to periods",
+    "intervals": "numbers to intervals",
+    "csv": "groups from a file",
+    "mapping": "groups from the policy",
+    "suppress": "the value, or *",
+    None: "ranges or sets of values",
+}
+STATUSES = {
+    "published": "Verified and published",
+    "dry": "Tried, not published",
+    "refused": "Refused: nothing was published",
+    "failed": "Failed: nothing was published",
+    "cancelled": "Cancelled: nothing was published",
+    "running": "Not finished",
+}
+CHECKS = {
+    "rows_add_up": "No row is lost or made up: rows released and rows left out add up to the source.",
+    "types_equal": "The columns that are kept have the types they had.",
+    "values_equal": "The columns that are kept hold the values they had, equally often.",
+    "regions_contain": "Every row lies within the group that its class shows.",
+    "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
+}
+METRICS = {
+    "gcp": (
+        "Information lost (GCP)",
+        "How much of its column's whole range a released value covers, on average: 0 % is exact, 100 % says nothing.",
+    ),
+    "c_avg": (
+        "Normalized average class size (C_AVG)",
+        "How many times the k rows it needs a class holds, on average: 1 is the least that is possible.",
+    ),
+    "discernibility": (
+        "Discernibility",
+        "Every row is charged the rows it looks like, a suppressed one the whole table. Less is better.",
+    ),
+    "conditional_entropy": (
+        "Conditional entropy of “{target}”",
+        "Bits a row that remain unknown of it to whoever knows the row's class. Less is better.",
+    ),
+    "rmse": (
+        "Error of the class's mean of “{target}” (RMSE)",
+        "The error, in its unit, of giving every row the mean of its class. Less is better.",
+    ),
+}
+RISKS = {
+    "prosecutor_max": (
+        "Prosecutor, greatest",
+        "The chance to pick the row of somebody who is known to be in the table, if they are in the smallest class.",
+    ),
+    "prosecutor_mean": ("Prosecutor, mean", "The same chance, on average over all rows."),
+    "journalist": (
+        "Journalist, greatest",
+        "The same chance for somebody of whom nobody knows whether they are in the table. It is at most the"
+        " prosecutor's, and as great where the table holds everybody.",
+    ),
+    "marketer": (
+        "Marketer",
+        "The share of all rows that are expected to be picked rightly if somebody tries to match every one.",
+    ),
+}
+
+
+def model_sentence(model: Mapping[str, Any]) -> str:
+    """What a privacy model asks, with its parameters."""
+    name = f"“{model.get('attribute')}”"
+    match model["model"]:
+        case "k-anonymity":
+            least = f"{model['k']:,} rows" if model["k"] > 1 else "one row"
+            return (
+                f"Every class holds at least {least}, so that a person hides among {model['k'] - 1:,} others or more."
+            )
+        case "distinct-l-diversity":
+            return f"Every class holds at least {model['l']} different values of {name}."
+        case "entropy-l-diversity":
+            return f"In every class the values of {name} are as mixed as {model['l']:g} equally frequent ones, or more."
+        case "recursive-l-diversity":
+            return (
+                f"In every class the most frequent value of {name} has fewer rows than {model['c']:g} times all values"
+                f" from the {_ordinal(model['l'])} most frequent one on."
+            )
+        case "t-closeness":
+            distance = model.get("distance", "equal")
+            return (
+                f"In every class {name} is distributed nearly as in the whole table: at a distance of {model['t']:g}"
+                f" at most ({DISTANCES[distance]})."
+            )
+    return f"In every class the variance of {name} is at least {model['v']:g}."
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
