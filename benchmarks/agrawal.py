@@ -39,6 +39,7 @@ class Wanted:
     realistic: car is text, hvalue a double, commission and hyears have NULLs, the class is text, and the identifier
         too; otherwise all nine are integers.
     targets: whether the targets are there, and noise the share of rows whose classes are replaced.
+    normal: whether salary is normal, with the mean and the variance that it has otherwise (none is negative).
     """
 
     rows: int
@@ -46,6 +47,7 @@ class Wanted:
     targets: bool = False
     noise: float = 0.0
     seed: int = 0
+    normal: bool = False
 
 
 def create_statement(dialect: str, table: str, wanted: Wanted) -> str:
@@ -103,17 +105,24 @@ def _shown(dialect: str) -> dict[str, str]:
 def _attributes(dialect: str, wanted: Wanted) -> str:
     """The nine attributes as integers, from hashes of the row's number."""
     u = _uniform(dialect, wanted.seed)
+    salary = _normal(u(1), u(12), 85_000.0, 37_528.0) if wanted.normal else f"20000 + {u(1)} % 130001"
     numbers = f"range({wanted.rows})" if dialect == "duckdb" else f"generate_series(0, {wanted.rows - 1})"
     return f"""
     SELECT i, salary, CASE WHEN salary >= 75000 THEN 0 ELSE commission END AS commission, age, elevel, car, zipcode,
         CAST(floor(zipcode * 100000 * (0.5 + level / 1000000.0)) AS INT) AS hvalue, hyears, loan, flip, other
     FROM (
         SELECT i,
-            20000 + {u(1)} % 130001 AS salary, 10000 + {u(2)} % 65001 AS commission, 20 + {u(3)} % 61 AS age,
+            {salary} AS salary, 10000 + {u(2)} % 65001 AS commission, 20 + {u(3)} % 61 AS age,
             {u(4)} % 5 AS elevel, 1 + {u(5)} % 20 AS car, 1 + {u(6)} % 9 AS zipcode, {u(7)} % 1000001 AS level,
             1 + {u(8)} % 30 AS hyears, {u(9)} % 500001 AS loan, {u(10)} AS flip, {u(11)} AS other
         FROM {numbers} AS r(i)
     ) AS d"""
+
+
+def _normal(first: str, second: str, mean: float, deviation: float) -> str:
+    """A whole number that is normal, from two uniform ones (Box, Muller), and 0 where it would be less."""
+    radius = f"sqrt(-2 * ln(({first} + 1) / {_PRIME + 1}.0))"
+    return f"CAST(greatest(0, {mean} + {deviation} * {radius} * cos(2 * pi() * {second} / {_PRIME}.0)) AS INT)"
 
 
 def _uniform(dialect: str, seed: int) -> Callable[[int], str]:

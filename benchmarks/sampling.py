@@ -1,16 +1,13 @@
-"""Rothko-S against Rothko-T in one run, and how much the hypothesis tests spare (figure 28 of TR 1590).
+"""Rothko-S against Rothko-T in one run.
 
 python benchmarks/sampling.py race --rows 1000000 --k 100 --sample 50000
 python benchmarks/sampling.py race --rows 10000000 --k 1000 --sample 200000 --repeat 3
 python benchmarks/sampling.py race --rows 1000000 --k 100 --sample 50000 --url postgresql:///bench
 python benchmarks/sampling.py alike --rows 100000 --k 100 --sample 25000 --sets 10
-python benchmarks/sampling.py pruned --rows 100000
 
 race: seconds and processor seconds of both searches as ratios to one plain GROUP BY of all quasi-identifiers; classes.
 alike: how many classes Rothko-S makes in relation to Rothko-T, over data sets of their own (and samples of their own),
 with medians and with targets, and what Rothko-T makes of each table when one row of a thousand is left out.
-pruned: nodes that had to be pruned after one sample of n rows, by sample size and requirement, under the tests (alpha
-0.05) and under the naive check that takes the sample for the whole.
 """
 
 from __future__ import annotations
@@ -173,33 +170,16 @@ def _classes(url: str, options: EngineOptions, k: int, algorithm: dict[str, Any]
     return int(run(build_policy(spec), replace=True, options=options).as_json()["release"]["classes"])
 
 
-def pruned(url: str, options: EngineOptions) -> None:
-    """The table of figure 28; the variance of salary is about 1.4e9 in the whole table."""
-    requirements: dict[str, list[dict[str, Any]]] = {f"k={k}": [{"k": k}] for k in (10, 100, 1000)}
-    for l in (2, 4, 6, 8):  # noqa: E741
-        model = {"model": "recursive-l-diversity", "attribute": "zipcode", "c": 1, "l": l}
-        requirements[f"(1,{l}) zipcode"] = [{"k": 10}, model]
-    for v in (0.8e9, 1.2e9):
-        requirements[f"var salary {v:.1e}"] = [
-            {"k": 10},
-            {"model": "variance-diversity", "attribute": "salary", "v": v},
-        ]
-    print("| pruned nodes: tests / naive | " + " | ".join(f"n={n:,}" for n in SIZES) + " |")
-    print("| --- |" + " ---: |" * len(SIZES))
-    with connect(url, options) as engine:
-        for name, (size, *more) in requirements.items():
-            found = pruned_nodes(engine, url, [{"model": "k-anonymity", **size}, *more])
-            print(f"| {name} | " + " | ".join(f"{tests} / {naive}" for tests, naive in found) + " |", flush=True)
-
-
-def pruned_nodes(engine: Engine, url: str, models: list[dict[str, Any]]) -> Iterator[list[int]]:
+def pruned_nodes(
+    engine: Engine, url: str, models: list[dict[str, Any]], sizes: tuple[int, ...] = SIZES
+) -> Iterator[list[int]]:
     """By sample size, the nodes that are pruned under the tests and under the naive check."""
     workspace = TemporaryWorkspace(engine)
     built = policy(url, models, {"name": "rothko-s", "seed": 7})
     with engine.transaction():
         coded = encode(engine, resolve_source(built, engine), workspace)
     branch = Branch(engine, workspace, pose(engine, workspace, coded, [from_spec(spec) for spec in built.privacy]))
-    for size in SIZES:
+    for size in sizes:
         algorithm = RothkoS(name="rothko-s", sample=size, seed=7, exact_below=0)
         counts = []
         for confidence in (Confidence(0.05), Confidence(None)):
@@ -211,7 +191,7 @@ def pruned_nodes(engine: Engine, url: str, models: list[dict[str, Any]]) -> Iter
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["race", "alike", "pruned"])
+    parser.add_argument("what", choices=["race", "alike"])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--sample", type=int, default=50_000)
@@ -232,12 +212,9 @@ def main() -> None:
         if arguments.what == "race":
             print(f", k={arguments.k}, n={arguments.sample:,}, alpha={arguments.alpha}")
             race(arguments, url, options)
-        elif arguments.what == "alike":
+        else:
             print(f", k={arguments.k}, n={arguments.sample:,}, {arguments.sets} data sets\n")
             alike(arguments, url, options)
-        else:
-            print()
-            pruned(url, options)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ WORK: dict[str, tuple[str, float, dict[str, Any]]] = {
     "median": ("c2", 0.0, {"split": "median"}),
     "c2": ("c2", 0.0, {"split": "information-gain", "target": "c2"}),
     "c2-noise": ("c2", 0.1, {"split": "information-gain", "target": "c2"}),
+    "c2-noise, no switch": ("c2", 0.1, {"split": "information-gain", "target": "c2", "least_gain": 0}),
     "fifths": ("r7_fifth", 0.1, {"split": "information-gain", "target": "r7_fifth"}),
     "r7": ("r7", 0.0, {"split": "regression", "target": "r7"}),
 }

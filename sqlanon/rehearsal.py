@@ -1,10 +1,10 @@
 """What a run would send to the database, without sending it: for `run --dry-run` and `check --sql`.
 
 Planning reads the live table, and so does the measuring of the source. From then on statements are only rendered, and
-what they would answer is made up: dictionaries of 1,000 values, a tree that splits once more in its second round and
-ends in its third, a lattice of the four most general nodes, all of which satisfy the models. The statements are those
-of a run; widths of codes, cuts, the number of rounds and of checks depend on the data. Of a statement that a search
-over a lattice repeats, the first few stand for all.
+what they would answer is made up: dictionaries of 1,000 values, a target of three classes, a tree that splits once more
+in its second round and ends in its third, a lattice of the four most general nodes, all of which satisfy the models.
+The statements are those of a run; widths of codes, cuts, the number of rounds and of checks depend on the data. Of a
+statement that a search over a lattice repeats, the first few stand for all.
 """
 
 from __future__ import annotations
@@ -385,6 +385,7 @@ _ANSWERS: dict[str, _Answer] = {
     "rules/measure_depth": lambda *_: [(2,)],
     "encoding/measure_classes": lambda engine, _: [(engine.plan.rows, 1)],
     "count_rows": lambda engine, _: [(engine.plan.rows,)],
+    "gain/count_classes": lambda *_: [(3,)],
     "gain/count_nodes": _gain_nodes,
     "gain/count_parts": _gain_parts,
     "gain/count_splits": _gain_splits,

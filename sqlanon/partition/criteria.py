@@ -82,6 +82,21 @@ class Criterion(ABC):
     def needed(self) -> Markup:
         """The least gain that a node `b` is split for; more than rounding can feign."""
 
+    @property
+    def typed(self) -> Markup:
+        """The type of the target `y` of a row."""
+        return Markup("FLOAT8")
+
+    @property
+    def responses(self) -> Markup:
+        """What of the target of a row `r` travels with its keys."""
+        return Markup(", r.y")
+
+    @property
+    def carried(self) -> Markup:
+        """The same, of a row `k` that has its keys."""
+        return Markup(", k.y")
+
     @abstractmethod
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
         """Fill `scan.scored`; `before` is the scan whose bins are looked into, and None for the first one."""
@@ -92,7 +107,7 @@ class Criterion(ABC):
 
     def statistics(self, task: Task, render: Renderer) -> list[dict[str, Markup | Identifier]]:  # noqa: ARG002
         """What is measured of every node: its least and its greatest target, and more."""
-        return [_statistic("least", Markup("min(r.y)")), _statistic("most", Markup("max(r.y)"))]
+        return [statistic("least", Markup("min(r.y)")), statistic("most", Markup("max(r.y)"))]
 
     def columns(self) -> Markup:
         """Keys and counts of the groups `x`."""
@@ -116,11 +131,16 @@ def entropy_scale(rows: int) -> float:
     return 2.0 ** min(40, EXACT_BITS - 2 - math.ceil(math.log2(most)))
 
 
-def _statistic(name: str, value: Markup) -> dict[str, Markup | Identifier]:
+def statistic(name: str, value: Markup) -> dict[str, Markup | Identifier]:
     return {"name": Identifier(name), "value": value}
 
 
-def _bits_needed(least: float, scale: float) -> Markup:
+def rounded_up() -> Markup:
+    """The bound of an entropy gain in a bin `s` of a part `p`, with room for rounding."""
+    return expression("s.bound + {room} * p.size", room=ROUNDING)
+
+
+def bits_needed(least: float, scale: float) -> Markup:
     return expression("b.n * {least}", least=max(least * math.log(2) * scale, ROUNDING))
 
 
@@ -162,13 +182,13 @@ class Moments(Criterion):
     @property
     def highest(self) -> Markup:
         if self.scale is not None:
-            return expression("s.bound + {room} * p.size", room=ROUNDING)
+            return rounded_up()
         return expression("s.bound * {up} + p.known * {room}", up=1 + 1e-9, room=4.0**self.target.bits / 2.0**70)
 
     @property
     def needed(self) -> Markup:
         if self.scale is not None:
-            return _bits_needed(self.least, self.scale)
+            return bits_needed(self.least, self.scale)
         room = expression("b.known * {room}", room=4.0**self.target.bits / 2.0**100)
         if not self.least:
             return room
@@ -177,12 +197,12 @@ class Moments(Criterion):
 
     def statistics(self, task: Task, render: Renderer) -> list[dict[str, Markup | Identifier]]:
         found = super().statistics(task, render)
-        found += [_statistic("known", self.count("m", task)), _statistic("total", self.count("s", task))]
+        found += [statistic("known", self.count("m", task)), statistic("total", self.count("s", task))]
         if self.scale is None and self.least:
             whole = expression("CAST(r.y AS {integer})", integer=render.macro("wide_integer"))
             weight = Markup("r.w * ") if task.weighted else Markup("")
             squares = expression("sum({weight}{y} * {y})", weight=weight, y=whole)
-            found.append(_statistic("squares", render.macro("nearest_double", squares)))
+            found.append(statistic("squares", render.macro("nearest_double", squares)))
         return found
 
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
@@ -216,6 +236,10 @@ class Classes(Criterion):
         return (Identifier("y"),)
 
     @property
+    def typed(self) -> Markup:
+        return Markup("INT")
+
+    @property
     def counted(self) -> tuple[str, ...]:
         return ("n",)
 
@@ -232,11 +256,11 @@ class Classes(Criterion):
 
     @property
     def highest(self) -> Markup:
-        return expression("s.bound + {room} * p.size", room=ROUNDING)
+        return rounded_up()
 
     @property
     def needed(self) -> Markup:
-        return _bits_needed(self.least, self.scale)
+        return bits_needed(self.least, self.scale)
 
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
         branch.engine.run(

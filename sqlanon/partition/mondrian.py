@@ -21,6 +21,7 @@ from sqlanon.partition.forest import Beginning, grow_forest
 from sqlanon.partition.gain import GainGrowth
 from sqlanon.partition.groups import groups_of
 from sqlanon.partition.growth import Frontier, Growth, Progress
+from sqlanon.partition.packed import PackedClasses, fits
 from sqlanon.partition.result import Partition
 from sqlanon.partition.targets import number_classes, scale_numbers
 from sqlanon.partition.task import Task
@@ -90,8 +91,11 @@ def criterion_of(engine: Engine, workspace: Workspace, coded: CodedTable, algori
     if algorithm.split == "regression":
         return Moments(scale_numbers(engine, workspace, coded, name), least, None)
     target, scale = number_classes(engine, workspace, coded, name), entropy_scale(coded.source_rows)
-    two = target.classes is not None and target.classes <= 2
-    return Moments(target, least, scale) if two else Classes(target, least, scale)
+    classes = int(target.classes or 0)
+    if classes <= 2:
+        return Moments(target, least, scale)
+    few = fits(classes, coded.source_rows)
+    return PackedClasses(target, least, scale, coded.source_rows) if few else Classes(target, least, scale)
 
 
 def told_of(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from markupsafe import Markup
 
 from sqlanon.partition.axes import carried
 from sqlanon.partition.criteria import Criterion
-from sqlanon.partition.gain import GainGrowth, Least, Level
+from sqlanon.partition.gain import GainGrowth, Level
 from sqlanon.partition.hypothesis import Confidence, Hypotheses
 from sqlanon.partition.judging import Judge
+from sqlanon.partition.scanning import Least, Scanned
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Identifier, Relation, expression
 
@@ -41,7 +42,7 @@ class SampledGainGrowth(GainGrowth):
         self.confidence, self.leasts = confidence, leasts
         self.twigs = [roots[0]]
         self.roots = roots[1]
-        self.least = Least(Markup("p.fewest"), self._least_of_children(), (Identifier("fewest"),))
+        self.scanner.least = Least(Markup("p.fewest"), self._least_of_children(), (Identifier("fewest"),))
 
     def _least_of_children(self) -> Markup:
         nodes, leasts = self.branch.table("gain_nodes"), self.leasts
@@ -89,6 +90,11 @@ class SampledGainGrowth(GainGrowth):
         groups = self.branch.table("whole_groups")
         self.branch.engine.run("sampling/list_trials", groups=groups, nested=self.plain.nested, **tables)
         return Hypotheses(self.confidence, self.leasts, self.twigs[-1])
+
+    def _search_rivals(
+        self, level: Level, scanned: Scanned, candidates: Relation, fallen: Relation | None
+    ) -> Relation | None:
+        """None: a node whose best split the tests refuse is left to growth by gain on all its rows."""
 
     def _record(self, level: Level, ranges: Relation, splits: Relation) -> None:
         """The tree of a sample is written down when it has been pruned."""

@@ -48,7 +48,7 @@ def number_classes(engine: Engine, workspace: Workspace, coded: CodedTable, name
     """A categorical target: its values are classes, and NULL is one of them."""
     field, responses = coded.judged_field(name), workspace.table("responses")
     engine.run("gain/number_classes", responses=responses, rows=coded.rows, word=field.column, mask=field.mask)
-    (classes,) = engine.query_one("count_rows", table=responses)
+    (classes,) = engine.query_one("gain/count_classes", responses=responses)
     return Target(field, responses, classes=int(classes))
 
 

@@ -23,6 +23,8 @@ from sqlanon.sql import Relation, expression
 
 BATCH_ROWS = 2_000_000  # that the children of one batch have together, at most
 FIRST_EACH, MOST_EACH = 4, 1 << 30  # thresholds of a node in a batch; every batch may take twice as many
+WIDEST_FIRST = Markup("t.width DESC, t.attribute, greatest(t.below, t.above), t.threshold")
+MOST_GAINING_FIRST = Markup("t.gain DESC, greatest(t.below, t.above), t.attribute, t.threshold")
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,23 @@ def searchable(task: Task) -> bool:
     return bool(looked_at) and any(axis.dimension is None for axis in task.axes)
 
 
-def search_thresholds(branch: Branch, rows: Relation | Markup, candidates: Relation) -> Contenders:
-    """The best allowable threshold of every candidate node of the last stage that has one."""
-    return _Search(branch, candidates).search(rows)
+def search_thresholds(
+    branch: Branch, rows: Relation | Markup, candidates: Relation, ranked: Relation | None = None
+) -> Contenders:
+    """The best allowable threshold of every candidate node of the last stage that has one.
+
+    ranked: the thresholds that come into question, by what they gain (see `gain/rank_cuts`); otherwise all do, those of
+        the widest attribute first, then the most even one.
+    """
+    return _Search(branch, candidates, ranked).search(rows)
 
 
 class _Search:
     """The search of one round."""
 
-    def __init__(self, branch: Branch, candidates: Relation) -> None:
+    def __init__(self, branch: Branch, candidates: Relation, ranked: Relation | None) -> None:
         self.branch, self.task = branch, branch.task
-        self.candidates = candidates
+        self.candidates, self.ranked = candidates, ranked
         self.models = [model for model in branch.task.models if not isinstance(model, KAnonymity)]
         self.runs = [branch.table(f"runs{i}_") for i in range(len(branch.task.sensitive))]
         self.tables: list[Relation] = []
@@ -101,15 +109,19 @@ class _Search:
 
     def _judge_thresholds(self, contenders: Relation) -> None:
         thresholds = self._table("thresholds")
-        self.branch.run(
-            "list_thresholds",
-            thresholds=thresholds,
-            runs=self.runs[0],
-            candidates=self.candidates,
-            fewest=max(model.least_rows for model in self.task.models),
-        )
+        self._list_thresholds(thresholds)
         follows = [Markup(self._follow(model)) for model in self.models]
-        self.branch.run("judge_thresholds", contenders=contenders, thresholds=thresholds, follows=follows)
+        preference = WIDEST_FIRST if self.ranked is None else MOST_GAINING_FIRST
+        values = {"contenders": contenders, "thresholds": thresholds, "preference": preference}
+        self.branch.run("judge_thresholds", follows=follows, **values)
+
+    def _list_thresholds(self, thresholds: Relation) -> None:
+        values = {"thresholds": thresholds, "candidates": self.candidates}
+        if self.ranked is not None:
+            self.branch.engine.run("gain/list_thresholds", ranked=self.ranked, **values)
+            return
+        fewest = max(model.least_rows for model in self.task.models)
+        self.branch.run("list_thresholds", runs=self.runs[0], fewest=fewest, **values)
 
     def _follow(self, model: PrivacyModel) -> str:
         runs, sensitive = self._of(model, self.runs)

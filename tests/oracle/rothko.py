@@ -1,7 +1,8 @@
-"""Rothko-T in plain Python, row by row: splits by gain, and medians where they are handed on, under k-anonymity.
+"""Rothko-T in plain Python, row by row: splits by gain, and medians where they are handed on, under any models.
 
-It reads the rules from the documentation, not from the search: the greatest gain, then the smallest largest child, then
-the earlier attribute, then the lesser cut; a node where no split gains enough is cut at medians from then on.
+It reads the rules from the documentation, not from the search: of the allowable splits the greatest gain, then the
+smallest largest child, then the earlier attribute, then the lesser cut; a node where none gains enough is cut at
+medians from then on, and at any threshold where all medians fail.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ Axis = Integers | Letters
 
 @dataclass(frozen=True)
 class Rothko:
-    """What is searched for, and how."""
+    """What is searched for, and how; `allowed` says of a part whether it satisfies the models."""
 
     axes: Sequence[Axis]
-    k: int
+    allowed: Callable[[list[Row]], bool]
     gain: Callable[[Parts], float]
     least: Callable[[Sequence[Row]], float]
     extents: Sequence[int]
@@ -71,10 +72,10 @@ class Rothko:
         return [leaf for part in best for leaf in self.grow(part)]
 
     def allowable(self, rows: list[Row]) -> Iterable[tuple[tuple[int, ...], Parts]]:
-        """Every split whose parts are large enough, with its rank among those that gain alike."""
+        """Every split whose parts are all allowed, with its rank among those that gain alike."""
         for number, axis in enumerate(self.axes):
             for parts in self.splits(axis, number, rows):
-                if min(map(len, parts)) >= self.k:
+                if all(map(self.allowed, parts)):
                     yield (max(map(len, parts)), number, len(parts[0])), parts
 
     def splits(self, axis: Axis, number: int, rows: list[Row]) -> Iterable[Parts]:
@@ -90,11 +91,15 @@ class Rothko:
             yield _cut(rows, lambda row, axis=axis, low=low: axis.place(row[number]) <= low)
 
     def halve(self, rows: list[Row]) -> Parts:
-        """The classes below a node that is cut at medians."""
-        for number in sorted(range(len(self.axes)), key=lambda n: -self.width(n, rows)):
-            trials = [parts for parts in self.median_cuts(number, rows) if min(map(len, parts)) >= self.k]
-            if trials:
-                best = min(trials, key=lambda parts: max(map(len, parts)))
+        """The classes below a node that is cut at medians, or at thresholds where all medians fail."""
+        order = sorted(range(len(self.axes)), key=lambda n: -self.width(n, rows))
+        cut = [number for number in order if isinstance(self.axes[number], Integers)]
+        tries = [self.median_cuts(number, rows) for number in order]
+        tries += [list(self.splits(self.axes[number], number, rows)) for number in cut]
+        for trials in tries:
+            standing = [parts for parts in trials if all(map(self.allowed, parts))]
+            if standing:
+                best = min(standing, key=lambda parts: max(map(len, parts)))
                 return [leaf for part in best for leaf in self.halve(part)]
         return [rows]
 

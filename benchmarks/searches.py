@@ -1,0 +1,135 @@
+"""Searches of the figures: a table encoded once, searched in many ways, released never."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding import CodedTable, encode
+from sqlanon.engines.base import Engine
+from sqlanon.models.k_anonymity import KAnonymity
+from sqlanon.partition.criteria import Criterion
+from sqlanon.partition.forest import grow_forest
+from sqlanon.partition.gain import GainGrowth
+from sqlanon.partition.growth import Frontier, Growth, Progress
+from sqlanon.partition.hypothesis import Confidence
+from sqlanon.partition.mondrian import criterion_of, pose
+from sqlanon.partition.rothko_s import Sampling
+from sqlanon.partition.task import Branch, Task
+from sqlanon.plan import resolve_source
+from sqlanon.policy import RothkoS, RothkoT
+from sqlanon.policy_reader import build_policy
+from sqlanon.sql import Relation, Statement
+from sqlanon.workspace import TemporaryWorkspace
+
+
+@dataclass(frozen=True)
+class Found:
+    """A partition: its classes, and how well they tell of the target (bits, or in the target's unit).
+
+    open: whether some class of more rows than a sample may still have an allowable split that no sample vouched for.
+    """
+
+    classes: int
+    quality: float
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What samples alone came to, and what came of it on all rows."""
+
+    alone: Found
+    finished: Found
+    pruned: int
+
+
+class Searches:
+    """Searches of one table under k-anonymity, with splits for one target."""
+
+    def __init__(self, engine: Engine, policy: dict[str, Any], split: dict[str, Any]) -> None:
+        self.engine, self.split = engine, split
+        self.workspace = TemporaryWorkspace(engine)
+        with engine.transaction():
+            built = build_policy({**policy, "algorithm": {"name": "rothko-t", **split}})
+            self.coded: CodedTable = encode(engine, resolve_source(built, engine), self.workspace)
+
+    def exact(self, k: int) -> Found:
+        """Rothko-T."""
+        task, criterion = self._pose(k)
+
+        def begin(trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
+            return GainGrowth(trunk.branch, criterion, "exact").grow(self._copied(), report)
+
+        grown = grow_forest(self.engine, self.workspace, task, begin, lambda _progress: None)
+        return self._measured(Markup(str(grown.done)))
+
+    def sampled(self, k: int, n: int, seed: int) -> Sampled:
+        """Rothko-S with samples of n rows."""
+        task, criterion = self._pose(k)
+        algorithm = RothkoS(name="rothko-s", sample=n, seed=seed, exact_below=0, **self.split)
+        branch = Branch(self.engine, self.workspace, task)
+        sampling = Sampling(branch, algorithm, Confidence(0.05), lambda _progress: None, criterion)
+        sampling.run(self._copied())
+        alone = self._measured(self._settled(sampling), unfinished=max(n, 2 * k - 1))
+        grown = grow_forest(self.engine, self.workspace, task, sampling.hand_on, lambda _progress: None)
+        return Sampled(alone, self._measured(Markup(str(grown.done))), sampling.counters.pruned)
+
+    def _pose(self, k: int) -> tuple[Task, Criterion]:
+        task = pose(self.engine, self.workspace, self.coded, [KAnonymity(k)])
+        algorithm = RothkoT(name="rothko-t", **self.split)
+        criterion = criterion_of(self.engine, self.workspace, self.coded, algorithm)
+        kept = f"CREATE OR REPLACE TEMP TABLE figure_responses AS SELECT s, y FROM {criterion.target.responses}"
+        self.engine.execute(Statement("keep", kept))
+        self._field = criterion.target.field
+        return task, criterion
+
+    def _copied(self) -> Relation:
+        """The coded rows, to be used up."""
+        copy = self.workspace.table("figure_rows")
+        self.engine.execute(Statement("copy", f"CREATE OR REPLACE TEMP TABLE {copy} AS FROM {self.coded.rows}"))
+        return copy
+
+    def _settled(self, sampling: Sampling) -> Markup:
+        """The rows of the leaves that no further sample was drawn of."""
+        ranges = self.workspace.table("figure_ranges")
+        parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in sampling.parts]
+        self.engine.run("sampling/collect_ranges", ranges=ranges, parts=parts)
+        rows, _ = sampling._spent()
+        words = ", ".join(str(word) for word in self.coded.word_columns)
+        leaves = f"(SELECT node FROM {ranges})"
+        return Markup(f"(SELECT node AS leaf, {words} FROM {rows} WHERE node IN {leaves})")
+
+    def _measured(self, rows: Markup, unfinished: int | None = None) -> Found:
+        numeric = self.split["split"] == "regression"
+        query = RMSE if numeric else ENTROPY
+        told = f"(r.{self._field.column} & {self._field.mask})"
+        values = {"rows": rows, "told": told, "most": unfinished or 0}
+        classes, quality, larger = self.engine.fetch_one(Statement("measure", query.format(**values)))
+        unit = self._unit() if numeric else 1.0
+        return Found(int(classes), float(quality) / unit, bool(unfinished is not None and larger))
+
+    def _unit(self) -> float:
+        """How many of the search's units one of the target's is."""
+        name = self._field.attribute.column.name
+        (units,) = self.engine.fetch_one(Statement("units", "SELECT max(y) - min(y) FROM figure_responses"))
+        (span,) = self.engine.fetch_one(Statement("span", f'SELECT max("{name}") - min("{name}") FROM bench'))
+        return float(units) / float(span)
+
+
+ENTROPY = """
+WITH g AS (SELECT r.leaf, {told} AS s, count(*) AS n FROM {rows} AS r GROUP BY ALL),
+c AS (SELECT g.*, sum(n) OVER (PARTITION BY leaf) AS total FROM g)
+SELECT count(DISTINCT leaf), -sum(n * log2(n / total)) / sum(n), count(*) FILTER (WHERE total > {most}) FROM c
+"""
+RMSE = """
+WITH g AS (
+    SELECT r.leaf, count(*) AS n, var_pop(t.y) AS variance
+    FROM {rows} AS r JOIN figure_responses AS t ON t.s = {told}
+    GROUP BY ALL
+)
+SELECT count(*), sqrt(sum(n * variance) / sum(n)), count(*) FILTER (WHERE n > {most}) FROM g
+"""

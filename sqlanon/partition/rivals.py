@@ -1,0 +1,67 @@
+"""The best allowable split of nodes whose best split is not allowable: under models that look at more than sizes.
+
+All splits of such a node that gain enough are ranked by what they gain; running sums tell of nearly every threshold
+whether the models allow it (see `thresholds`), and what they leave open is measured, the best first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from markupsafe import Markup
+
+from sqlanon.partition.judging import judge_groups
+from sqlanon.partition.scanning import Scanned, Scanner
+from sqlanon.partition.thresholds import search_thresholds
+from sqlanon.sql import Relation
+
+
+def search_rivals(
+    scanner: Scanner, rows: Relation | Markup, scanned: Scanned, candidates: Relation, fallen: Relation
+) -> Relation | None:
+    """The splits of the nodes whose candidates have fallen, in the shape of candidates with a `threshold`.
+
+    A node where no split that gains enough is allowable has none. None if no candidate has fallen.
+    """
+    missed = scanner.table("missed_nodes")
+    scanner.run("list_missed", missed=missed, candidates=candidates, fallen=fallen)
+    (count,) = scanner.branch.engine.query_one("count_rows", table=missed)
+    if not count:
+        return None
+    ranked, rivals = _rank(scanner, scanned, missed)
+    chosen = scanner.table("chosen_rivals")
+    scanner.run(
+        "choose_rivals",
+        chosen=chosen,
+        ranked=ranked,
+        rivals=rivals,
+        contenders=_search_thresholds(scanner, rows, rivals, ranked) if scanned.whole is not None else None,
+        fallen=_judge_nested(scanner, rows, rivals) if scanned.children is not None else None,
+    )
+    return chosen
+
+
+def _rank(scanner: Scanner, scanned: Scanned, missed: Relation) -> tuple[Relation, Relation]:
+    """All splits of these nodes that gain enough, and the attributes that they are on, as candidates."""
+    ranked, rivals = scanner.table("ranked_cuts"), scanner.table("rivals")
+    cuts = scanner.cuts(scanned, scanner.look_inside(scanned, missed))
+    scanner.run("rank_cuts", ranked=ranked, cuts=cuts, missed=missed)
+    scanner.run("list_rivals", rivals=rivals, ranked=ranked, nodes=scanned.nodes, **scanner.shape)
+    return ranked, rivals
+
+
+def _search_thresholds(scanner: Scanner, rows: Relation | Markup, rivals: Relation, ranked: Relation) -> Relation:
+    found = search_thresholds(scanner.branch, rows, rivals, ranked)
+    scanner.tables |= {*found.tables}
+    return found.table
+
+
+def _judge_nested(scanner: Scanner, rows: Relation | Markup, rivals: Relation) -> Relation | None:
+    """The splits by hierarchies that violate a model."""
+    trials = scanner.table("nested_trials")
+    scanner.run("list_nested_trials", trials=trials, rivals=rivals)
+    branch = replace(scanner.branch, name=f"{scanner.branch.name}_r")
+    values = {"trials": trials, "candidates": rivals, "cuts": rivals}
+    fallen, avs = judge_groups(branch, rows, values)
+    scanner.tables |= {*avs} if fallen is None else {fallen, *avs}
+    return fallen

@@ -1,0 +1,210 @@
+"""What all cuts of a level gain: AVC groups in bins, and value by value where a bin may hold a better one.
+
+LeFevre, DeWitt, TR 1590, section 2 (AVC groups). No cut inside a bin gains more than a bound, so that most values are
+never looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from markupsafe import Markup
+
+from sqlanon.partition.axes import Axis, carried, chosen, mask_column
+from sqlanon.partition.criteria import Criterion, Scan
+from sqlanon.partition.task import Branch, Task
+from sqlanon.sql import Identifier, Relation, expression
+
+FINE_BINS = ((65_536, 2048), (16_384, 1024), (4_096, 256), (1_024, 64), (0, 32))
+"""From so many rows on, a node's ranges are divided into so many bins."""
+NARROW_KEYS = 2**31
+
+
+@dataclass(frozen=True)
+class Least:
+    """How many rows each child of a split must have, as the statements see it.
+
+    of_part: where `p` is a part, that is an attribute of a node.
+    of_children: where `c` is the split of a node by a hierarchy, `(place, children, …)`.
+    columns: what parts `p` have for it, after a comma; so have nodes.
+    """
+
+    of_part: Markup
+    of_children: Markup
+    columns: tuple[Identifier, ...] = ()
+
+    @classmethod
+    def same(cls, rows: int) -> Least:
+        """The same for all nodes."""
+        return cls(Markup(rows), Markup(rows))
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What is known of the cuts of a level.
+
+    nodes: the nodes that can be split by gain, each with its place among them.
+    keyed: their rows, with a key for every attribute.
+    whole: the cuts at the borders of bins; None where all attributes have hierarchies.
+    inside: those cuts inside bins that may be the best of their nodes; None where there are none.
+    children: `(place, attribute, needed, gain, largest)`, of splits by hierarchies; None where there are none.
+    """
+
+    nodes: Relation
+    keyed: Relation
+    whole: Scan | None = None
+    inside: Scan | None = None
+    children: Relation | None = None
+
+
+class Scanner:
+    """Scans level after level; `tables` are those that every round makes anew.
+
+    bins: `exact`, or so many bins at whose borders alone ranges are cut.
+    """
+
+    def __init__(self, branch: Branch, plain: Task, criterion: Criterion, bins: int | Literal["exact"]) -> None:
+        self.branch, self.plain, self.criterion = branch, plain, criterion
+        self.least = Least.same(max(model.least_rows for model in branch.task.models))
+        self.bins = FINE_BINS if bins == "exact" else ((0, bins),)
+        self.exact = bins == "exact"
+        self.tables: set[Relation] = set()
+
+    def table(self, meaning: str) -> Relation:
+        """A work table of a round alone."""
+        table = self.branch.table(meaning)
+        self.tables.add(table)
+        return table
+
+    def run(self, template: str, **values: Any) -> None:
+        """Render `gain/template` and execute it."""
+        self.branch.engine.run(f"gain/{template}", **values)
+
+    @property
+    def _key_bits(self) -> int:
+        """Bits that number the bins of a node."""
+        most = max((bins - 1).bit_length() for _, bins in self.bins)
+        return max([most, *(axis.fan_out_bits for axis in self.branch.task.axes if axis.dimension is not None)])
+
+    def choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
+        """The nodes that can be split by gain, and how many they are."""
+        nodes = self.table("gain_nodes")
+        whens = [expression("WHEN r.n >= {rows} THEN {bins}", rows=rows, bins=bins) for rows, bins in self.bins]
+        self.run(
+            "choose_nodes",
+            nodes=nodes,
+            ranges=ranges,
+            axes=self.branch.task.axes,
+            bins=Markup("CASE {} END").format(Markup(" ").join(whens)),
+            smallest=self.plain.smallest,
+            needed=self.criterion.needed,
+            key_bits=self._key_bits,
+        )
+        (active,) = self.branch.engine.query_one("gain/count_nodes", nodes=nodes)
+        return nodes, active
+
+    def scan(self, rows: Relation | Markup, nodes: Relation, active: int) -> Scanned:
+        """All cuts that may be the best of their node, and what splits by hierarchies gain."""
+        keyed = self._key_rows(rows, nodes, active)
+        whole = self._new_scan("whole")
+        self._count(whole, "count_groups", self.branch.task.axes, keyed=keyed, key_mask=(1 << self._key_bits) - 1)
+        scanned = Scanned(nodes, keyed, children=self._score_children(whole, nodes) if self.plain.nested else None)
+        cut = [axis for axis in self.branch.task.axes if axis.dimension is None]
+        if not cut:
+            return scanned
+        columns = self.criterion.begun + carried("s", self.least.columns)
+        self.run("create_parts", parts=whole.parts, nodes=nodes, axes=cut, columns=columns)
+        self.criterion.score(self.branch, whole, None)
+        scanned = replace(scanned, whole=whole)
+        return replace(scanned, inside=self.look_inside(scanned))
+
+    def look_inside(self, scanned: Scanned, missed: Relation | None = None) -> Scan | None:
+        """The cuts inside the bins whose bound beats the best border.
+
+        missed: nodes `(place)` whose best split is of no use: theirs alone, inside all bins that may gain enough.
+        """
+        whole = scanned.whole
+        if whole is None or not self.exact:
+            return None
+        inside = self._new_scan("inside" if missed is None else "missed")
+        self.run(
+            "narrow_parts",
+            narrowed=inside.parts,
+            scored=whole.scored,
+            parts=whole.parts,
+            missed=missed,
+            children=scanned.children,
+            highest=self.criterion.highest,
+            columns=self.criterion.narrowed + carried("p", self.least.columns),
+            key_bits=self._key_bits,
+            fewest=self.least.of_part,
+        )
+        found = self.branch.engine.query("gain/count_parts", parts=inside.parts)
+        if not found:
+            return None
+        axes = [self.branch.task.axes[int(attribute)] for attribute, _ in found]
+        words = self.criterion.carried + Markup(", k.w" if self.plain.weighted else "")
+        self._count(inside, "count_values", axes, keyed=scanned.keyed, parts=inside.parts, words=words)
+        self.criterion.score(self.branch, inside, whole)
+        return inside
+
+    def cuts(self, scanned: Scanned, inside: Scan | None) -> Markup:
+        """A SELECT of the splits that gain enough: at borders, inside bins, and by hierarchies."""
+        scans = [scan for scan in (scanned.whole, inside) if scan is not None]
+        values = {"scans": scans, "children": scanned.children, "fewest": self.least.of_part}
+        return Markup(self.branch.engine.render("gain/list_cuts", **values).text)
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """What the chosen attribute of a node is to the statements that judge splits and carry them out."""
+        axes = self.branch.task.axes
+        masks = [
+            {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
+            for w in range(self.plain.words)
+        ]
+        no_child = Markup("CAST(NULL AS INT)")
+        return {
+            "masks": masks,
+            "bin_shift": chosen(axes, lambda a: Identifier(f"shift_{a.number}")),
+            "first_bin": chosen(axes, lambda a: Identifier(f"first_{a.number}")),
+            "child_shift": chosen(axes, lambda a: Identifier(f"shift_{a.number}") if a.dimension else no_child),
+            "unit": chosen(axes, lambda a: a.shift),
+        }
+
+    def _key_rows(self, rows: Relation | Markup, nodes: Relation, active: int) -> Relation:
+        keyed = self.table("keyed")
+        self.run(
+            "key_rows",
+            keyed=keyed,
+            rows=rows,
+            nodes=nodes,
+            axes=self.branch.task.axes,
+            words=self.criterion.responses + carried("r", self.plain.word_columns),
+            type=Markup("INT" if active << self._key_bits < NARROW_KEYS else "BIGINT"),
+        )
+        return keyed
+
+    def _new_scan(self, name: str) -> Scan:
+        return Scan(*(self.table(f"{name}_{part}") for part in ("parts", "groups", "scored", "followed")))
+
+    def _count(self, scan: Scan, template: str, axes: Sequence[Axis], **values: Any) -> None:
+        criterion = self.criterion
+        self.run(
+            template,
+            groups=scan.groups,
+            axes=axes,
+            columns=criterion.columns(),
+            aggregates=criterion.aggregates(self.branch.task),
+            grouped=criterion.grouped,
+            key_bits=self._key_bits,
+            **values,
+        )
+
+    def _score_children(self, whole: Scan, nodes: Relation) -> Relation:
+        children = self.table("gain_children")
+        axes = [axis for axis in self.branch.task.axes if axis.dimension is not None]
+        fewest = self.least.of_children
+        self.criterion.score_children(self.branch, whole, children=children, nodes=nodes, axes=axes, fewest=fewest)
+        return children
