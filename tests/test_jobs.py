@@ -164,18 +164,16 @@ def test_a_job_of_a_policy_that_wants_the_same_recoding_ends_after_another(datab
         carry_out(database)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "problem"),
-    [
+def test_what_is_wanted_must_make_sense(database: Database) -> None:
+    _, run = simple(database)
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"name": "Nightly job"}, "lower-case letters"),
         ({"on_violation": "suppress"}, "give --budget"),
         ({"budget": 0.1}, "is for --on-violation suppress"),
-    ],
-)
-def test_what_is_wanted_must_make_sense(database: Database, wanted: dict[str, Any], problem: str) -> None:
-    _, run = simple(database)
-    with pytest.raises(PolicyError, match=problem):
-        frozen(database, run, **wanted)
+    ]
+    for wanted, problem in wrong:
+        with pytest.raises(PolicyError, match=problem):
+            frozen(database, run, **wanted)
 
 
 # --- the procedure alone
