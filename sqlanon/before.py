@@ -11,6 +11,8 @@ from sqlanon.partition.collapse import Tuples
 from sqlanon.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, expression
 
+MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
+
 
 def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> ClassStatistics:
     """The class sizes of the source, from its coded rows or their distinct tuples: equal codes are equal values."""
@@ -30,10 +32,13 @@ def quasi_keys(coded: CodedTable) -> tuple[Markup, ...]:
 
 
 def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> dict[str, int]:
-    """How many values every quasi-identifier has in the source; NULL is none."""
+    """How many values a quasi-identifier has in the source; NULL is none.
+
+    Those of a wide range of numbers are not counted: it would take longer than to check the release.
+    """
     fields = coded.quasi_identifiers
     looked_up = {f.attribute.name: f.coding.leaves for f in fields if f.coding.dictionary is not None}
-    counted = [f for f in fields if f.coding.dictionary is None]
+    counted = [f for f in fields if f.coding.dictionary is None and f.coding.leaves <= MOST_COUNTED]
     if not counted:
         return looked_up
     codes = [f.code(Identifier("r")) for f in counted]

@@ -23,7 +23,8 @@ class QuasiIdentifier:
     """What became of a quasi-identifier.
 
     hierarchy, height: the kind of its hierarchy and the levels above the value; None without one.
-    values, labels: how many the source has (NULL is none), and how many the release shows in their place.
+    values, labels: how many the source has (NULL is none; None where they were not counted, of a wide range), and how
+        many the release shows in their place.
     loss: the mean NCP over all rows, from 0 (as it was) to 1 (nothing is left); None where it is not known.
     """
 
@@ -32,7 +33,7 @@ class QuasiIdentifier:
     show: str
     hierarchy: str | None
     height: int | None
-    values: int
+    values: int | None
     labels: int
     loss: float | None
 

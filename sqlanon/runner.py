@@ -325,7 +325,7 @@ def _described(
         show=attribute.show.value,
         hierarchy=None if attribute.hierarchy is None else attribute.hierarchy.kind,
         height=None if hierarchy is None else hierarchy.height,
-        values=values[name],
+        values=values.get(name),
         labels=labels[name],
         loss=lost.get(name),
     )
