@@ -246,6 +246,15 @@ def test_where_no_split_that_gains_enough_is_allowable_medians_are_tried(databas
     assert {row[0] for row in judged} == {"[0-1]", "[2-3]"}
 
 
+def test_of_cuts_that_gain_alike_the_most_even_one_is_found_inside_a_bin(database: Database) -> None:
+    """The numbers at 0 and 1 are not known, so that cuts before and after 0 gain alike; NULL and 0 are in one bin."""
+    rows = [(None, 25), (None, 38), (None, 24), (None, 26), (0, None), (0, None), (1, None), (2, 0), (2, 0)]
+    table = database.create({"a": "INTEGER", "y": "INTEGER"}, rows)
+    wanted = {"privacy": [{"model": "k-anonymity", "k": 3}], "algorithm": rothko(split="regression", least_gain=0.5)}
+    released = database.release(table, {"a": "quasi-identifier", "y": "sensitive"}, **wanted)
+    assert {row[0] for row in released} == {"NULL", "[0-2]"}
+
+
 def test_a_run_says_how_it_split(database: Database) -> None:
     table = small(database, [(n, "xy"[n > 3], 0) for n in range(10)])
     outcome = anonymize(database.policy(table, PLAIN, algorithm=rothko(bins=8))).as_json()

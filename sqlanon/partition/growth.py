@@ -21,6 +21,7 @@ from sqlanon.sql import Relation, expression
 
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
 CLUSTERING_ROWS = 500_000
+MEASURED = 1  # the last round up to which all are measured: first cuts tell most of how attributes depend on each other
 LARGE = 4  # how many times as many rows as can be split a node must have, on average, to go by its parent's ranges
 
 
@@ -160,7 +161,7 @@ class Growth:
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
         following = self._send(frontier, splits, (active, leaves, searched > 0))
-        if following and frontier.tight and following.round <= following.inheriting:
+        if following and frontier.tight and MEASURED < following.round <= following.inheriting:
             following = self._inherit(following, ranges)
         self._drop(frontier, [ranges, *spent, *(() if following else (splits,))])
         return following
@@ -184,7 +185,7 @@ class Growth:
         return replace(frontier, ranges=inherited, tight=False)
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
-        return judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched)
+        return judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched, tight=frontier.tight)
 
     def _record(self, frontier: Frontier, ranges: Relation) -> None:
         """Write the nodes of this round down, with what their parents' splits say of them."""

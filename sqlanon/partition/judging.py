@@ -47,11 +47,13 @@ def judge(
     splits: Relation,
     *,
     searched: bool = False,
+    tight: bool = True,
     by: Judge = EXACT,
 ) -> list[Relation]:
     """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way.
 
     searched: whether any node is to be searched at every threshold.
+    tight: whether the candidates were chosen by tight ranges.
     by: how children are judged.
     """
     task, trials = branch.task, branch.table("trials")
@@ -69,6 +71,7 @@ def judge(
         splits=splits,
         fallen=fallen,
         contenders=found.table if found else None,
+        tight=tight,
         lasting=task.lasting,
         never=NEVER,
         masks=task.masks,
