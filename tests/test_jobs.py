@@ -146,10 +146,10 @@ def test_freezing_again_makes_another_version_and_a_downgrade_removes_jobs(datab
 def test_releases_by_other_rules_are_told_or_refused(database: Database) -> None:
     name, run = simple(database)
     frozen(database, run)
-    assert carry_out(database)["warnings"] == []
+    assert not [told for told in carry_out(database)["warnings"] if "other rules" in told]
     stricter = [{"model": "k-anonymity", "k": 5}]
     other = anonymize(database.policy(name, ROLES, privacy=stricter), replace=True).run
-    (warning,) = carry_out(database)["warnings"]
+    (warning,) = [told for told in carry_out(database)["warnings"] if "other rules" in told]
     assert f"Run {other} released" in warning
     with pytest.raises(PolicyError, match="republish: same-recoding"):
         anonymize(database.policy(name, ROLES, privacy=[K], republish="same-recoding"), replace=True)
