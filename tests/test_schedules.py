@@ -110,7 +110,10 @@ def server_with_cron() -> Iterator[PostgresServer]:
 @pytest.mark.waits
 def test_pg_cron_publishes_and_a_failed_check_leaves_the_old_release(server_with_cron: PostgresServer) -> None:
     """It takes up to a minute, pg_cron's smallest step: one job is well at that moment, the other's source is not."""
-    url = server_with_cron.url("postgres")
+    server_with_cron.run("CREATE ROLE anonymizer LOGIN")
+    server_with_cron.run("GRANT CREATE ON DATABASE postgres TO anonymizer; GRANT ALL ON SCHEMA public TO anonymizer")
+    server_with_cron.run("GRANT USAGE ON SCHEMA cron TO anonymizer")
+    url = server_with_cron.url("postgres", "anonymizer")
     with open_database(url) as database:
         well = _frozen_table(database)
         database.sql(f"DROP TABLE {well}_r")

@@ -44,7 +44,9 @@ def schedule(engine: Engine, job: Job, moments: Moments, keep_days: int | None =
 def unschedule(engine: Engine, job: Job) -> None:
     """Have pg_cron forget the job, if it knows it."""
     if is_there(engine):
-        engine.query("jobs/unschedule", name=Text(_name(job)))
+        with engine.transaction():
+            engine.run("jobs/see_own_rows")
+            engine.query("jobs/unschedule", name=Text(_name(job)))
 
 
 def statement(job: Job, moments: Moments) -> str:
@@ -57,4 +59,6 @@ def _name(job: Job) -> str:
 
 
 def _schedule(engine: Engine, name: str, at: str, command: str) -> None:
-    engine.query("jobs/schedule", name=Text(name), at=Text(at), command=Text(command))
+    with engine.transaction():
+        engine.run("jobs/see_own_rows")
+        engine.query("jobs/schedule", name=Text(name), at=Text(at), command=Text(command))
