@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ProtectionError
-from sqlanon.partition import forest, gain
+from sqlanon.partition import forest, scanning
 from sqlanon.rules import routing
 from sqlanon.rules.listing import Rule
 from tests.mondrian_oracle import FLAVOURS, JOBS, Attribute, satisfies
@@ -147,7 +147,7 @@ def test_every_row_falls_under_one_rule(
 ) -> None:
     """The rules' boxes, looked at from outside: every point of the domain is in one, and rows of one class are too."""
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 0)
-    monkeypatch.setattr(gain, "FINE_BINS", ((0, 4),))
+    monkeypatch.setattr(scanning, "FINE_BINS", ((0, 4),))
     rows = _people(400)
     table = database.create(_COLUMNS, rows)
     k = [{"model": "k-anonymity", "k": 6}]
