@@ -13,7 +13,7 @@ from tests.lattice_support import for_random, posed, table_of
 from tests.oracle.lattice import Case, Node, Row, cases, minimal
 from tests.run_support import Database, anonymize
 
-EXAMPLES = {"duckdb": 40, "postgres": 12}
+EXAMPLES = {"duckdb": 25, "postgres": 8}
 ALGORITHM = {"name": "bottom-up", "quality": "height"}
 
 

@@ -30,7 +30,7 @@ from tests.oracle.lattice import Case, Node, cases
 from tests.run_support import Database, anonymize
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]  # shrinking a search takes minutes
-EXAMPLES = {"duckdb": 60, "postgres": 12}
+EXAMPLES = {"duckdb": 35, "postgres": 8}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sqlanon.errors import ProtectionError
 from tests.oracle.lattice import MODELS, ROOT, Case, Node, Row, cases
 from tests.run_support import Database, anonymize
 
-EXAMPLES = {"duckdb": 60, "postgres": 15}
+EXAMPLES = {"duckdb": 25, "postgres": 8}
 Groups = dict[Row, list[Row]]
 CLOSE = [model for model in MODELS if model["model"] == "t-closeness"]
 

@@ -13,7 +13,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 from tests.oracle.lattice import LETTERS, ROOT, Case, Hierarchy, Row, cases
 from tests.run_support import Database, anonymize
 
-EXAMPLES = {"duckdb": 40, "postgres": 10}
+EXAMPLES = {"duckdb": 18, "postgres": 6}
 Cut = list[dict[str | None, int]]
 """For each attribute, the level that each of its values is shown at."""
 
