@@ -6,6 +6,7 @@ Source: LeFevre, DeWitt, Ramakrishnan, SIGMOD 2005, sections 2 and 3.1 (rollup p
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -65,7 +66,9 @@ class FrequencySets:
     keys: Keys
     base: FrequencySet
     checked: int = 0
-    _tables: int = field(default=0, init=False)
+    numbers: Iterator[int] = field(
+        default_factory=lambda: itertools.count(1), init=False
+    )  # of tables; parts share them
     _kept: tuple[Node, Relation, Verdict] | None = field(default=None, init=False)
 
     def satisfies(self, verdict: Verdict) -> bool:
@@ -101,9 +104,8 @@ class FrequencySets:
         `class` is `record` of the node's keys. Where leaving rows out changes the distribution that the others are
         compared with, classes are left out until all that remain satisfy the models, or the budget is exceeded.
         """
-        self._tables += 1
         table = (source or self.base).table
-        failing = self.workspace.table("failing", self._tables)
+        failing = self.workspace.table("failing", next(self.numbers))
         sensitive = self.task.sensitive
         self.engine.run("lattice/create_failing", failing=failing, **self.judged(node, table, sensitive))
         suppressed, floor, classes = self._sum(failing)
@@ -181,14 +183,13 @@ class FrequencySets:
 
     def new_table(self) -> Relation:
         """The name of one more table of frequency sets."""
-        self._tables += 1
-        return self.workspace.table("frequency", self._tables)
+        return self.workspace.table("frequency", next(self.numbers))
 
     def part(self, table: Relation, task: Task) -> FrequencySets:
         """The frequency sets of a part of the table, from the tuples in it."""
         base = FrequencySet(table, self.base.node, count_tuples(self.engine, table, -1))
         part = FrequencySets(self.engine, self.workspace, self.coded, task, self.keys, base)
-        part._tables = self._tables
+        part.numbers = self.numbers
         return part
 
     def drop_marginals(self) -> None:
