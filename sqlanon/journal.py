@@ -25,6 +25,9 @@ class Progress(Protocol):
 class Observer(Protocol):
     """Whoever wants to follow a run; every method may do nothing."""
 
+    def started(self, run: str) -> None:
+        """The run is recorded in the catalog under this id; its plan was made before that."""
+
     def phase(self, name: str) -> None:
         """A phase begins: plan, encode, search, recode, verify, publish."""
 
@@ -34,6 +37,8 @@ class Observer(Protocol):
 
 class Silent:
     """An observer that does nothing."""
+
+    def started(self, run: str) -> None: ...
 
     def phase(self, name: str) -> None: ...
 

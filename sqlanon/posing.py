@@ -84,6 +84,7 @@ def _workspace(plan: Plan, engine: Engine, journal: Journal) -> Iterator[Workspa
         return
     with open_catalog(plan.policy, engine) as catalog:
         run = catalog.start_run(_start(plan, engine))
+        journal.observer.started(run)
         try:
             home = plan.policy.catalog.schema_ if plan.policy.catalog.url else None
             with Workspace(engine, catalog, run, home) as workspace:

@@ -120,6 +120,7 @@ class Course:
             self._record_unplanned(error)
             raise
         run = self.catalog.start_run(self._start(plan.source_name, plan.release_name, plan.rows))
+        self.observer.started(run)
         outcome = Outcome(
             run=run,
             engine=self.engine.name,

@@ -17,9 +17,9 @@ import pytest
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
+from sqlanon.journal import Silent
 from sqlanon.outcome import PHASES
 from sqlanon.partition import forest
-from sqlanon.partition.growth import Progress
 from sqlanon.policy import Policy, Release
 from sqlanon.session import open_session
 from sqlanon.workspace import Workspace, gc
@@ -35,6 +35,8 @@ from sqlanon.policy_reader import build_policy
 from sqlanon.runner import run
 
 class Pausing:
+    def started(self, run):
+        pass
     def phase(self, name):
         print(name, flush=True)
         if name == sys.argv[2]:
@@ -229,7 +231,7 @@ def test_connection_terminated(postgres_url: str) -> None:
 # --- runs that meet others
 
 
-class Holding:
+class Holding(Silent):
     """An observer that does something at the beginning of a phase."""
 
     def __init__(self, phase: str, action: Any) -> None:
@@ -239,8 +241,6 @@ class Holding:
     def phase(self, name: str) -> None:
         if name == self._phase:
             self._action()
-
-    def progress(self, progress: Progress) -> None: ...
 
 
 def test_two_runs_to_the_same_release(database: Database) -> None:
@@ -314,12 +314,10 @@ def test_clearing_that_fails_after_publication(database: Database, monkeypatch: 
     assert database.leftovers() == []
 
 
-class Failing:
+class Failing(Silent):
     """An observer that fails in the middle of the search, in whichever session reports its progress first."""
 
-    def phase(self, name: str) -> None: ...
-
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: Any) -> None:
         if progress.round == 3:
             raise RuntimeError("no more")
 

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from sqlanon import explore
 from sqlanon.errors import Cancelled, ProtectionError
 from sqlanon.exploration import Exploration
+from sqlanon.journal import Silent
 from sqlanon.lattice.chart import Standing
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import build_policy
@@ -230,13 +231,11 @@ def test_a_time_limit_leaves_the_rest_open(database: Database, people: str) -> N
         _all(policy, time_limit=1e-9)
 
 
-class _Impatient:
+class _Impatient(Silent):
     """Interrupts after a few checks, as Ctrl-C between two statements does."""
 
     def __init__(self) -> None:
         self.checks = 0
-
-    def phase(self, name: str) -> None: ...
 
     def progress(self, progress: Any) -> None:  # noqa: ARG002
         self.checks += 1

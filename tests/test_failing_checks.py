@@ -8,7 +8,7 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
-from sqlanon.partition.growth import Progress
+from sqlanon.journal import Silent
 from sqlanon.recode import Recoding, create_regions
 from sqlanon.sql import Statement
 from tests.run_support import Database, anonymize
@@ -36,7 +36,7 @@ TAMPERING = {
 }
 
 
-class Tampering:
+class Tampering(Silent):
     """An observer that alters the staged release when its verification begins."""
 
     def __init__(self, database: Database, statement: str) -> None:
@@ -47,8 +47,6 @@ class Tampering:
         if name == "verify":
             (staged,) = (table for table in self.database.leftovers() if table.startswith("sqlanon_staging"))
             self.database.sql(self.statement.format(staged=staged))
-
-    def progress(self, progress: Progress) -> None: ...
 
 
 def forge(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:

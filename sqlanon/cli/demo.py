@@ -33,7 +33,7 @@ def demo_command(
     demo = prepare(directory)
     call.note(f"{demo.rows:,} rows of {demo.title} are in {demo.database}, the policy in {demo.policy}.\n")
     policy = load_policy(demo.policy)
-    with observer(False) as watching:
+    with observer(call, "auto") as watching:
         outcome = run(policy, replace=True, options=call.options, observer=watching)
     print(summary.outcome_text(outcome.as_json(), policy))
     print("\n" + summary.comparison_text(compare(policy, outcome, call.options)))

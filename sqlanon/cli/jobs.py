@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,10 +14,11 @@ from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_object
 from sqlanon.cli.layout import table
-from sqlanon.cli.progress import observer
+from sqlanon.cli.progress import Follow, Quiet, observer
 from sqlanon.cli.rules import RunName
 from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_by_rules, run_procedure
+from sqlanon.journal import Observer
 from sqlanon.policy_reader import load_policy
 from sqlanon.rules.applying import OnViolation
 
@@ -149,23 +151,28 @@ def run_command(
     name: JobName,
     url: UrlOption = None,
     policy: PolicyOption = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+    progress: Follow = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Carry out a job now: recode the source's rows, verify the result independently, publish it.
 
     Exit code 3 if a check failed or more rows than the budget violate a model; the old release stays.
     """
-    with opened(call, url, policy, upgrade=True) as (engine, catalog):
-        job = catalog.job(name)
-        result: Mapping[str, Any] | None = None
-        if job.routine is not None:
-            result = run_procedure(engine, catalog, job)
-        found, schema = catalog.run(job.run), catalog.home.schema
-    if result is None:
-        known = None if policy is None else load_policy(policy)
-        with observer(quiet or call.json) as watching:
-            result = run_by_rules(job, found, (place_of(url, policy)[0], schema), known, call.options, watching)
+    with observer(call, progress, quiet) as watching:
+        result = _carried_out(call, name, url, policy, watching)
     if call.json:
         call.emit(result)
     else:
         print(summary.applied_text(result))
+
+
+def _carried_out(call: Call, name: str, url: str | None, policy: Path | None, watching: Observer) -> Mapping[str, Any]:
+    """The job's result, by its procedure or by its rules."""
+    with opened(call, url, policy, upgrade=True) as (engine, catalog):
+        job = catalog.job(name)
+        if job.routine is not None:
+            watching.phase("procedure")
+            return run_procedure(engine, catalog, job)
+        found, schema = catalog.run(job.run), catalog.home.schema
+    known = None if policy is None else load_policy(policy)
+    return run_by_rules(job, found, (place_of(url, policy)[0], schema), known, call.options, watching)

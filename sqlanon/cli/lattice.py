@@ -12,7 +12,7 @@ import typer
 from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.layout import number, percent, table
-from sqlanon.cli.progress import observer
+from sqlanon.cli.progress import Follow, Quiet, observer
 from sqlanon.drawing import draw
 from sqlanon.errors import AccessError
 from sqlanon.exploration import Candidate, Exploration
@@ -43,13 +43,14 @@ def lattice_command(
     svg: Annotated[Path | None, typer.Option("--svg", help="Draw the lattice into this file.")] = None,
     time_limit: TimeLimit = None,
     any_size: AnySize = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+    progress: Follow = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Explore the generalization lattice: which levels satisfy the models, and which are best. Nothing is released."""
     loaded = load_policy(policy)
     if svg is not None:
         require_writable(svg)
-    with observer(quiet or call.json) as watching:
+    with observer(call, progress, quiet) as watching:
         found = explore(
             loaded,
             everything=everything,

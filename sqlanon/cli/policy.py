@@ -14,7 +14,7 @@ from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.lattice import AnySize, TimeLimit
 from sqlanon.cli.levels import parse_levels
-from sqlanon.cli.progress import observer
+from sqlanon.cli.progress import Follow, Quiet, observer
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.plan import Plan
@@ -110,7 +110,8 @@ def run_command(
     ] = None,
     time_limit: TimeLimit = None,
     any_size: AnySize = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+    progress: Follow = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
     loaded = load_policy(policy)
@@ -118,7 +119,7 @@ def run_command(
     if dry_run:
         _print_rehearsal(call, loaded, replace, wishes)
         return
-    with observer(quiet or call.json) as watching:
+    with observer(call, progress, quiet) as watching:
         outcome = run(loaded, replace=replace, options=call.options, observer=watching, **vars(wishes))
     if call.json:
         call.emit(outcome.as_json())

@@ -1,15 +1,21 @@
-"""The progress of a run on stderr: live on a terminal, a line a phase elsewhere, nothing if not wanted."""
+"""The progress of a run on stderr: live on a terminal, a line a phase elsewhere, JSON for programs, or nothing."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import time
 from collections.abc import Iterator
+from typing import Annotated, Literal
 
+import typer
 from rich.console import Console
 from rich.status import Status
 
+from sqlanon.cli.call import Call
+from sqlanon.errors import PolicyError
+from sqlanon.figures import figures
 from sqlanon.journal import Observer, Progress, Silent
 
 _WORDS = {
@@ -19,13 +25,29 @@ _WORDS = {
     "recode": "recoding",
     "verify": "verifying",
     "publish": "publishing",
+    "procedure": "running the procedure",
 }
 
 
+Follow = Annotated[
+    Literal["auto", "json", "none"],
+    typer.Option(
+        "--progress", help="On stderr: for people, as JSON (an object a line), or none; auto is none with --json."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress; the same as --progress none.")]
+EVENTS_VERSION = 1
+
+
 @contextlib.contextmanager
-def observer(quiet: bool) -> Iterator[Observer]:
-    """An observer that fits where stderr goes."""
-    if quiet:
+def observer(call: Call, progress: str, quiet: bool = False) -> Iterator[Observer]:
+    """An observer as it is wanted, which in doubt is one that fits where stderr goes."""
+    if quiet and progress == "json":
+        raise PolicyError("--quiet and --progress json contradict each other.")
+    if progress == "json":
+        with _Events().telling_the_end() as events:
+            yield events
+    elif quiet or progress == "none" or call.json:
         yield Silent()
     elif sys.stderr.isatty():
         console = Console(stderr=True, highlight=False)
@@ -37,7 +59,46 @@ def observer(quiet: bool) -> Iterator[Observer]:
         yield _Lines()
 
 
-class _Live:
+class _Events:
+    """One JSON object a line for programs; docs/progress.md says what is in it."""
+
+    def __init__(self) -> None:
+        self._run: str | None = None
+        self._phase: str | None = None
+        self._began = time.monotonic()
+
+    @contextlib.contextmanager
+    def telling_the_end(self) -> Iterator[Observer]:
+        """The last event says whether what was followed came to its end."""
+        try:
+            yield self
+        except BaseException as error:
+            self._tell("end", error="Cancelled" if isinstance(error, KeyboardInterrupt) else type(error).__name__)
+            raise
+        self._tell("end", error=None)
+
+    def started(self, run: str) -> None:
+        """A run has its id."""
+        self._run = run
+        self._tell("start")
+
+    def phase(self, name: str) -> None:
+        """A phase begins, once for all its parts."""
+        if name != self._phase:
+            self._phase = name
+            self._tell("phase")
+
+    def progress(self, progress: Progress) -> None:
+        """The search has come further."""
+        self._tell("progress", **figures(progress))
+
+    def _tell(self, event: str, **more: object) -> None:
+        seconds = round(time.monotonic() - self._began, 3)
+        known = {"version": EVENTS_VERSION, "event": event, "run": self._run, "phase": self._phase, "seconds": seconds}
+        print(json.dumps(known | more), file=sys.stderr, flush=True)
+
+
+class _Live(Silent):
     """One line that changes."""
 
     def __init__(self, status: Status) -> None:
@@ -64,8 +125,8 @@ class _Live:
         self._status.update(f"searching, {progress.text}")
 
 
-class _Lines:
-    """Plain lines: one a phase."""
+class _Lines(Silent):
+    """Plain lines: one a phase; rounds are for terminals."""
 
     def __init__(self) -> None:
         self._phase = ""
@@ -76,6 +137,3 @@ class _Lines:
             return
         self._phase = name
         print(f"{_WORDS.get(name, name)} ...", file=sys.stderr, flush=True)
-
-    def progress(self, progress: Progress) -> None:
-        """Rounds are for terminals."""

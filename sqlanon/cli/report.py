@@ -12,7 +12,7 @@ from sqlanon.cli.catalog import PolicyOption, UrlOption, place_of
 from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.policy import PolicyFile
-from sqlanon.cli.progress import observer
+from sqlanon.cli.progress import Follow, Quiet, observer
 from sqlanon.cli.rules import RunName
 from sqlanon.difference import Change, Difference, Recoding, compare_runs
 from sqlanon.drawing.tradeoff import draw_tradeoff
@@ -116,7 +116,8 @@ def sweep_command(
     policy: PolicyFile,
     k: Annotated[str, typer.Option("--k", metavar="K,K,...", help="The k to try, separated by commas.")],
     svg: Annotated[Path | None, typer.Option("--svg", help="Draw privacy against utility into this file.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+    progress: Follow = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Try several k in place of the policy's: what each would cost. Nothing is published; reports draw it.
 
@@ -125,7 +126,7 @@ def sweep_command(
     loaded, ks = load_policy(policy), _parse(k)
     if svg is not None:
         require_writable(svg)
-    with observer(quiet or call.json) as watching:
+    with observer(call, progress, quiet) as watching:
         found = sweep(loaded, ks, options=call.options, observer=watching)
     if svg is not None and found.points:
         write(svg, draw_tradeoff(found.points))

@@ -11,7 +11,7 @@ from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
 from sqlanon.cli.layout import table
-from sqlanon.cli.progress import observer
+from sqlanon.cli.progress import Follow, Quiet, observer
 from sqlanon.engines.base import Engine
 from sqlanon.policy_reader import load_policy
 from sqlanon.rules.applying import Application, OnViolation, apply_rules
@@ -102,7 +102,8 @@ def apply_command(
     replace: Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")] = False,
     url: UrlOption = None,
     policy: PolicyOption = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
+    progress: Follow = "auto",
+    quiet: Quiet = False,
 ) -> None:
     """Recode new rows like those of a release, verify the result independently, and publish it.
 
@@ -114,7 +115,7 @@ def apply_command(
     known = None if policy is None else load_policy(policy)
     place = (place_of(url, policy)[0], schema)
     application = Application(found.id, to, out, on_violation, replace)
-    with observer(quiet or call.json) as watching:
+    with observer(call, progress, quiet) as watching:
         outcome = apply_rules(application, found, place, known, options=call.options, observer=watching)
     if call.json:
         call.emit(outcome.as_json())
