@@ -47,12 +47,17 @@ class Silent:
 
 @dataclass
 class Journal:
-    """The statements of a run, by phase, and how long each phase took."""
+    """The statements of a run, by phase, how long each phase took, and how far the search is.
+
+    cancelled: why the run is to end before its next statement; None while it may go on.
+    """
 
     observer: Observer
     phase: str = "plan"
     steps: list[Step] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    latest: Progress | None = None
+    cancelled: str | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)  # sub-trees report from threads of their own
 
     def note(self, statement: Statement, seconds: float, rows: int) -> None:
@@ -60,6 +65,17 @@ class Journal:
         count = rows if rows >= 0 else None
         with self.lock:
             self.steps.append(Step(len(self.steps), self.phase, statement.name, statement.record, seconds, count))
+        self.require_wanted()
+
+    def require_wanted(self) -> None:
+        """Raise Cancelled if the run is to end."""
+        if self.cancelled is not None:
+            raise Cancelled(self.cancelled)
+
+    def progress(self, progress: Progress) -> None:
+        """The search has come further; sub-trees tell from threads of their own."""
+        self.latest = progress
+        self.observer.progress(progress)
 
     @contextlib.contextmanager
     def during(self, phase: str) -> Iterator[None]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlanon.catalog import Catalog, RunStart, Status
+from sqlanon.control import Control
 from sqlanon.encoding import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
@@ -64,7 +65,7 @@ def posed(
             with journal.during("search"):
                 started = time.perf_counter()
                 models = tuple(from_spec(spec) for spec in policy.privacy)
-                report = journal.observer.progress
+                report = journal.progress
                 problem = pose(engine, workspace, coded, models, policy, report, wishes or Wishes())
                 yield Posed(plan, problem, started)
 
@@ -87,7 +88,10 @@ def _workspace(plan: Plan, engine: Engine, journal: Journal) -> Iterator[Workspa
         journal.observer.started(run)
         try:
             home = plan.policy.catalog.schema_ if plan.policy.catalog.url else None
-            with Workspace(engine, catalog, run, home) as workspace:
+            with (
+                Workspace(engine, catalog, run, home) as workspace,
+                Control(catalog.channel(run), journal, engine),
+            ):
                 yield workspace
         except BaseException as error:
             _end(catalog, run, journal, error)

@@ -261,7 +261,7 @@ class _RehearsedEngine(Engine):
     def relations(self) -> list[Relation]:
         return []
 
-    def fork(self) -> Engine:
+    def _fork(self) -> Engine:
         return self
 
     def cancel(self) -> None:

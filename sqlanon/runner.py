@@ -11,6 +11,7 @@ from pathlib import Path
 from sqlanon.before import count_labels, count_values, source_statistics
 from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.checking import check_release
+from sqlanon.control import Control
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
@@ -107,6 +108,7 @@ class Course:
         self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
         self.rules: StoredRules | None = None
+        self.control: Control
         self.linked: str | None = None  # the run of an earlier release of the source by other rules, if that is known
         self.values: Mapping[str, int] = {}
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
@@ -145,6 +147,8 @@ class Course:
         outcome.seconds = dict(self.journal.seconds)
         outcome.statements = self.journal.count("search")
         outcome.warnings = self._warnings(plan)
+        if self.control.problem is not None:
+            outcome.notes += (f"Others could not follow the run: {self.control.problem}",)
 
     def _release_engine(self) -> Engine | None:
         return None if self.session.is_one_database else self.session.target
@@ -212,6 +216,7 @@ class Course:
         with (
             self._lock(plan),
             Workspace(self.engine, self.catalog, outcome.run, home) as workspace,
+            Control(self.catalog.channel(outcome.run), self.journal, *self.session.engines) as self.control,
         ):
             coded, tuples = self._encode(plan, workspace, outcome)
             partition = self._search(coded, tuples, workspace)
@@ -262,7 +267,7 @@ class Course:
         return coded, tuples
 
     def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
-        algorithm, report = self.policy.algorithm, self.observer.progress
+        algorithm, report = self.policy.algorithm, self.journal.progress
         with self.journal.during("search"):
             if isinstance(algorithm, Tree):
                 return mondrian.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
@@ -321,6 +326,7 @@ class Course:
         record, rules = _release_record(outcome), self.rules
 
         def within(session: Engine) -> None:
+            self.control.finish()
             if not self.catalog.record_release_within(session, outcome.run, plan.release, record):
                 late.append(record)
             elif rules is not None:
@@ -328,6 +334,8 @@ class Course:
 
         late: list[ReleaseRecord] = []
         with self.journal.during("publish"):
+            if self.policy.release.file is not None:
+                self.control.finish()
             outcome.notes = staged.publish(within)
             outcome.published = True
             for release in late:

@@ -31,6 +31,11 @@ class Session:
     own_catalog: bool
 
     @property
+    def engines(self) -> tuple[Engine, ...]:
+        """The sessions that the run works with."""
+        return (self.engine,) if self.is_one_database else (self.engine, self.target)
+
+    @property
     def is_one_database(self) -> bool:
         return self.engine is self.target
 

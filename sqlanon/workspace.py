@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, LedgerEntry, locks, process
 from sqlanon.catalog.home import database_of, identity_of
+from sqlanon.catalog.live import list_files, remove_files
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, SqlanonError
 from sqlanon.publish.files import is_file_name, leftover_parts
@@ -170,6 +171,7 @@ def gc(
         for run in runs:
             done += _clear_dead(sessions, catalog, run)
     if engine.dialect == "duckdb":
+        done += _remove_live_files(engine)
         done += _remove_spill(Path(temp_directory or tempfile.gettempdir()))
     return done
 
@@ -196,6 +198,16 @@ def _remove_parts(release: str) -> list[str]:
     for part in leftover_parts(release) if is_file_name(release) else ():
         part.unlink(missing_ok=True)
         done.append(f"removed file {part}")
+    return done
+
+
+def _remove_live_files(engine: Engine) -> list[str]:
+    """Remove what runs that are gone kept beside the database for others to see."""
+    path, done = identity_of(engine), []
+    for file, run in list_files(Path(path).resolve()) if path is not None else ():
+        if not run.alive:
+            remove_files(file)
+            done.append(f"removed file {file}")
     return done
 
 

@@ -8,15 +8,16 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.sql import Executable
 
 from sqlanon import __version__
-from sqlanon.catalog import locks, process, queries
+from sqlanon.catalog import live, locks, process, queries
 from sqlanon.catalog.connection import CatalogConnection
-from sqlanon.catalog.home import Home, database_of, is_same_database
+from sqlanon.catalog.home import Home, database_of, identity_of, is_same_database
 from sqlanon.catalog.migrate import HEAD, Migration
 from sqlanon.catalog.records import (
     HierarchyRecord,
@@ -35,7 +36,7 @@ from sqlanon.catalog.records import (
 from sqlanon.catalog.tables import Tables
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError, SqlanonError
+from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.sql import Relation, Text
 
 SCHEMA = "sqlanon"
@@ -333,7 +334,48 @@ class Catalog:
         if row["status"] != Status.RUNNING:
             return None
         self._write("mark a dead run", queries.end_dead_run(self._tables, run))
+        self._write("forget how far it was", delete(self._tables.live).where(self._tables.live.c.run == run))
         return self.run(run).status
+
+    def channel(self, run: str) -> live.Channel | None:
+        """By which a run tells others how far it is; None for a catalog in memory, which no other sees.
+
+        Raises:
+            AccessError: beside a DuckDB file no file can be written.
+        """
+        if self._store.dialect != "duckdb":
+            return live.CatalogChannel(self._connection, self._tables, run)
+        path = identity_of(self._store)
+        if path is None:
+            return None
+        found = self.run(run)
+        facts = {"source": found.source, "release": found.release, "process": found.process}
+        try:
+            return live.FileChannel(Path(path).resolve(), run, facts)
+        except OSError as error:
+            raise AccessError(f"Beside {path} no file can be written: {error.strerror}.") from None
+
+    def live_runs(self) -> list[live.LiveRun]:
+        """The runs that have not ended, as they told last (PostgreSQL)."""
+        return [self._live_run(row) for row in live.list_rows(self._connection, self._tables)]
+
+    def _live_run(self, row: Mapping[str, Any]) -> live.LiveRun:
+        facts = {"run": row["id"], **{name: row[name] for name in ("source", "release", "process")}}
+        if row["state"] is None:  # a procedure, which tells nothing; or killed before its first word
+            holder = self._store.query("catalog/find_lock_holder", key=locks.advisory_key(_lock_of(row["id"])))
+            return live.LiveRun(**facts, state={}, seconds=row["age"], silent=None, alive=bool(holder))
+        alive = row["silent"] < live.SILENT and process.is_alive(row["process"])
+        state = json.loads(row["state"])
+        return live.LiveRun(**facts, state=state, seconds=row["seconds"], silent=row["silent"], alive=alive)
+
+    def ask_to_end(self, run: str) -> bool:
+        """Ask a run to end (PostgreSQL): the program's own by its row, a procedure by cancelling its query.
+
+        False where there is nobody to be asked. Raises AccessError where the role may not cancel the query.
+        """
+        if live.ask(self._connection, self._tables, run):
+            return True
+        return bool(self._store.query("catalog/cancel_lock_holder", key=locks.advisory_key(_lock_of(run))))
 
     def close(self) -> None:
         """Close the catalog's session, and count the runs it started as ended; the engine stays open."""

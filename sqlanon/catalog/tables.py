@@ -51,6 +51,8 @@ class Tables:
     hierarchies: Table
     work_tables: Table
     jobs: Table
+    live: Table
+    checkpoints: Table
 
     @classmethod
     def named(cls, prefix: str = "") -> Tables:
@@ -64,6 +66,8 @@ class Tables:
             _hierarchies(metadata, prefix),
             _work_tables(metadata, prefix),
             _jobs(metadata, prefix),
+            _live(metadata, prefix),
+            _checkpoints(metadata, prefix),
         )
 
 
@@ -181,4 +185,26 @@ def _jobs(metadata: MetaData, prefix: str) -> Table:
         Column("created", UtcTimestamp, nullable=False),
         Column("schedule", Text, doc="minute, hour, day of month, month, day of week, as cron has them"),
         Column("scheduler", Text, doc="pg_cron, systemd, cron or print"),
+    )
+
+
+def _live(metadata: MetaData, prefix: str) -> Table:
+    return Table(
+        f"{prefix}live",
+        metadata,
+        Column("run", Text, primary_key=True),
+        Column("state", Text, nullable=False, doc="JSON: the phase, and the figures of the search"),
+        Column("seconds", Double, nullable=False, doc="since the run began, by its own clock"),
+        Column("seen", UtcTimestamp, nullable=False, doc="when it told that, by the database's clock"),
+        Column("cancel", Boolean, nullable=False, doc="whether somebody has asked the run to end"),
+    )
+
+
+def _checkpoints(metadata: MetaData, prefix: str) -> Table:
+    return Table(
+        f"{prefix}checkpoints",
+        metadata,
+        Column("run", Text, primary_key=True),
+        Column("digest", Text, nullable=False, doc="of what the rules were found for: source, policy, versions"),
+        Column("content", Text, nullable=False, doc="JSON: where the rules are, and what the search found out"),
     )

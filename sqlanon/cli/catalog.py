@@ -14,6 +14,7 @@ from sqlanon.catalog import SCHEMA, Catalog, Run, Step
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.layout import number, table
 from sqlanon.cli.summary import spec_text
+from sqlanon.cli.watch import cancel_run, watch_runs
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     command(app, "runs")(runs_command)
     command(app, "show")(show_command)
+    command(app, "cancel")(cancel_command)
     command(app, "gc")(gc_command)
     database = typer.Typer(help="The catalog's tables: upgrade, downgrade, current.", no_args_is_help=True)
     command(database, "upgrade")(upgrade_command)
@@ -71,8 +73,14 @@ def runs_command(
     url: UrlOption = None,
     policy: PolicyOption = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest first.")] = 20,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show those that go on, and how far they are, until none does.")
+    ] = False,
 ) -> None:
-    """List the runs that the catalog holds, the newest first."""
+    """List the runs that the catalog holds, the newest first, or watch those that go on."""
+    if watch:
+        watch_runs(call, place_of(url, policy))
+        return
     with opened(call, url, policy) as (_, catalog):
         runs = catalog.runs(limit) if catalog.current() is not None else []
     if call.json:
@@ -100,6 +108,20 @@ def run_object(run: Run) -> dict[str, Any]:
         "finished": finished.isoformat() if finished else None,
         "error": error if error["type"] else None,
     }
+
+
+def cancel_command(
+    call: Call,
+    run: Annotated[str, typer.Argument(help="The run's id, its beginning, or its last four digits.")],
+    url: UrlOption = None,
+    policy: PolicyOption = None,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until it has ended.")] = 30.0,
+) -> None:
+    """End a run that goes on, from another terminal: its query is cancelled, its work tables are dropped.
+
+    Nothing is published then. Exit code 1 if it has not ended in time, or had come to its end before.
+    """
+    cancel_run(call, place_of(url, policy), run, wait)
 
 
 def show_command(

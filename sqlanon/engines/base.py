@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -192,9 +194,23 @@ class Engine(ABC):
     def reads(self, relation: Relation, table: Relation) -> bool:
         """Whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
 
-    @abstractmethod
     def fork(self) -> Engine:
         """Another session with the same database and options."""
+        other = self._fork()
+        self._forks.append(weakref.ref(other))
+        return other
+
+    @abstractmethod
+    def _fork(self) -> Engine: ...
+
+    @functools.cached_property
+    def _forks(self) -> list[weakref.ref[Engine]]:
+        return []
+
+    def at_work(self) -> list[Engine]:
+        """This session, and those of its forks that work for it: they have its listener."""
+        forks = (known() for known in tuple(self._forks))
+        return [self, *(fork for fork in forks if fork is not None and fork.listener == self.listener is not None)]
 
     @abstractmethod
     def cancel(self) -> None:

@@ -151,7 +151,7 @@ class DuckDBEngine(Engine):
     def version(self) -> str:
         return f"DuckDB {duckdb.__version__}"
 
-    def fork(self) -> DuckDBEngine:
+    def _fork(self) -> DuckDBEngine:
         """Another connection to the same instance; it doesn't see this one's temporary tables, and ends with it."""
         return DuckDBEngine(self._connection.cursor(), EngineOptions(statement_timeout=self._options.statement_timeout))
 
@@ -302,6 +302,15 @@ def _path_of(url: str) -> tuple[str, bool]:
     if rest and not rest.startswith("/"):
         raise PolicyError(f"Write duckdb:///{rest} for a relative path, duckdb:////{rest} for an absolute one.")
     return rest[1:] or _MEMORY, access == "read_only"
+
+
+def database_file(url: str) -> Path:
+    """The file that a URL names; raises AccessError if there is none, PolicyError for a database in memory."""
+    path, _ = _path_of(url)
+    if path == _MEMORY:
+        raise PolicyError("A database in memory has no runs that others could see.")
+    _check_file(path, create=False)
+    return Path(path).resolve()
 
 
 def _check_file(path: str, create: bool) -> None:

@@ -108,7 +108,7 @@ class PostgresEngine(Engine):
         number = self._connection.info.server_version
         return f"PostgreSQL {number // 10_000}.{number % 10_000}"
 
-    def fork(self) -> PostgresEngine:
+    def _fork(self) -> PostgresEngine:
         """A second connection of the same role. Several work side by side, so none takes parallel workers as well."""
         return PostgresEngine(self._url, dataclasses.replace(self._options, threads=1), self._read_only)
 

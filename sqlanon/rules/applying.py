@@ -197,7 +197,7 @@ class _Apply(Course):
         """Full-domain generalization at the stored levels."""
         lenient = self.policy.model_copy(update={"suppression": _ANY})
         problem = pose(
-            self.engine, workspace, coded, self.models, lenient, self.observer.progress, Wishes(any_size=True)
+            self.engine, workspace, coded, self.models, lenient, self.journal.progress, Wishes(any_size=True)
         )
         algorithm = self.policy.algorithm
         assert isinstance(algorithm, FullDomain)

@@ -1,0 +1,173 @@
+"""Runs that go on: what they tell others, and how others ask them to end.
+
+Where the catalog is in PostgreSQL, a run keeps a row in its table `live`. A DuckDB file is locked by the process that
+works on it, so there the run keeps a small file beside the database, and heeds another one that asks it to end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import ColumnElement, Float, cast, delete, extract, func, insert, select, update
+
+from sqlanon.catalog import process
+from sqlanon.catalog.connection import CatalogConnection
+from sqlanon.catalog.records import Status
+from sqlanon.catalog.tables import Tables
+
+_VERSION = 1  # of the file
+SILENT = 15.0  # seconds without a sign of life, after which a run counts as dead
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """A run that has not ended, as it told last.
+
+    state: `phase`, and the figures of its search (`sqlanon.figures`); empty where it tells nothing on its way.
+    seconds: since it began, when it told; silent: how long ago that was, None where it is not to tell.
+    alive: whether its process lives, as far as can be known.
+    """
+
+    run: str
+    source: str
+    release: str
+    process: str
+    state: Mapping[str, Any]
+    seconds: float
+    silent: float | None
+    alive: bool
+
+    @property
+    def phase(self) -> str:
+        return str(self.state.get("phase", "procedure"))
+
+
+class Channel(ABC):
+    """How one run is in touch with others."""
+
+    @abstractmethod
+    def tell(self, state: Mapping[str, Any], seconds: float) -> bool:
+        """Tell how far the run is after so many seconds; whether it has been asked to end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The run goes on no more."""
+
+
+class CatalogChannel(Channel):
+    """A row of the catalog's table `live`."""
+
+    def __init__(self, connection: CatalogConnection, tables: Tables, run: str) -> None:
+        self._connection = connection
+        self._live = tables.live
+        self._run = run
+        values = {"run": run, "state": "{}", "seconds": 0.0, "seen": func.now(), "cancel": False}
+        self._connection.do("note that a run goes on", lambda c: c.execute(insert(self._live).values(values)))
+
+    def tell(self, state: Mapping[str, Any], seconds: float) -> bool:
+        values = {"state": json.dumps(dict(state)), "seconds": seconds, "seen": func.now()}
+        told = update(self._live).where(self._live.c.run == self._run).values(values).returning(self._live.c.cancel)
+        return bool(self._connection.do("note how far a run is", lambda c: c.execute(told).scalar()))
+
+    def close(self) -> None:
+        forget = delete(self._live).where(self._live.c.run == self._run)
+        self._connection.do("note that a run goes on no more", lambda c: c.execute(forget))
+
+
+def ask(connection: CatalogConnection, tables: Tables, run: str) -> bool:
+    """Ask a run to end; False where it keeps no row."""
+    asked = update(tables.live).where(tables.live.c.run == run).values(cancel=True)
+    return bool(connection.do("ask a run to end", lambda c: c.execute(asked).rowcount))
+
+
+def list_rows(connection: CatalogConnection, tables: Tables) -> list[dict[str, Any]]:
+    """The runs that the catalog counts as running, with what they told and how many seconds ago; the oldest first."""
+    runs, live = tables.runs, tables.live
+    columns = [runs.c.id, runs.c.source, runs.c.release, runs.c.process, live.c.state, live.c.seconds]
+    ages = [_age(live.c.seen).label("silent"), _age(runs.c.started).label("age")]
+    published = select(tables.releases.c.run)
+    query = (
+        select(*columns, *ages)
+        .select_from(runs.outerjoin(live, live.c.run == runs.c.id))
+        .where(runs.c.status == Status.RUNNING, runs.c.id.not_in(published))
+        .order_by(runs.c.started, runs.c.id)
+    )
+    return connection.do("be read", lambda c: [dict(row) for row in c.execute(query).mappings()])
+
+
+def _age(moment: Any) -> ColumnElement[float]:
+    """Seconds by the database's clock."""
+    return cast(extract("epoch", func.clock_timestamp() - moment), Float)
+
+
+class FileChannel(Channel):
+    """`clinic.duckdb.run-ID.json` beside `clinic.duckdb`; `clinic.duckdb.run-ID.cancel` asks the run to end."""
+
+    def __init__(self, database: Path, run: str, facts: Mapping[str, str]) -> None:
+        """facts: source, release and process of the run."""
+        self._file, self._request = _files(database, run)
+        self._facts = {"version": _VERSION, "run": run, **facts}
+        self.tell({}, 0.0)
+
+    def tell(self, state: Mapping[str, Any], seconds: float) -> bool:
+        told = self._facts | {"state": dict(state), "seconds": seconds}
+        part = self._file.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump(told, file)
+        part.replace(self._file)
+        return _is_from_us(self._request)
+
+    def close(self) -> None:
+        remove_files(self._file)
+
+
+def _files(database: Path, run: str) -> tuple[Path, Path]:
+    stem = f"{database.name}.run-{run}"
+    return database.with_name(stem + ".json"), database.with_name(stem + ".cancel")
+
+
+def _is_from_us(request: Path) -> bool:
+    """Whether there is a request of this user, or of root: others may be able to write in the directory."""
+    with contextlib.suppress(FileNotFoundError):
+        return not hasattr(os, "getuid") or request.lstat().st_uid in (os.getuid(), 0)
+    return False
+
+
+def ask_by_file(database: Path, run: str) -> None:
+    """Ask a run on a DuckDB file to end."""
+    _files(database, run)[1].touch(mode=0o600)
+
+
+def remove_files(file: Path) -> None:
+    """Remove what a run kept beside its database."""
+    for path in (file, file.with_suffix(".cancel"), file.with_suffix(".part")):
+        path.unlink(missing_ok=True)
+
+
+def list_files(database: Path) -> Iterator[tuple[Path, LiveRun]]:
+    """The runs that keep a file beside a DuckDB file, the oldest first; those whose process is gone count as dead."""
+    for file in sorted(database.parent.glob(f"{_escaped(database.name)}.run-*.json")):
+        try:
+            told, at = json.loads(file.read_text(encoding="utf-8")), file.stat().st_mtime
+        except FileNotFoundError:  # it ended meanwhile
+            continue
+        yield file, _live_run(told, max(0.0, time.time() - at))
+
+
+def _live_run(told: Mapping[str, Any], silent: float) -> LiveRun:
+    names = ("run", "source", "release", "process", "state", "seconds")
+    return LiveRun(**{name: told[name] for name in names}, silent=silent, alive=process.is_alive(told["process"]))
+
+
+def _escaped(name: str) -> str:
+    """A name that a glob takes literally."""
+    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
