@@ -44,6 +44,7 @@ class Outcome:
 
     chart: what is known of the lattice that was searched, if one was.
     trial: whether nothing was to be published, and so nothing was verified.
+    resumed: of which run the recoding was to be used again, whether it was, and if not why.
     predicted: how well the source and the release predict the algorithm's target, if it has one.
     """
 
@@ -70,6 +71,7 @@ class Outcome:
     models: tuple[PrivacyModel, ...] = ()
     published: bool = False
     trial: bool = False
+    resumed: Mapping[str, Any] | None = None
 
     @property
     def k(self) -> int:
@@ -115,6 +117,7 @@ class Outcome:
             "seconds": {**self.seconds, "total": sum(self.seconds.values())},
             "verified": self.verified,
             "published": self.published,
+            **({} if self.resumed is None else {"resumed": dict(self.resumed)}),
             "warnings": list(self.warnings),
             "notes": list(self.notes),
         }

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sqlanon.before import count_labels, count_values, source_statistics
 from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.checking import check_release
+from sqlanon.checkpoints import Basis, basis_of, checkpoint_of
 from sqlanon.control import Control
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
@@ -65,11 +66,17 @@ def run(
     VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
     Nothing is published then, unless a note of the error says otherwise.
     """
+    wishes = Wishes(levels, time_limit, any_size)
+    wished = wishes.applied_to(policy)
+    with interruptible(), open_session(policy, options or EngineOptions()) as session:
+        return Course(session, wished, replace, observer or Silent(), wishes).carry_out()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C inside raises Cancelled."""
     try:
-        wishes = Wishes(levels, time_limit, any_size)
-        wished = wishes.applied_to(policy)
-        with open_session(policy, options or EngineOptions()) as session:
-            return Course(session, wished, replace, observer or Silent(), wishes).carry_out()
+        yield
     except KeyboardInterrupt as interrupt:  # between two statements; during one the engine says so
         cancelled = Cancelled("Interrupted.")
         cancelled.__notes__ = getattr(interrupt, "__notes__", [])
@@ -109,6 +116,7 @@ class Course:
         self.source_version: tuple[int, ...] | None = None
         self.rules: StoredRules | None = None
         self.control: Control
+        self.basis: Basis | None = None  # what the search goes by
         self.linked: str | None = None  # the run of an earlier release of the source by other rules, if that is known
         self.values: Mapping[str, int] = {}
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
@@ -253,6 +261,8 @@ class Course:
         with self.journal.during("encode"):
             with self.engine.transaction():
                 coded = encode(self.engine, plan, workspace)
+                if self.ends_as is Status.PUBLISHED:
+                    self.basis = basis_of(self.engine, plan, self.wishes)
             require_unchanged(self.policy.source.file, self.source_version)
             outcome.source_rows = coded.source_rows
             tuples = None
@@ -297,9 +307,16 @@ class Course:
         return tuple(_described(one, self.values, labels, lost) for one in recoding.coded.quasi_identifiers)
 
     def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
-        """Write down how new rows are recoded like these."""
+        """Write down how new rows are recoded like these; from then on the run can be taken up here."""
         with self.journal.during("recode"):
-            return keep_rules(self.engine, self.catalog, workspace, outcome.run, recoding)
+            rules = self._kept_rules(recoding, workspace, outcome)
+            if rules is not None and self.basis is not None:
+                left = checkpoint_of(self.basis, rules.record, outcome)
+                self.catalog.record_checkpoint(outcome.run, left.as_json())
+            return rules
+
+    def _kept_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
+        return keep_rules(self.engine, self.catalog, workspace, outcome.run, recoding)
 
     def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""

@@ -106,6 +106,7 @@ class Workspace:
         there = [entry for entry in entries if entry.database == database]
         _drop(session, [table for entry in there for table in _made(session, entry)[0]])
         self._catalog.ledger_remove(*there)
+        self._catalog.forget_checkpoint(self._run)
 
     def __enter__(self) -> Workspace:
         return self
@@ -178,6 +179,7 @@ def gc(
 
 def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list[str]:
     done = []
+    catalog.forget_checkpoint(run)
     for entry in catalog.ledger(run):
         session = sessions.get(entry.database)
         if session is None:

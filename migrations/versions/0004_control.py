@@ -29,7 +29,6 @@ def upgrade() -> None:
     op.create_table(
         _name("checkpoints"),
         sa.Column("run", sa.Text, primary_key=True),
-        sa.Column("digest", sa.Text, nullable=False),
         sa.Column("content", sa.Text, nullable=False),
     )
 

@@ -313,6 +313,30 @@ class Catalog:
             LedgerEntry(row["run"], Relation.parse(row["relation"]), row["database"], row["is_prefix"]) for row in rows
         ]
 
+    def record_checkpoint(self, run: str, content: str) -> None:
+        """Record from what a run can be taken up if it is stopped."""
+        self._write("record a checkpoint", insert(self._tables.checkpoints).values(run=run, content=content))
+
+    def checkpoint(self, run: str) -> str | None:
+        """From what a run can be taken up; None where there is nothing."""
+        table = self._tables.checkpoints
+        return next((row["content"] for row in self._read(select(table).where(table.c.run == run))), None)
+
+    def forget_checkpoint(self, run: str) -> None:
+        """The tables of a run are dropped: it can't be taken up any more."""
+        table = self._tables.checkpoints
+        self._write("forget a checkpoint", delete(table).where(table.c.run == run))
+
+    @contextlib.contextmanager
+    def stopped_run(self, run: str) -> Iterator[bool]:
+        """Whether no living process works on a run; if so nobody clears it up meanwhile."""
+        claimed = self._claim(run, self.run(run).process)
+        try:
+            yield claimed
+        finally:
+            if claimed:
+                locks.give_back(self._engine, _lock_of(run))
+
     @contextlib.contextmanager
     def dead_runs(self) -> Iterator[list[str]]:
         """The runs of the engine's database that did not end and that no living process works on.

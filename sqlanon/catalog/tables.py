@@ -205,6 +205,5 @@ def _checkpoints(metadata: MetaData, prefix: str) -> Table:
         f"{prefix}checkpoints",
         metadata,
         Column("run", Text, primary_key=True),
-        Column("digest", Text, nullable=False, doc="of what the rules were found for: source, policy, versions"),
-        Column("content", Text, nullable=False, doc="JSON: where the rules are, and what the search found out"),
+        Column("content", Text, nullable=False, doc="JSON: the rules that a search came to, and what it went by"),
     )

@@ -21,6 +21,7 @@ from sqlanon.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import load_policy
 from sqlanon.rehearsal import rehearse
+from sqlanon.rules.resuming import resume_run
 from sqlanon.runner import run
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.", show_default=False)]
@@ -110,6 +111,10 @@ def run_command(
     ] = None,
     time_limit: TimeLimit = None,
     any_size: AnySize = False,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Go on where this run was stopped, as far as nothing has changed since."),
+    ] = None,
     progress: Follow = "auto",
     quiet: Quiet = False,
 ) -> None:
@@ -117,10 +122,13 @@ def run_command(
     loaded = load_policy(policy)
     wishes = Wishes(None if levels is None else parse_levels(levels), time_limit, any_size)
     if dry_run:
+        if resume is not None:
+            raise PolicyError("--dry-run does not go with --resume: what can be used again shows in the run alone.")
         _print_rehearsal(call, loaded, replace, wishes)
         return
     with observer(call, progress, quiet) as watching:
-        outcome = run(loaded, replace=replace, options=call.options, observer=watching, **vars(wishes))
+        common = {"replace": replace, "options": call.options, "observer": watching, **vars(wishes)}
+        outcome = run(loaded, **common) if resume is None else resume_run(resume, loaded, **common)
     if call.json:
         call.emit(outcome.as_json())
         return

@@ -17,6 +17,7 @@ from sqlanon.engines.files import require_unchanged
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.journal import Observer, Silent
+from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.remainder import recode_in_passes
 from sqlanon.lattice.search import pose
@@ -199,13 +200,7 @@ class _Apply(Course):
         problem = pose(
             self.engine, workspace, coded, self.models, lenient, self.journal.progress, Wishes(any_size=True)
         )
-        algorithm = self.policy.algorithm
-        assert isinstance(algorithm, FullDomain)
-        nodes = [node_of(problem.lattice, levels) for levels in self.stored.content["passes"]]
-        if len(nodes) > 1:
-            partition = recode_in_passes(problem, algorithm, nodes)
-        else:
-            partition = recode_node(problem.sets, nodes[0])
+        partition = recode_at_levels(problem, self.policy, self.stored)
         self._refuse(partition.suppressed, coded.source_rows)
         return replace(partition, found={"applied": self.found.id})
 
@@ -258,8 +253,18 @@ class _Apply(Course):
     def _loss(self, partition: Partition) -> Loss | None:
         return super()._loss(partition) if self.stored.tables is None else None
 
-    def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> None:
+    def _kept_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
         """The rules are those of the other run."""
+        del recoding, workspace, outcome
+        return None
+
+
+def recode_at_levels(problem: Problem, policy: Policy, stored: StoredRules) -> Partition:
+    """The full-domain generalization that rules of levels say, with what has to be suppressed."""
+    algorithm = policy.algorithm
+    assert isinstance(algorithm, FullDomain)
+    nodes = [node_of(problem.lattice, levels) for levels in stored.content["passes"]]
+    return recode_in_passes(problem, algorithm, nodes) if len(nodes) > 1 else recode_node(problem.sets, nodes[0])
 
 
 def _without(coded: CodedTable, partition: Partition, regions: Relation) -> Markup:

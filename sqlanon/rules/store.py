@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlanon.catalog import Catalog, LedgerEntry, RulesKind, RulesRecord
@@ -61,6 +61,19 @@ def store_rules(
     return StoredRules(record, tuple(attributes), stored, content)
 
 
+def copy_rules(catalog: Catalog, run: str, stored: StoredRules) -> StoredRules:
+    """The rules that another run has stored, as those of `run`."""
+    if stored.tables is None:
+        return stored
+    prefix = f"{catalog.home.prefix}rules_{short_hash(run)}_"
+    tables = _at(catalog, prefix, stored.tables.depth)
+    for table, other in zip(tables.all, stored.tables.all, strict=True):
+        catalog.ledger_add(LedgerEntry(run, table, database_of(catalog.store)))
+        catalog.store.run("rules/store_table", table=table, work=other)
+        guard_staging(catalog.store, table)
+    return StoredRules(replace(stored.record, table_prefix=prefix), stored.attributes, tables, stored.content)
+
+
 def drop_codes(engine: Engine, tables: RuleTables) -> None:
     """Take from work tables what means nothing outside of their run."""
     for column in ("code", "upper"):
@@ -72,6 +85,11 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     record = catalog.rules(run)
     if record is None:
         raise PolicyError(f"The catalog holds no rules of run {run}: it published nothing, or is of an older version.")
+    return stored_rules(catalog, record)
+
+
+def stored_rules(catalog: Catalog, record: RulesRecord) -> StoredRules:
+    """The recoding function that a record names."""
     content = json.loads(record.content)
     attributes = tuple(RuleAttribute.from_json(a) for a in content["attributes"])
     tables = None if record.table_prefix is None else _at(catalog, record.table_prefix, record.depth)

@@ -1,0 +1,244 @@
+"""Runs that were stopped are taken up: what is released is what a run from the beginning releases."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
+from sqlanon.errors import ConflictError, PolicyError, VerificationError
+from sqlanon.journal import Silent
+from sqlanon.outcome import PHASES, Outcome
+from sqlanon.policy import Policy
+from sqlanon.policy_reader import load_policy
+from sqlanon.rules.resuming import resume_run
+from sqlanon.session import open_session
+from sqlanon.workspace import Workspace, gc
+from tests.cli.support import call, make_patients, only_object, write_policy
+from tests.run_support import OPTIONS, Database, anonymize
+
+ROWS = [(n * 7 % 23, "abcd"[n % 4] + str(n % 3), n * n % 5, n) for n in range(80)]
+COLUMNS = {"a": "INTEGER", "b": "VARCHAR(9)", "s": "INTEGER", "id": "INTEGER"}
+LEVELED = {
+    "a": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}},
+    "b": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}},
+}
+PLAIN: dict[str, Any] = {"a": "quasi-identifier", "b": "quasi-identifier"}
+MODELS = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "attribute": "s", "l": 2}]
+SEARCHES: dict[str, dict[str, Any]] = {
+    "mondrian": {"algorithm": {"name": "mondrian"}},
+    "rothko-t": {"algorithm": {"name": "rothko-t", "split": "information-gain", "target": "s"}},
+    "rothko-s": {"algorithm": {"name": "rothko-s"}},
+    "top-down": {"algorithm": {"name": "top-down"}},
+    "optimal": {"algorithm": {"name": "optimal"}, "suppression": 0.1},
+    "starred": {"algorithm": {"name": "optimal"}, "suppression": 0.2, "suppressed": "star"},
+}
+
+
+class Stopped(BaseException):
+    """As `kill -9` would: nothing is cleared up."""
+
+
+@pytest.fixture
+def policy(database: Database) -> Policy:
+    return posed(database, "mondrian")
+
+
+class Stopping(Silent):
+    """An observer that stops the run when it comes to a phase."""
+
+    def __init__(self, phase: str) -> None:
+        self.at, self.run = phase, ""
+
+    def started(self, run: str) -> None:
+        self.run = run
+
+    def phase(self, name: str) -> None:
+        if name == self.at:
+            raise Stopped
+
+
+def posed(database: Database, search: str) -> Policy:
+    name = database.create(COLUMNS, ROWS)
+    leveled = search in ("top-down", "optimal", "starred")
+    roles = {**(LEVELED if leveled else PLAIN), "s": "sensitive", "id": "insensitive"}
+    return database.policy(name, roles, privacy=MODELS, **SEARCHES[search])
+
+
+def stopped(policy: Policy, phase: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run that comes as far as to this phase, and whose work tables stay; its id."""
+
+    observer = Stopping(phase)
+    with killing(monkeypatch), pytest.raises(Stopped):
+        anonymize(policy, replace=True, observer=observer)
+    return observer.run
+
+
+@contextlib.contextmanager
+def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is cleared up, and no end recorded."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Workspace, "close", lambda _workspace: None)
+        patch.setattr(Catalog, "finish_run", lambda *_arguments, **_values: None)
+        yield
+
+
+def resumed(policy: Policy, run: str) -> Outcome:
+    return resume_run(run, policy, replace=True, options=OPTIONS)
+
+
+def cleared(database: Database, policy: Policy) -> list[str]:
+    with open_session(policy, OPTIONS) as session:
+        gc(session.engine, session.catalog)
+    return database.leftovers()
+
+
+def release(database: Database, policy: Policy) -> list[Any]:
+    return database.sql(f"SELECT * FROM {policy.release.table}")
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_resumed_run_releases_what_the_run_would_have(
+    database: Database, search: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = posed(database, search)
+    whole = anonymize(policy).as_json()
+    expected = release(database, policy)
+    run = stopped(policy, "verify", monkeypatch)
+    outcome = resumed(policy, run)
+    assert outcome.resumed == {"run": run, "reused": True, "reason": None}
+    assert release(database, policy) == expected
+    result = outcome.as_json()
+    assert result["verified"]
+    assert result["published"]
+    same = ("source", "release", "models", "metrics", "risk", "quasi_identifiers", "checks")
+    assert {key: result[key] for key in same} == {key: whole[key] for key in same}
+    assert {**result["algorithm"], "statements": 0} == {**whole["algorithm"], "statements": 0}
+    assert cleared(database, policy) == []
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        kept = catalog.rules(outcome.run)
+        assert kept is not None
+        assert kept.leaves == catalog.rules(whole["run"]).leaves  # type: ignore[union-attr]
+        assert catalog.checkpoint(outcome.run) is None
+
+
+@pytest.mark.parametrize("phase", PHASES[1:])
+def test_what_a_stopped_run_leaves_by_phase(
+    database: Database, policy: Policy, phase: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stopped(policy, phase, monkeypatch)
+    outcome = resumed(policy, run)
+    reused = phase in ("verify", "publish")
+    assert (outcome.resumed or {})["reused"] == reused
+    assert (run in outcome.notes[0], "used again" in outcome.notes[0]) == (True, True)
+    assert outcome.published
+    assert cleared(database, policy) == []
+
+
+@pytest.mark.parametrize("column", ["a", "b", "s"])
+def test_a_source_that_has_changed_is_searched_anew(
+    database: Database, policy: Policy, column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stopped(policy, "verify", monkeypatch)
+    value = "'zz'" if column == "b" else "4"
+    database.sql(f"UPDATE {policy.source.table} SET {column} = {value} WHERE id = 9")
+    outcome = resumed(policy, run)
+    assert outcome.resumed == {"run": run, "reused": False, "reason": "the source has changed"}
+    expected = release(database, policy)
+    anonymize(policy, replace=True)
+    assert release(database, policy) == expected
+
+
+def test_a_policy_that_has_changed_is_searched_anew(
+    database: Database, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stopped(policy, "verify", monkeypatch)
+    stricter = policy.model_copy(update={"privacy": (policy.privacy[0].model_copy(update={"k": 9}), policy.privacy[1])})
+    outcome = resumed(stricter, run)
+    assert "policy" in (outcome.resumed or {})["reason"]
+    assert outcome.as_json()["release"]["min_class_size"] >= 9
+    assert cleared(database, policy) == []
+
+
+def test_a_hierarchy_whose_file_has_changed_is_searched_anew(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "b.csv"
+    lines = [f"{letter}{digit};{letter};*" for letter in "abcd" for digit in range(3)]
+    file.write_text("\n".join(lines))
+    roles = {"a": "quasi-identifier", "b": {"role": "quasi-identifier", "hierarchy": {"csv": str(file)}}}
+    policy = database.policy(database.create(COLUMNS, ROWS), {**roles, "s": "insensitive", "id": "insensitive"})
+    run = stopped(policy, "verify", monkeypatch)
+    file.write_text("\n".join(lines).replace(";d;", ";c;"))
+    assert (resumed(policy, run).resumed or {})["reason"] == "a file of a hierarchy has changed"
+
+
+def test_rows_that_nothing_was_looked_up_in_may_change(
+    database: Database, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is released is what the source holds now: it is coded anew."""
+    run = stopped(policy, "verify", monkeypatch)
+    database.sql(f"UPDATE {policy.source.table} SET id = 1000 WHERE id = 9")
+    assert (resumed(policy, run).resumed or {})["reused"]
+    assert 1000 in [row[-1] for row in release(database, policy)]
+
+
+def test_a_resumed_run_is_verified_anew(database: Database, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules that do not satisfy the models publish nothing, whatever their checkpoint says."""
+    anonymize(policy)
+    before = release(database, policy)
+    loose = policy.model_copy(update={"privacy": (policy.privacy[0].model_copy(update={"k": 1}),)})
+    strict, run = stopped(policy, "verify", monkeypatch), stopped(loose, "verify", monkeypatch)
+    contents = dict(database.sql("SELECT run, content FROM sqlanon.checkpoints"))
+    forged = {**json.loads(contents[run]), "basis": json.loads(contents[strict])["basis"]}
+    database.sql("UPDATE sqlanon.checkpoints SET content = ? WHERE run = ?", [json.dumps(forged), run])
+    with pytest.raises(VerificationError):
+        resumed(policy, run)
+    assert release(database, policy) == before
+
+
+def test_what_cannot_be_resumed(database: Database, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    published = anonymize(policy).run
+    with pytest.raises(PolicyError, match="was published"):
+        resumed(policy, published)
+    with pytest.raises(PolicyError, match="no run"):
+        resumed(policy, "nonesuch")
+
+    class Resuming(Silent):
+        def started(self, run: str) -> None:
+            with pytest.raises(ConflictError, match="goes on"):
+                resumed(policy, run)
+
+    assert anonymize(policy, replace=True, observer=Resuming()).published
+    run = stopped(policy, "verify", monkeypatch)
+    assert cleared(database, policy) == []
+    outcome = resumed(policy, run)
+    assert "cleared up" in (outcome.resumed or {})["reason"]
+
+
+def test_a_run_that_is_stopped_again_can_be_resumed_again(
+    database: Database, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stopped(policy, "verify", monkeypatch)
+    with killing(monkeypatch), pytest.raises(Stopped):
+        resume_run(run, policy, replace=True, options=OPTIONS, observer=Stopping("verify"))
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        (again,) = (one.id for one in catalog.runs() if one.id != run)
+    assert (resumed(policy, again).resumed or {})["reused"]
+    assert cleared(database, policy) == []
+
+
+def test_the_command_says_what_it_did(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_patients(database_url)
+    path = write_policy(tmp_path, database_url)
+    run = stopped(load_policy(path), "verify", monkeypatch)
+    result = only_object(call("run", path, "--resume", run[-4:], "--json").stdout)
+    assert result["resumed"] == {"run": run, "reused": True, "reason": None}
+    assert "was published" in call("run", path, "--resume", result["run"], "--replace").stderr
+    assert call("run", path, "--resume", run, "--dry-run").exit_code == 2
