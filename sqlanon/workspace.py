@@ -46,6 +46,7 @@ class Workspace:
         self._catalog = catalog
         self._run = run
         self._staged_in: dict[str, Engine] = {}
+        self._staged: set[LedgerEntry] = set()
         prefix = Relation(f"w_{short_hash(run)}_", home or catalog.home.schema)
         if engine.dialect == "duckdb":
             prefix = Relation(prefix.name, "main", "temp")
@@ -80,6 +81,7 @@ class Workspace:
         entry = LedgerEntry(self._run, table, database_of(target))
         if entry not in self._catalog.ledger(self._run):
             self._catalog.ledger_add(entry)
+        self._staged.add(entry)
         self._staged_in[entry.database] = target
         return table
 
@@ -90,6 +92,8 @@ class Workspace:
     def close(self) -> None:
         """Drop everything the run made, on a session of its own if the run's session is broken.
 
+        Rules that the run can be taken up with stay in that case: the server has been restarted, or the like.
+
         Raises:
             EngineError: the database can't be reached; `gc` drops the tables later.
         """
@@ -99,14 +103,15 @@ class Workspace:
                 self._clear(database, session)
             except SqlanonError:
                 with session.fork() as fresh:
-                    self._clear(database, fresh)
+                    self._clear(database, fresh, keeps=self._catalog.checkpoint(self._run) is not None)
 
-    def _clear(self, database: str, session: Engine) -> None:
-        entries = {self._prefix, *self._catalog.ledger(self._run)}
+    def _clear(self, database: str, session: Engine, *, keeps: bool = False) -> None:
+        entries = {self._prefix, *(self._staged if keeps else self._catalog.ledger(self._run))}
         there = [entry for entry in entries if entry.database == database]
         _drop(session, [table for entry in there for table in _made(session, entry)[0]])
         self._catalog.ledger_remove(*there)
-        self._catalog.forget_checkpoint(self._run)
+        if not keeps:
+            self._catalog.forget_checkpoint(self._run)
 
     def __enter__(self) -> Workspace:
         return self

@@ -10,7 +10,7 @@ from sqlanon.catalog import Catalog, Job, Run
 from sqlanon.engines import connect
 from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_by_rules, run_procedure
-from sqlanon.journal import Silent
+from sqlanon.journal import Observer, Silent
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
 COLUMNS = {"n": "INTEGER", "t": "VARCHAR(9)", "d": "DATE", "z": "VARCHAR(3)", "s": "VARCHAR(1)", "x": "INTEGER"}
@@ -47,13 +47,13 @@ def frozen(database: Database, run: str, **wanted: Any) -> Job:
         return freeze(engine, catalog, catalog.run(run), Freezing(**{"name": "nightly", **wanted}))
 
 
-def carry_out(database: Database, job: str = "nightly") -> Any:
+def carry_out(database: Database, job: str = "nightly", observer: Observer | None = None) -> Any:
     with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
         found = catalog.job(job)
         if found.routine is not None:
             return run_procedure(engine, catalog, found)
         run = catalog.run(found.run)
-    return run_by_rules(found, run, (database.url, "sqlanon"), None, OPTIONS, Silent())
+    return run_by_rules(found, run, (database.url, "sqlanon"), None, OPTIONS, observer or Silent())
 
 
 def runs(database: Database, job: str = "nightly") -> list[Run]:

@@ -46,6 +46,14 @@ class PostgresServer:
             connection.execute(statement.encode())
 
 
+def crash(server: PostgresServer) -> None:
+    """Kill the server as a power failure would, and start it again."""
+    binaries = find_binaries()
+    assert binaries is not None
+    data = server.directory / "data"
+    _run(binaries / "pg_ctl", "-D", data, "-l", server.directory / "log", "-m", "immediate", "-w", "restart")
+
+
 def find_binaries() -> Path | None:
     """The directory of initdb and postgres: as told by the environment, by pg_config, or the newest of Debian's."""
     candidates = [os.environ.get("SQLANON_TEST_POSTGRES_BIN"), _configured(), *_installed()]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon import control
+from sqlanon import control, explore
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.live import LiveRun
 from sqlanon.engines.base import EngineOptions
@@ -186,6 +186,22 @@ def test_a_file_that_was_staged_is_removed(people: Policy, tmp_path: Path) -> No
     assert [path for path in tmp_path.iterdir() if "released" in path.name] == []
 
 
+def test_an_exploration_is_cancelled_where_it_is_recorded(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        database.create({"q": "INTEGER", "id": "INTEGER"}, [(n % 17, n) for n in range(60)], name="people")
+        roles = {**ROLES, "q": {"role": "quasi-identifier", "hierarchy": {"intervals": [5]}}}
+        policy, at = database.policy("people", roles), At("search")
+        with ThreadPoolExecutor(1) as pool:
+            found = pool.submit(lambda: explore(policy, options=OPTIONS, observer=at))
+            assert at.reached.wait(PATIENCE)
+            asked(policy, at.run)
+            at.go.set()
+            with pytest.raises(Cancelled, match="another terminal"):
+                found.result(PATIENCE)
+        assert last_status(database) == ("cancelled", "Cancelled")
+        assert database.leftovers() == []
+
+
 # --- from another terminal
 
 
@@ -204,6 +220,8 @@ def test_a_run_is_watched_and_cancelled_from_another_process(database_url: str, 
     looks = map(json.loads, watch.stdout)
     (run,) = next(look for look in looks if look["runs"])["runs"]
     assert (run["run"], run["alive"]) == (started["run"], True)
+    if "duckdb" in database_url:
+        assert "runs --watch" in call("runs", "--url", database_url).stderr
     done = call("cancel", started["run"][-4:], "--url", database_url, "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (0, {"run": started["run"], "status": "cancelled"}), done.output
     out, _ = process.communicate(timeout=PATIENCE)

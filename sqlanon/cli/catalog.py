@@ -17,7 +17,7 @@ from sqlanon.cli.summary import spec_text
 from sqlanon.cli.watch import cancel_run, watch_runs
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError
+from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy_reader import load_policy
 from sqlanon.session import catalog_place, open_session
 from sqlanon.workspace import gc
@@ -81,8 +81,12 @@ def runs_command(
     if watch:
         watch_runs(call, place_of(url, policy))
         return
-    with opened(call, url, policy) as (_, catalog):
-        runs = catalog.runs(limit) if catalog.current() is not None else []
+    try:
+        with opened(call, url, policy) as (_, catalog):
+            runs = catalog.runs(limit) if catalog.current() is not None else []
+    except ConflictError as error:
+        error.add_note("`sqlanon runs --watch` shows the runs that go on in it.")
+        raise
     if call.json:
         call.emit({"runs": [run_object(run) for run in runs]})
     elif not runs:
