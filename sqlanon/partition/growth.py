@@ -53,7 +53,7 @@ class Frontier:
     ranges: a table of the ranges of these nodes, where there is one already.
     tight: whether those are as narrow as the rows allow.
     inheriting: the last round whose nodes may go by the ranges of their parents.
-    parents: how many numbers splits may have; of a share of a frontier, those of the others too.
+    parents: how many numbers splits may have, used or not; of a share of a frontier, those of the others too.
     """
 
     rows: Relation | Markup
@@ -153,14 +153,14 @@ class Growth:
         )
         avs = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
-        finished, active, active_rows, searched = counts
+        finished, active, active_rows, searched, numbers = counts
         spent = [*candidates.tables, *avs]
         if finished:
             spent.append(tight := ranges if frontier.tight else self._measure(_ended(frontier.rows, ranges, splits)))
             self._retire(frontier, tight, splits)
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
-        following = self._send(frontier, splits, (active, leaves, searched > 0))
+        following = self._send(frontier, splits, (numbers, leaves, searched > 0))
         if following and frontier.tight and MEASURED < following.round <= following.inheriting:
             following = self._inherit(following, ranges)
         self._drop(frontier, [ranges, *spent, *(() if following else (splits,))])
@@ -197,8 +197,8 @@ class Growth:
 
     def _send(self, frontier: Frontier, splits: Relation, counts: tuple[int, int, bool]) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
-        active, leaves, searched = counts
-        if not active:
+        numbers, leaves, searched = counts
+        if not numbers:
             return None
         rows = self.branch.table("rows", frontier.round + 1)
         self.branch.run(
@@ -215,7 +215,7 @@ class Growth:
         )
         spent, following = (rows, splits), frontier.round + 1
         at = following, leaves, self._next_leaf(frontier), frontier.next_leaf, searched
-        return Frontier(rows, splits, spent, active, *at, inheriting=frontier.inheriting)
+        return Frontier(rows, splits, spent, numbers, *at, inheriting=frontier.inheriting)
 
     def _next_leaf(self, frontier: Frontier) -> int:
         """The number of the first leaf of the next round: after those of all nodes of this one."""
