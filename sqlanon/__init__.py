@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sqlanon.policy_reader import build_policy, load_policy, parse_policy
     from sqlanon.profile_facts import Profile
     from sqlanon.reading import diff_runs, run_report
+    from sqlanon.rules.resuming import resume_run
     from sqlanon.runner import run
     from sqlanon.trials import Sweep, sweep
     from sqlanon.verify import Verification
@@ -84,6 +85,7 @@ _HOMES = {
     "policy_reader": ("build_policy", "load_policy", "parse_policy"),
     "profile_facts": ("Profile",),
     "reading": ("diff_runs", "run_report"),
+    "rules.resuming": ("resume_run",),
     "runner": ("run",),
     "trials": ("Sweep", "sweep"),
     "verify": ("Verification",),
@@ -131,6 +133,7 @@ __all__ = [
     "parse_policy",
     "profile_table",
     "release_utility",
+    "resume_run",
     "run",
     "run_report",
     "sweep",
