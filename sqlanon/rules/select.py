@@ -283,9 +283,11 @@ class _Select:
         tests = []
         if not attribute.has_null:
             tests.append(expression("{value} IS NULL", value=self._value(attribute)))
-        if attribute.listed:
+        if attribute.listed and self.domain[attribute.number]:
             known = _listed(self.domain[attribute.number])
             tests.append(expression("{value} NOT IN ({known})", value=self._text(attribute), known=known))
+        elif attribute.listed:  # NULL was all there was
+            tests.append(expression("{value} IS NOT NULL", value=self._value(attribute)))
         if not tests:
             return cell
         test, star = Markup(" OR ").join(tests), Text(EVERYTHING)
