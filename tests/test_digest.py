@@ -78,7 +78,8 @@ def test_what_one_engine_alone_has_is_digested_too(engines: tuple[Engine, Engine
     lists = [digest(duckdb, f"SELECT {value} AS x") for value in ("[1, 2]", "[1]", "TIMESTAMP_NS '2020-01-01'")]
     finer = [digest(duckdb, f"SELECT TIMESTAMP_NS '2020-01-01 00:00:00.00000000{n}' AS x") for n in (1, 2)]
     assert len({*lists, *finer}) == 5
-    ranges = [digest(postgres, f"SELECT {value} AS x") for value in ("int8range(1, 5)", "int8range(1, 6)", "'{}'::json")]
+    values = ("int8range(1, 5)", "int8range(1, 6)", "'{}'::json")
+    ranges = [digest(postgres, f"SELECT {value} AS x") for value in values]
     scales = [digest(postgres, f"SELECT {value}::numeric AS x") for value in ("1.5", "1.50")]
     assert len({*ranges, *scales}) == 5
 

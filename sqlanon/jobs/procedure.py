@@ -16,6 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, Job
+from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
@@ -133,6 +134,7 @@ class ProcedureText:
             **self._staging_values(),
             **self._model_values(job.most_rows),
             **self._publishing_values(release),
+            **self._digest_values(),
         }
 
     def _settings(self) -> dict[str, Any]:
@@ -247,6 +249,15 @@ class ProcedureText:
             measures=[Markup(model.measure(self.engine.render, groups).text) for model in models],
             **values,
         ).text
+
+    def _digest_values(self) -> dict[str, Any]:
+        """The digest of what is released, as `table_digest` makes it."""
+        columns = self.recoded.columns
+        return {
+            "digest": Markup(table_statement(self.engine, _STAGING, columns).text),
+            "digest_kind": Text(ROWS),
+            "digest_head": Text(digest_head(columns)),
+        }
 
     def _publishing_values(self, release: Relation) -> dict[str, Any]:
         return {

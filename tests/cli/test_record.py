@@ -1,0 +1,163 @@
+"""record, and verify --record: a run's record tells of every change of the release, and of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.signoff.record import document_digest
+from tests.cli.support import call, execute, make_patients, only_object, query, write_policy
+
+
+def run_of(policy: Path) -> str:
+    """The id of a new run of a policy."""
+    result = call("run", policy, "-q", "--replace", "--json")
+    assert result.exit_code == 0, result.output
+    return str(only_object(result.stdout)["run"])
+
+
+def record_of(policy: Path, to: Path) -> dict[str, Any]:
+    """The record of a new run, written to a file."""
+    assert call("record", run_of(policy), "--policy", policy, "-o", to).exit_code == 0
+    return only_object(to.read_text(encoding="utf-8"))
+
+
+def checked(*arguments: object, exit_code: int) -> dict[str, Any]:
+    """What `verify --record` says as JSON."""
+    result = call("verify", *arguments, "--json")
+    assert result.exit_code == exit_code, result.output
+    return only_object(result.stdout)
+
+
+def test_a_record_tells_of_every_change(policy: Path, patients_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    record = record_of(policy, file)
+    assert record["release"]["rows"] == record["source"]["rows"] == 200
+    assert (record["verification"]["verified"], record["version"]) == (True, 1)
+    assert [one["attribute"] for one in record["hierarchies"]] == ["zipcode"]
+    assert checked("--record", file, exit_code=0)["satisfied"] is True
+    text = call("verify", "--record", file)
+    assert "as it was released" in text.stdout
+
+    execute(patients_url, "CREATE TABLE other AS SELECT * FROM patients_released ORDER BY ward DESC, disease")
+    assert checked("--record", file, "--table", "other", exit_code=0)["unchanged"] is True
+
+    execute(patients_url, "UPDATE patients_released SET ward = ward + 1 WHERE ward = 4")
+    found = checked("--record", file, exit_code=3)
+    assert (found["intact"], found["there"], found["unchanged"]) == (True, True, False)
+    assert all(model["satisfied"] for model in found["models"])
+    assert "has been changed since it was released" in call("verify", "--record", file).stdout
+
+    execute(patients_url, "ALTER TABLE patients_released DROP COLUMN disease")
+    assert "disease" in checked("--record", file, exit_code=3)["note"]
+    execute(patients_url, "DROP TABLE patients_released")
+    assert checked("--record", file, exit_code=3)["there"] is False
+    assert "no longer there" in call("verify", "--record", file).stdout
+
+
+def test_an_edited_record_is_noticed(policy: Path, tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    record = record_of(policy, file)
+    file.write_text(json.dumps(record, sort_keys=True), encoding="utf-8")  # laid out otherwise, the same contents
+    assert checked("--record", file, exit_code=0)["intact"] is True
+    record["policy"]["privacy"][0]["k"] = 2
+    file.write_text(json.dumps(record), encoding="utf-8")
+    found = checked("--record", file, exit_code=3)
+    assert (found["intact"], found["models"]) == (False, None)
+    assert "altered" in call("verify", "--record", file).stdout
+
+
+@pytest.mark.parametrize("name", ["released.csv", "released.parquet"])
+def test_a_file_has_a_record_too(duckdb_url: str, tmp_path: Path, name: str) -> None:
+    released, file = tmp_path / name, tmp_path / "record.json"
+    policy = write_policy(tmp_path, duckdb_url, release=f'{{file: "{released}"}}')
+    record = record_of(policy, file)
+    assert record["release"]["digest"] == "sha256:" + hashlib.sha256(released.read_bytes()).hexdigest()
+    assert checked("--record", file, exit_code=0)["satisfied"] is True
+    moved = tmp_path / f"moved_{name}"
+    moved.write_bytes(released.read_bytes())
+    released.unlink()
+    assert checked("--record", file, exit_code=3)["there"] is False
+    assert checked("--record", file, "--table", moved, exit_code=0)["unchanged"] is True
+    with moved.open("ab") as end:
+        end.write(b"\n")
+    assert checked("--record", file, "--table", moved, exit_code=3)["unchanged"] is False
+
+
+def test_records_tell_which_hierarchy_was_used(duckdb_url: str, tmp_path: Path) -> None:
+    names = tmp_path / "sex.csv"
+    policy = write_policy(tmp_path, duckdb_url)
+    policy.write_text(policy.read_text().replace("sex:     {role: q", "sex:     {hierarchy: {csv: sex.csv}, role: q"))
+    found = []
+    for text in ("F;*\nM;*\n", "F;*\nM;*\nX;*\n"):
+        names.write_text(text)
+        (sex,) = [one for one in record_of(policy, tmp_path / "r.json")["hierarchies"] if one["attribute"] == "sex"]
+        assert sex["file_digest"] == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+        found.append(sex["digest"])
+    assert found[0] != found[1]
+    assert len(query(duckdb_url, "SELECT 1 FROM sqlanon.hierarchies WHERE name = 'sex'")) == 2
+
+
+def test_applied_rules_have_a_record_with_the_same_recoding(policy: Path, patients_url: str, tmp_path: Path) -> None:
+    first = record_of(policy, tmp_path / "first.json")
+    applied = call("apply", first["run"]["id"], "--to", "patients", "--replace", "-q", "--json", "--policy", policy)
+    assert applied.exit_code == 0, applied.output
+    assert call("freeze", first["run"]["id"], "--name", "nightly", "--policy", policy).exit_code == 0
+    job = call("job", "run", "nightly", "-q", "--json", "--policy", policy)
+    for result in (applied, job):
+        file = tmp_path / "again.json"
+        run = only_object(result.stdout)["run"]
+        assert call("record", run, "--policy", policy, "-o", file).exit_code == 0
+        again = only_object(file.read_text(encoding="utf-8"))
+        assert again["recoding"] == first["recoding"]
+        assert again["hierarchies"] == first["hierarchies"]
+    assert again["run"]["job"] == "nightly"
+    assert checked(patients_url, "--record", file, exit_code=0)["satisfied"] is True
+
+
+def test_a_record_holds_no_password_and_a_url_says_where_the_release_is(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_patients(postgres_url)
+    monkeypatch.setenv("SECRET_URL", postgres_url.replace("//postgres@", "//postgres:hunter2canary@"))
+    policy, file = write_policy(tmp_path, "${SECRET_URL}"), tmp_path / "record.json"
+    record_of(policy, file)
+    assert "hunter2canary" not in file.read_text()
+    for place in (policy, "${SECRET_URL}"):
+        assert checked(place, "--record", file, exit_code=0)["satisfied"] is True
+
+
+def test_what_has_no_record_says_why(duckdb_policy: Path, duckdb_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    refused = write_policy(tmp_path, duckdb_url, k="k: 500")
+    assert call("run", refused, "-q").exit_code != 0
+    (found,) = only_object(call("runs", "--policy", refused, "--json").stdout)["runs"]
+    assert call("record", found["id"], "--policy", refused, "-o", file).exit_code == 2
+    write_policy(tmp_path, duckdb_url)
+    run = run_of(duckdb_policy)
+    execute(duckdb_url, "UPDATE sqlanon.releases SET content_digest = NULL")
+    older = call("record", run, "--policy", duckdb_policy, "-o", file)
+    assert (older.exit_code, "older version" in older.stderr) == (2, True)
+    assert not file.exists()
+
+
+def test_what_is_no_record_is_refused(duckdb_policy: Path, tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    assert call("verify", "--record", file).exit_code == 4
+    for text in ("{", "[]", '{"format": "sqlanon record", "version": 99}'):
+        file.write_text(text)
+        assert call("verify", "--record", file).exit_code == 2
+    assert call("verify").exit_code == 2
+    assert call("verify", duckdb_policy, "--record", file, "--k", "3").exit_code == 2
+
+
+def test_the_digest_of_a_record_can_be_made_by_others(duckdb_policy: Path, tmp_path: Path) -> None:
+    record = record_of(duckdb_policy, tmp_path / "r.json")
+    text = json.dumps(
+        {k: v for k, v in record.items() if k != "digest"}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+    )
+    assert record["digest"] == "sha256:" + hashlib.sha256(text.encode()).hexdigest() == document_digest(record)
