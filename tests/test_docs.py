@@ -60,7 +60,7 @@ def test_the_guides_use_commands_and_options_that_are_there() -> None:
     called = [line.partition("#")[0].split() for line in lines if line.startswith("sqlanon ")]
     assert len(called) > 10
     for words in called:
-        (name,) = [name for name in (" ".join(words[:n]) for n in (2, 3)) if name in COMMANDS]
+        name = next(name for name in (" ".join(words[:n]) for n in (3, 2)) if name in COMMANDS)
         options = {word for word in words if word.startswith("--")}
         known = {f"--{part.replace('_', '-')}" for part in inspect.signature(COMMANDS[name]).parameters}
         assert options <= known | {"--json"}, words
