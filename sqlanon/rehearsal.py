@@ -294,7 +294,7 @@ def _columns(text: str) -> int:
 def _count_nodes(engine: _RehearsedEngine, _statement: Statement) -> list[tuple[Any, ...]]:
     leaves, active, searched = engine.rounds.pop(0)
     engine.rounds = engine.rounds or list(_ROUNDS)  # for the next tree
-    return [(leaves, active, engine.plan.rows if active else 0, searched * _searches(engine))]
+    return [(leaves, active, engine.plan.rows if active else 0, searched * _searches(engine), active)]
 
 
 def _searches(engine: _RehearsedEngine) -> bool:

@@ -18,7 +18,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from tests.postgres_server import PostgresServer, find_binaries, roomy_parent, start
-from tests.run_support import Database, open_database
+from tests.run_support import Database, duckdb_url, open_database
 
 ENGINES = ("duckdb", "postgres")
 _numbers = itertools.count()
@@ -66,6 +66,14 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     postgres_server.run(f'CREATE DATABASE "{name}"')
     yield postgres_server.url(name)
     postgres_server.run(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def databases(tmp_path: Path, postgres_url: str) -> Iterator[tuple[Database, Database]]:
+    """A database of each engine, DuckDB's first, for tests that compare them."""
+    with contextlib.ExitStack() as stack:
+        urls = (duckdb_url(tmp_path / "test.duckdb"), postgres_url)
+        yield tuple(stack.enter_context(open_database(url)) for url in urls)  # type: ignore[misc]
 
 
 @pytest.fixture(params=ENGINES)

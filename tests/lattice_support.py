@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-
-from hypothesis import HealthCheck, given, settings
-from hypothesis.strategies import SearchStrategy
+from collections.abc import Iterator
 
 from sqlanon import posing
 from sqlanon.engines.base import EngineOptions
@@ -33,21 +30,3 @@ def table_of(database: Database, case: Case) -> Iterator[str]:
     finally:
         database.sql(f"DROP TABLE {table}")
         database.sql(f"DROP TABLE IF EXISTS {table}_r")
-
-
-def for_random(
-    strategy: SearchStrategy[Case], examples: Mapping[str, int]
-) -> Callable[[Callable[[Database, Case], None]], Callable[[Database], None]]:
-    """Make a test of a database and a case into one of many random cases; `examples` says how many on each engine."""
-
-    def decorate(test: Callable[[Database, Case], None]) -> Callable[[Database], None]:
-        def run(database: Database) -> None:
-            many = settings(
-                max_examples=examples[database.engine], deadline=None, suppress_health_check=list(HealthCheck)
-            )
-            many(given(strategy)(lambda case: test(database, case)))()
-
-        run.__name__, run.__doc__ = test.__name__, test.__doc__
-        return run
-
-    return decorate

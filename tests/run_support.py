@@ -12,6 +12,7 @@ import duckdb
 import psycopg
 
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.errors import ProtectionError
 from sqlanon.outcome import Outcome
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import build_policy
@@ -92,6 +93,19 @@ class Database:
         policy = self.policy(source, attributes, **more)
         anonymize(policy, replace=True)
         return self.sql(f"SELECT * FROM {policy.release.table}")
+
+    def release_once(
+        self, columns: Mapping[str, str], rows: list[Row], attributes: Mapping[str, Any], **more: Any
+    ) -> list[Row] | None:
+        """The release of a table that is gone afterwards; None where there is none that meets the models."""
+        table = self.create(columns, rows)
+        try:
+            return self.release(table, attributes, **more)
+        except ProtectionError:
+            return None
+        finally:
+            self.sql(f"DROP TABLE IF EXISTS {table}_r")
+            self.sql(f"DROP TABLE {table}")
 
     def leftovers(self) -> list[str]:
         """Tables that a run made and did not drop."""

@@ -16,8 +16,9 @@ from sqlanon.lattice.incognito import IncognitoSearch
 from sqlanon.lattice.materialize import Shelf, Sizes, Wish
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.search import Wishes, solve
-from tests.lattice_support import for_random, posed, table_of
+from tests.lattice_support import posed, table_of
 from tests.oracle.lattice import Case, cases, minimal
+from tests.random_cases import for_random
 from tests.run_support import Database
 
 EXAMPLES = {"duckdb": 25, "postgres": 6}

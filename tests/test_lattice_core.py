@@ -9,8 +9,9 @@ import pytest
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.lattice.lattice import is_above
 from sqlanon.lattice.search import Wishes, solve
-from tests.lattice_support import for_random, posed, table_of
+from tests.lattice_support import posed, table_of
 from tests.oracle.lattice import Case, Node, Row, cases, minimal
+from tests.random_cases import for_random
 from tests.run_support import Database, anonymize
 
 EXAMPLES = {"duckdb": 25, "postgres": 8}

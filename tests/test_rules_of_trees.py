@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.errors import ProtectionError
 from sqlanon.partition import forest, scanning
 from sqlanon.rules import routing
-from sqlanon.rules.listing import Rule
 from tests.mondrian_oracle import FLAVOURS, JOBS, Attribute, satisfies
-from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
-from tests.test_rules import apply, listed, opened
+from tests.rules_support import classes, opened, recoded
+from tests.run_support import Database, Row, anonymize
 
 SOME = settings(
     max_examples=2,
@@ -32,14 +28,8 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
     "regression": {"name": "rothko-t", "split": "regression", "target": "y", "least_gain": 0.05},
     "samples": {"name": "rothko-s", "sample": 7, "alpha": 0.4, "seed": 5, "exact_below": 0},
 }
+_OTHERS = {"s": "VARCHAR(1)", "y": "INTEGER", "id": "INTEGER"}
 ALGORITHMS["gain of samples"] = {**ALGORITHMS["samples"], "split": "information-gain", "target": "s"}
-
-
-@pytest.fixture
-def databases(tmp_path: Path, postgres_url: str) -> Iterator[tuple[Database, Database]]:
-    with contextlib.ExitStack() as stack:
-        urls = (duckdb_url(tmp_path / "test.duckdb"), postgres_url)
-        yield tuple(stack.enter_context(open_database(url)) for url in urls)  # type: ignore[misc]
 
 
 @pytest.fixture(autouse=True)
@@ -69,45 +59,15 @@ def test_rules_divide_their_source_as_released_and_new_rows_alike(
     databases: tuple[Database, Database], name: str, case: tuple[tuple[Attribute, ...], list[Row], list[Row], int]
 ) -> None:
     attributes, source, new, k = case
-    found = [_recoded(database, attributes, source, new, (k, ALGORITHMS[name])) for database in databases]
+    policy = {"privacy": [{"model": "k-anonymity", "k": k}], "algorithm": ALGORITHMS[name]}
+    found = [recoded(d, attributes, source, new, _OTHERS, **policy) for d in databases]
     assert found[0] == found[1], "the engines differ"
-    _, released, again, recoded = found[0]
-    assert _classes(released) == _classes(again), "the source is divided otherwise than it was released"
-    if recoded is not None:
-        members = {row[-1]: row for row in new}
-        for ids in _classes(recoded):
-            assert satisfies([{"model": "k-anonymity", "k": k}], [members[n] for n in ids], new)
-
-
-def _recoded(
-    database: Database,
-    attributes: Sequence[Attribute],
-    source: list[Row],
-    new: list[Row],
-    how: tuple[int, dict[str, Any]],
-) -> tuple[list[Rule], list[Row], list[Row], list[Row] | None]:
-    columns = {f"q{i}": a.type for i, a in enumerate(attributes)} | {"s": "VARCHAR(1)", "y": "INTEGER", "id": "INTEGER"}
-    roles: dict[str, Any] = {f"q{i}": a.policy for i, a in enumerate(attributes)}
-    roles |= {"s": "sensitive", "y": "insensitive", "id": "insensitive"}
-    table, newer = database.create(columns, source), database.create(columns, new)
-    policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": how[0]}], algorithm=how[1])
-    run = anonymize(policy).run
-    apply(database, run, table, f"{table}_again", "error")
-    try:
-        apply(database, run, newer, f"{newer}_r")
-        recoded = database.sql(f"SELECT * FROM {newer}_r")
-    except ProtectionError:
-        recoded = None
-    released, again = (database.sql(f"SELECT * FROM {t}") for t in (f"{table}_r", f"{table}_again"))
-    return listed(database, run), released, again, recoded
-
-
-def _classes(rows: Sequence[Row]) -> list[list[int]]:
-    """The ids of the rows of each class."""
-    classes: dict[Row, list[int]] = defaultdict(list)
-    for row in rows:
-        classes[row[:-3]].append(row[-1])
-    return sorted(sorted(ids) for ids in classes.values())
+    width = len(found[0].released[0]) - len(_OTHERS)
+    released, again, newer = (classes(rows or [], width) for rows in found[0][1:])
+    assert released == again, "the source is divided otherwise than it was released"
+    members = {row[-1]: row for row in new}
+    for ids in newer:
+        assert satisfies(policy["privacy"], [members[n] for n in ids], new)
 
 
 # --- one rule for every row
@@ -167,7 +127,7 @@ def test_every_row_falls_under_one_rule(
     for row in rows:
         point = [place[row[i]] for i, place in enumerate(places)]
         by_leaf[_only(leaves, point)].append(row[-1])
-    assert sorted(map(sorted, by_leaf.values())) == _classes(database.sql(f"SELECT * FROM {table}_r"))
+    assert sorted(map(sorted, by_leaf.values())) == classes(database.sql(f"SELECT * FROM {table}_r"), 3)
     assert {leaf: n for leaf, n, *_ in leaves if n} == {leaf: len(ids) for leaf, ids in by_leaf.items()}
     for point in _corners(places):
         _only(leaves, point)

@@ -7,20 +7,15 @@ from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from sqlanon.errors import PolicyError, ProtectionError
 from tests.oracle.lattice import LETTERS, ROOT, Case, Hierarchy, Row, cases
+from tests.random_cases import for_random
 from tests.run_support import Database, anonymize
 
 EXAMPLES = {"duckdb": 18, "postgres": 6}
 Cut = list[dict[str | None, int]]
 """For each attribute, the level that each of its values is shown at."""
-
-
-def for_cases(database: Database, check: Any, **drawn: Any) -> None:
-    quick = settings(max_examples=EXAMPLES[database.engine], deadline=None, suppress_health_check=list(HealthCheck))
-    quick(given(cases(**drawn))(lambda case: check(database, case)))()
 
 
 def released(database: Database, case: Case, algorithm: dict[str, Any]) -> tuple[dict[str, Any], list[Row]] | None:
@@ -40,11 +35,8 @@ def released(database: Database, case: Case, algorithm: dict[str, Any]) -> tuple
 # --- top-down specialization
 
 
-def test_the_best_group_is_specialized_until_none_can_be(database: Database) -> None:
-    for_cases(database, check_loss, budgets=(0.0,))
-
-
-def check_loss(database: Database, case: Case) -> None:
+@for_random(cases(budgets=(0.0,)), EXAMPLES)
+def test_the_best_group_is_specialized_until_none_can_be(database: Database, case: Case) -> None:
     found = released(database, case, {"name": "top-down"})
     cut = [dict.fromkeys({row[i] for row in case.rows}, h.height) for i, h in enumerate(case.hierarchies)]
     if violates(case, cut):
@@ -71,11 +63,8 @@ def check_loss(database: Database, case: Case) -> None:
     assert outcome["release"]["suppressed"] == 0
 
 
-def test_information_gain_leaves_nothing_to_specialize(database: Database) -> None:
-    for_cases(database, check_gain, budgets=(0.0,))
-
-
-def check_gain(database: Database, case: Case) -> None:
+@for_random(cases(budgets=(0.0,)), EXAMPLES)
+def test_information_gain_leaves_nothing_to_specialize(database: Database, case: Case) -> None:
     found = released(database, case, {"name": "top-down", "quality": "information-gain", "target": "s"})
     if found is None:
         assert violates(case, [dict.fromkeys({row[i] for row in case.rows}, h.height) for i, h in enumerated(case)])
@@ -177,11 +166,8 @@ def test_wrong_targets_are_refused(database: Database, algorithm: dict[str, Any]
 # --- attribute suppression
 
 
-def test_attribute_suppression_is_generalization_with_values_and_stars_alone(database: Database) -> None:
-    for_cases(database, check_suppression)
-
-
-def check_suppression(database: Database, case: Case) -> None:
+@for_random(cases(), EXAMPLES)
+def test_attribute_suppression_is_generalization_with_values_and_stars_alone(database: Database, case: Case) -> None:
     paths = [Hierarchy(dict.fromkeys(h.paths, (ROOT,))) for h in case.hierarchies]
     flat = dataclasses.replace(case, hierarchies=tuple(paths))
     algorithm = {"name": "bottom-up", "quality": "entropy"}

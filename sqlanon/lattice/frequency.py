@@ -57,7 +57,10 @@ class Bucket:
 
 @dataclass
 class FrequencySets:
-    """Answers questions about generalizations, from a base frequency set and those rolled up from it."""
+    """Answers questions about generalizations, from a base frequency set and those rolled up from it.
+
+    numbers: those of the next work tables; sets of parts of one table share them, for tables of several may be in use.
+    """
 
     engine: Engine
     workspace: Workspace
@@ -66,9 +69,7 @@ class FrequencySets:
     keys: Keys
     base: FrequencySet
     checked: int = 0
-    numbers: Iterator[int] = field(
-        default_factory=lambda: itertools.count(1), init=False
-    )  # of tables; parts share them
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _kept: tuple[Node, Relation, Verdict] | None = field(default=None, init=False)
 
     def satisfies(self, verdict: Verdict) -> bool:
@@ -164,7 +165,7 @@ class FrequencySets:
         if self.task.least_rows is None:
             kept, verdict = self.create_failing(node)
         else:
-            kept = self.workspace.table("small")
+            kept = self.workspace.table("small", next(self.numbers))
             self.engine.run("lattice/create_small", small=kept, classes=Markup(self._small_classes(node)))
             (rows,) = self.engine.query_one("lattice/sum_small", small=kept)
             verdict = Verdict(int(rows), int(rows))
@@ -188,9 +189,7 @@ class FrequencySets:
     def part(self, table: Relation, task: Task) -> FrequencySets:
         """The frequency sets of a part of the table, from the tuples in it."""
         base = FrequencySet(table, self.base.node, count_tuples(self.engine, table, -1))
-        part = FrequencySets(self.engine, self.workspace, self.coded, task, self.keys, base)
-        part.numbers = self.numbers
-        return part
+        return FrequencySets(self.engine, self.workspace, self.coded, task, self.keys, base, numbers=self.numbers)
 
     def drop_marginals(self) -> None:
         """Make room for the marginals of another part of the table."""

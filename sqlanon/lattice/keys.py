@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from sqlanon.fields import WORD_BITS, Field, word_column
 from sqlanon.lattice.lattice import Node
+from sqlanon.ranged import Ranged
 from sqlanon.sql import Identifier, Relation, expression
 
 
@@ -33,7 +34,7 @@ class Digit:
 
 
 @dataclass(frozen=True)
-class Dimension:
+class Dimension(Ranged):
     """A quasi-identifier of the lattice.
 
     digits: those of its path code, from the value's up.

@@ -86,8 +86,8 @@ def _attribute(dimension: Dimension, level: int) -> dict[str, Any]:
     """One attribute of a class: its level, and its group there as the class's words have it."""
     shift = dimension.shifts[level]
     return {
-        "lo": Identifier(f"lo_{dimension.number}"),
-        "hi": Identifier(f"hi_{dimension.number}"),
+        "lo": dimension.lo,
+        "hi": dimension.hi,
         "column": Identifier(f"level_{dimension.number}"),
         "alias": Identifier(f"group_{dimension.number}"),
         "level": dimension.steps[level],

@@ -180,8 +180,8 @@ def _by_leaf(passes: Passes, table: Relation) -> FrequencySets:
     rows, budget = sets.task.rows - passes.left, passes.problem.sets.task.budget - passes.left
     base = FrequencySet(table, (), rows)
     task = replace(sets.task, rows=rows, budget=max(budget, 0), omits=True)
-    found = FrequencySets(sets.engine, sets.workspace, sets.coded, task, WholeKeys((), 1), base)
-    found.numbers = sets.numbers
+    keys = WholeKeys((), 1)
+    found = FrequencySets(sets.engine, sets.workspace, sets.coded, task, keys, base, numbers=sets.numbers)
     pairs = enumerate(task.sensitive)
     remaining = tuple(found.recount(one, number) for number, one in pairs)
     found.task = replace(task, sensitive=remaining)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.fields import Field, word_column
+from sqlanon.ranged import Ranged
 from sqlanon.sql import Identifier, Relation, Withheld, expression
 
 
 @dataclass(frozen=True)
-class Axis:
+class Axis(Ranged):
     """One quasi-identifier of a partition tree.
 
     number: its place among the quasi-identifiers; columns of work tables carry it (`lo_3`, `hi_3`).
@@ -47,14 +48,6 @@ class Axis:
     @property
     def bit(self) -> int:
         return 1 << self.number
-
-    @property
-    def lo(self) -> Identifier:
-        return Identifier(f"lo_{self.number}")
-
-    @property
-    def hi(self) -> Identifier:
-        return Identifier(f"hi_{self.number}")
 
     @property
     def known(self) -> Identifier:

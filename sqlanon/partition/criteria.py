@@ -144,6 +144,20 @@ def bits_needed(least: float, scale: float) -> Markup:
     return expression("b.n * {least}", least=max(least * math.log(2) * scale, ROUNDING))
 
 
+class ManyClasses(Criterion):
+    """Information gain of more than two classes, in units of `scale` to a nat."""
+
+    scale: float
+
+    @property
+    def highest(self) -> Markup:
+        return rounded_up()
+
+    @property
+    def needed(self) -> Markup:
+        return bits_needed(self.least, self.scale)
+
+
 @dataclass(frozen=True)
 class Moments(Criterion):
     """Two classes, or a number: rows n, known targets m (where some are not known) and their sum s say all.
@@ -224,8 +238,8 @@ class Moments(Criterion):
 
 
 @dataclass(frozen=True)
-class Classes(Criterion):
-    """More than two classes: each is followed along the values it occurs with."""
+class Classes(ManyClasses):
+    """Each class is followed along the values it occurs with."""
 
     target: Target
     least: float
@@ -253,14 +267,6 @@ class Classes(Criterion):
     @property
     def narrowed(self) -> Markup:
         return Markup(", s.rise_upto - s.rise AS rise_before")
-
-    @property
-    def highest(self) -> Markup:
-        return rounded_up()
-
-    @property
-    def needed(self) -> Markup:
-        return bits_needed(self.least, self.scale)
 
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
         branch.engine.run(

@@ -12,11 +12,10 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import masked_value
 from sqlanon.partition.domains import Sensitive
 from sqlanon.partition.medians import Candidates
-from sqlanon.partition.task import Branch
+from sqlanon.partition.task import Branch, Task
 from sqlanon.partition.thresholds import search_thresholds
 from sqlanon.sql import Relation, Statement, expression
 
@@ -26,11 +25,13 @@ NEVER = 2**62  # a threshold above all values: a node whose split fell stays as 
 class Judge:
     """The exact definitions of the models: what the rows are is all that there is."""
 
-    def size(self, branch: Branch, candidates: Candidates, values: dict[str, Any]) -> None:
-        """Create the table of the trials whose children are all large enough: `(trial, largest, …)`."""
-        fewest = max(model.least_rows for model in branch.task.models)
-        nested, key_bits = branch.task.nested, candidates.key_bits
-        branch.run("size_trials", fewest=fewest, nested=nested, key_bits=key_bits, **values)
+    def sizes_in_place(self, task: Task) -> bool:
+        """Whether sizes are all there is to judge: they are judged in the statement that records splits."""
+        return not task.models_of_content
+
+    def size(self, branch: Branch, values: dict[str, Any]) -> None:
+        """Create the table of the trials whose children are all large enough (see `sized_trials`)."""
+        branch.run("size_trials", **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
         """A SELECT `(class, violates, …)` of all classes that the trials would make."""
@@ -62,13 +63,19 @@ def judge(
         "candidates": candidates.table,
         "histogram": candidates.histogram,
         "cuts": candidates.cuts,
+        "key_bits": candidates.key_bits,
+        "nested": task.nested,
+        "fewest": max(model.least_rows for model in task.models),
     }
-    by.size(branch, candidates, values)
+    judged = not by.sizes_in_place(task)
+    if judged:
+        by.size(branch, values)
     fallen, avs = judge_groups(branch, rows, values, by)
     found = search_thresholds(branch, rows, candidates.table) if searched else None
     branch.run(
         "record_splits",
         splits=splits,
+        judged=judged,
         fallen=fallen,
         contenders=found.table if found else None,
         tight=tight,
@@ -77,7 +84,7 @@ def judge(
         masks=task.masks,
         **values,
     )
-    used = [trials, *avs, *(found.tables if found else ())]
+    used = [*([trials] if judged else ()), *avs, *(found.tables if found else ())]
     return used if fallen is None else [*used, fallen]
 
 
@@ -85,7 +92,7 @@ def judge_groups(
     branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: Judge = EXACT
 ) -> tuple[Relation | None, list[Relation]]:
     """The trials that violate a model for what is in their children, and the AVS groups that they were judged on."""
-    models = [model for model in branch.task.models if not isinstance(model, KAnonymity)]
+    models = branch.task.models_of_content
     if not models:
         return None, []
     fallen, avs = branch.table("fallen"), _count_avs(branch, rows, values)

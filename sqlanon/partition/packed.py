@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.partition.criteria import Criterion, Scan, bits_needed, rounded_up, statistic
+from sqlanon.partition.criteria import ManyClasses, Scan, statistic
 from sqlanon.partition.targets import EXACT_BITS, Target
 from sqlanon.partition.task import Branch, Task
 from sqlanon.sql import Identifier, Renderer, expression
@@ -27,7 +27,7 @@ def fits(classes: int, rows: int) -> bool:
 
 
 @dataclass(frozen=True)
-class PackedClasses(Criterion):
+class PackedClasses(ManyClasses):
     """Several classes of a table of so many rows; `c0`, `c1`, … hold their counts, from the lowest digit on."""
 
     target: Target
@@ -98,14 +98,6 @@ class PackedClasses(Criterion):
         return Markup("").join(
             Markup(", p.{0}_total, s.{0}_upto - s.{0} AS {0}_before").format(c) for c in self.counted
         )
-
-    @property
-    def highest(self) -> Markup:
-        return rounded_up()
-
-    @property
-    def needed(self) -> Markup:
-        return bits_needed(self.least, self.scale)
 
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
         tables = {"scored": scan.scored, "groups": scan.groups, "parts": scan.parts}

@@ -15,7 +15,6 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.judging import NEVER
 from sqlanon.partition.task import Branch
@@ -168,7 +167,7 @@ class Repartition:
     def _judge(self, violating: Relation, classes: Markup, avs: Sequence[Markup]) -> int:
         """Record the classes that violate a model; how many they are."""
         models = self.task.models
-        measures = [self._measure(model, avs) for model in models if not isinstance(model, KAnonymity)]
+        measures = [self._measure(model, avs) for model in self.task.models_of_content]
         fewest = max(model.least_rows for model in models)
         self._run("judge_nodes", violating=violating, classes=classes, fewest=fewest, measures=measures)
         (found,) = self.branch.engine.query_one("count_rows", table=violating)

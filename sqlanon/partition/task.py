@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
+from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import Axis, mask_column
 from sqlanon.partition.domains import Sensitive
 from sqlanon.sql import Identifier, Relation, expression
@@ -40,6 +41,11 @@ class Task:
         """The columns of a row, but for its node."""
         weight = (Identifier("w"),) if self.weighted else ()
         return tuple(Identifier(f"p{w}") for w in range(self.words)) + weight + self.extra
+
+    @property
+    def models_of_content(self) -> tuple[PrivacyModel, ...]:
+        """The models that look at what is in a class, not at its size alone."""
+        return tuple(model for model in self.models if not isinstance(model, KAnonymity))
 
     @property
     def masks(self) -> tuple[Identifier, ...]:

@@ -15,7 +15,6 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.models.base import Groups, PrivacyModel, Runs
-from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import masked_value
 from sqlanon.partition.domains import Sensitive
 from sqlanon.partition.task import Branch, Task
@@ -45,8 +44,7 @@ def searchable(task: Task) -> bool:
 
     Not under k-anonymity alone: if any threshold leaves k rows on both sides, so does one of the median's two.
     """
-    looked_at = [model for model in task.models if not isinstance(model, KAnonymity)]
-    return bool(looked_at) and any(axis.dimension is None for axis in task.axes)
+    return bool(task.models_of_content) and any(axis.dimension is None for axis in task.axes)
 
 
 def search_thresholds(
@@ -66,7 +64,7 @@ class _Search:
     def __init__(self, branch: Branch, candidates: Relation, ranked: Relation | None) -> None:
         self.branch, self.task = branch, branch.task
         self.candidates, self.ranked = candidates, ranked
-        self.models = [model for model in branch.task.models if not isinstance(model, KAnonymity)]
+        self.models = branch.task.models_of_content
         self.runs = [branch.table(f"runs{i}_") for i in range(len(branch.task.sensitive))]
         self.tables: list[Relation] = []
 

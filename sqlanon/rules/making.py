@@ -8,6 +8,7 @@ recursive statement, and nothing is counted in Python: the number of statements 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from markupsafe import Markup
 
@@ -89,14 +90,13 @@ def _value_text(engine: Engine, axis: Axis) -> Markup:
 
 
 def _add_cuts(engine: Engine, axis: Axis, tree: Relation | Markup, segments: Relation) -> None:
-    engine.run(
-        "rules/add_cuts",
-        segments=segments,
-        tree=tree,
-        number=axis.number,
-        text=_value_text(engine, axis),
-        dictionary=axis.field.coding.dictionary,
-    )
+    engine.run("rules/add_cuts", segments=segments, tree=tree, **_values(engine, axis))
+
+
+def _values(engine: Engine, axis: Axis) -> dict[str, Any]:
+    """What a statement needs to spell an attribute's values."""
+    text, dictionary = _value_text(engine, axis), axis.field.coding.dictionary
+    return {"number": axis.number, "text": text, "dictionary": dictionary}
 
 
 def _add_groups(engine: Engine, axis: Axis, tree: Relation | Markup, segments: Relation) -> None:
@@ -118,14 +118,7 @@ def _add_groups(engine: Engine, axis: Axis, tree: Relation | Markup, segments: R
 
 
 def _add_domain(engine: Engine, axis: Axis, segments: Relation, domain: Relation) -> None:
-    engine.run(
-        "rules/add_domain",
-        domain=domain,
-        segments=segments,
-        number=axis.number,
-        text=_value_text(engine, axis),
-        dictionary=axis.field.coding.dictionary,
-    )
+    engine.run("rules/add_domain", domain=domain, segments=segments, **_values(engine, axis))
 
 
 class _Boxes:

@@ -8,13 +8,14 @@ from typing import Any
 
 from sqlanon.engines.base import Column, Kind
 from sqlanon.policy import Show
+from sqlanon.ranged import Ranged
 from sqlanon.sql import Identifier, Relation
 
 LISTED = 100  # a nominal attribute of so many values or fewer is shown as sets of them, otherwise as intervals
 
 
 @dataclass(frozen=True)
-class RuleAttribute:
+class RuleAttribute(Ranged):
     """A quasi-identifier of a rule set.
 
     Its domain is cut into *segments*, numbered from 0, which is NULL. Of an attribute with a hierarchy a segment is a
@@ -37,16 +38,6 @@ class RuleAttribute:
     has_null: bool
     listed: bool
     height: int | None
-
-    @property
-    def lo(self) -> Identifier:
-        """Column for the first segment of a box."""
-        return Identifier(f"lo_{self.number}")
-
-    @property
-    def hi(self) -> Identifier:
-        """Column for the last segment of a box."""
-        return Identifier(f"hi_{self.number}")
 
     @property
     def stand_in(self) -> Identifier:

@@ -1,0 +1,121 @@
+"""What can't be applied, what is left behind, and rules from file to file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.policy_reader import build_policy
+from sqlanon.rules.applying import Application, apply_rules
+from sqlanon.rules.store import read_rules
+from tests.rules_support import CODED, CODED_ROLES, apply, coded
+from tests.run_support import OPTIONS, Database, Row, anonymize
+
+
+def _simple(database: Database) -> tuple[str, str]:
+    """A run, and its source."""
+    table = database.create(CODED, coded(1, 60, 10))
+    return anonymize(database.policy(table, CODED_ROLES, privacy=[{"model": "k-anonymity", "k": 3}])).run, table
+
+
+def test_a_violation_publishes_nothing(database: Database) -> None:
+    run, table = _simple(database)
+    few = database.create(CODED, [("x", "100", "a"), ("y", "200", "b"), ("v", "990", "c")])
+    before = database.sql(f"SELECT * FROM {table}_r")
+    with pytest.raises(ProtectionError, match="--on-violation suppress"):
+        apply(database, run, few, f"{table}_r", "error", replace=True)
+    assert database.sql(f"SELECT * FROM {table}_r") == before
+    assert database.leftovers() == []
+
+
+def test_suppressed_rows_may_be_starred(database: Database) -> None:
+    table = database.create(CODED, coded(1, 400, 10))
+    policy = database.policy(table, CODED_ROLES, privacy=[{"model": "k-anonymity", "k": 3}], suppressed="star")
+    run = anonymize(policy).run
+    newer = database.create(CODED, coded(2, 30, 10))
+    outcome = apply(database, run, newer, f"{newer}_r")
+    rows = database.sql(f"SELECT * FROM {newer}_r")
+    assert len(rows) == 30
+    assert 0 < outcome.suppressed == sum(row[:2] == ("*", "*") for row in rows) < 30
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "problem"),
+    [
+        ({"c": "VARCHAR(3)", "s": "VARCHAR(1)"}, [("x", "a")] * 9, "attributes.z: .* no such column"),
+        ({**CODED, "more": "INTEGER"}, [("x", "100", "a", 1)] * 9, "without a role: 'more'"),
+        ({**CODED, "z": "INTEGER"}, [("x", 100, "a")] * 9, "Column 'z' holds values of kind integer"),
+        (CODED, [("new", "100", "a")] * 9, "'c'"),
+    ],
+    ids=["missing", "odd", "other type", "unknown to the hierarchy"],
+)
+def test_rows_that_do_not_fit(database: Database, columns: Mapping[str, str], rows: list[Row], problem: str) -> None:
+    run, _ = _simple(database)
+    newer = database.create(columns, rows)
+    with pytest.raises(PolicyError, match=problem):
+        apply(database, run, newer, f"{newer}_r")
+    assert database.leftovers() == []
+
+
+def test_values_longer_than_the_mask_are_refused(database: Database) -> None:
+    table = database.create({**CODED, "z": "TEXT"}, coded(1, 60, 10))
+    run = anonymize(database.policy(table, CODED_ROLES, privacy=[{"model": "k-anonymity", "k": 3}])).run
+    newer = database.create({**CODED, "z": "TEXT"}, [("x", "10000", "a")] * 9)
+    with pytest.raises(PolicyError, match="5 characters, and the mask's length is 3"):
+        apply(database, run, newer, f"{newer}_r")
+
+
+def test_a_run_that_fails_leaves_no_rules(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlanon.runner.check_release", lambda *_: 1 / 0)
+    table = database.create(CODED, coded(1, 60, 10))
+    with pytest.raises(ZeroDivisionError):
+        anonymize(database.policy(table, CODED_ROLES))
+    assert not [
+        name
+        for (name,) in database.sql("SELECT table_name FROM information_schema.tables")
+        if name.startswith("rules_")
+    ]
+    assert database.sql("SELECT * FROM sqlanon.work_tables") == []
+
+
+def test_downgrading_the_catalog_drops_the_rules(database: Database) -> None:
+    run, _ = _simple(database)
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        read_rules(catalog, run)
+        catalog.downgrade("0001")
+    names = [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables")]
+    assert not [name for name in names if name.startswith("rule")]
+    with (
+        connect(database.url) as engine,
+        Catalog.open(engine) as catalog,
+        pytest.raises(PolicyError, match="holds no rules of run"),
+    ):
+        read_rules(catalog, run)
+
+
+def test_rules_go_from_file_to_file(tmp_path: Path) -> None:
+    source, newer, out = (tmp_path / name for name in ("old.csv", "new.csv", "released.csv"))
+    for path, first in ((source, 0), (newer, 1000)):
+        path.write_text("n,s\n" + "".join(f"{i * 7 % 50},{'ab'[i % 2]}\n" for i in range(first, first + 60)))
+    policy = build_policy(
+        {
+            "source": {"file": str(source)},
+            "release": {"file": str(tmp_path / "first.csv")},
+            "attributes": {"n": {"role": "quasi-identifier"}, "s": {"role": "sensitive"}},
+            "privacy": [{"model": "k-anonymity", "k": 3}],
+        }
+    )
+    run = anonymize(policy).run
+    url = f"duckdb:///{tmp_path / 'sqlanon.duckdb'}"
+    with connect(url) as engine, Catalog.open(engine) as catalog:
+        found = catalog.run(run)
+    outcome = apply_rules(Application(run, str(newer), str(out), "suppress"), found, (url, "sqlanon"), options=OPTIONS)
+    assert outcome.verified
+    assert json.loads(json.dumps(outcome.as_json()))["algorithm"]["applied"] == run
+    assert out.read_text().startswith("n,s\n")
