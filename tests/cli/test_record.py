@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from sqlanon.signoff.record import document_digest
-from tests.cli.support import call, execute, make_patients, only_object, query, write_policy
+from sqlanon.hierarchies.digests import describe_hierarchies
+from sqlanon.policy_reader import load_policy
+from tests.cli.support import call, execute, make_patients, only_object, write_policy
 
 
 def run_of(policy: Path) -> str:
@@ -38,10 +39,9 @@ def test_a_record_tells_of_every_change(policy: Path, patients_url: str, tmp_pat
     record = record_of(policy, file)
     assert record["release"]["rows"] == record["source"]["rows"] == 200
     assert (record["verification"]["verified"], record["version"]) == (True, 1)
-    assert [one["attribute"] for one in record["hierarchies"]] == ["zipcode"]
+    assert [(one["attribute"], one["levels"]) for one in record["hierarchies"]] == [("zipcode", 5)]
     assert checked("--record", file, exit_code=0)["satisfied"] is True
-    text = call("verify", "--record", file)
-    assert "as it was released" in text.stdout
+    assert "as it was released" in call("verify", "--record", file).stdout
 
     execute(patients_url, "CREATE TABLE other AS SELECT * FROM patients_released ORDER BY ward DESC, disease")
     assert checked("--record", file, "--table", "other", exit_code=0)["unchanged"] is True
@@ -52,6 +52,12 @@ def test_a_record_tells_of_every_change(policy: Path, patients_url: str, tmp_pat
     assert all(model["satisfied"] for model in found["models"])
     assert "has been changed since it was released" in call("verify", "--record", file).stdout
 
+    later = applied_records(policy, str(record["run"]["id"]), file)
+    assert all(one["recoding"] == record["recoding"] for one in later)
+    assert all(one["hierarchies"] == record["hierarchies"] for one in later)
+    assert later[-1]["run"]["job"] == "nightly"
+    assert checked(patients_url, "--record", file, exit_code=0)["satisfied"] is True
+
     execute(patients_url, "ALTER TABLE patients_released DROP COLUMN disease")
     assert "disease" in checked("--record", file, exit_code=3)["note"]
     execute(patients_url, "DROP TABLE patients_released")
@@ -59,11 +65,38 @@ def test_a_record_tells_of_every_change(policy: Path, patients_url: str, tmp_pat
     assert "no longer there" in call("verify", "--record", file).stdout
 
 
-def test_an_edited_record_is_noticed(policy: Path, tmp_path: Path) -> None:
-    file = tmp_path / "record.json"
+def applied_records(policy: Path, run: str, to: Path) -> list[dict[str, Any]]:
+    """The records of `apply` and of a job by the rules of a run; the last one is written to a file."""
+    applied = call("apply", run, "--to", "patients", "--replace", "-q", "--json", "--policy", policy)
+    assert applied.exit_code == 0, applied.output
+    assert call("freeze", run, "--name", "nightly", "--policy", policy).exit_code == 0
+    job = call("job", "run", "nightly", "-q", "--json", "--policy", policy)
+    records = []
+    for result in (applied, job):
+        assert call("record", only_object(result.stdout)["run"], "--policy", policy, "-o", to).exit_code == 0
+        records.append(only_object(to.read_text(encoding="utf-8")))
+    return records
+
+
+def test_a_file_has_a_record_and_an_edited_record_is_noticed(duckdb_url: str, tmp_path: Path) -> None:
+    released, file = tmp_path / "released.parquet", tmp_path / "record.json"
+    policy = write_policy(tmp_path, duckdb_url, release=f'{{file: "{released}"}}')
     record = record_of(policy, file)
+    assert record["release"]["digest"] == "sha256:" + hashlib.sha256(released.read_bytes()).hexdigest()
+    assert checked("--record", file, exit_code=0)["satisfied"] is True
+    moved = tmp_path / "moved.parquet"
+    released.rename(moved)
+    assert checked("--record", file, exit_code=3)["there"] is False
+    assert checked("--record", file, "--table", moved, exit_code=0)["unchanged"] is True
+    with moved.open("ab") as end:
+        end.write(b"\n")
+    assert checked("--record", file, "--table", moved, exit_code=3)["unchanged"] is False
+
+    rest = {name: value for name, value in record.items() if name != "digest"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert record["digest"] == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     file.write_text(json.dumps(record, sort_keys=True), encoding="utf-8")  # laid out otherwise, the same contents
-    assert checked("--record", file, exit_code=0)["intact"] is True
+    assert checked("--record", file, "--table", moved, exit_code=3)["intact"] is True
     record["policy"]["privacy"][0]["k"] = 2
     file.write_text(json.dumps(record), encoding="utf-8")
     found = checked("--record", file, exit_code=3)
@@ -71,52 +104,17 @@ def test_an_edited_record_is_noticed(policy: Path, tmp_path: Path) -> None:
     assert "altered" in call("verify", "--record", file).stdout
 
 
-@pytest.mark.parametrize("name", ["released.csv", "released.parquet"])
-def test_a_file_has_a_record_too(duckdb_url: str, tmp_path: Path, name: str) -> None:
-    released, file = tmp_path / name, tmp_path / "record.json"
-    policy = write_policy(tmp_path, duckdb_url, release=f'{{file: "{released}"}}')
-    record = record_of(policy, file)
-    assert record["release"]["digest"] == "sha256:" + hashlib.sha256(released.read_bytes()).hexdigest()
-    assert checked("--record", file, exit_code=0)["satisfied"] is True
-    moved = tmp_path / f"moved_{name}"
-    moved.write_bytes(released.read_bytes())
-    released.unlink()
-    assert checked("--record", file, exit_code=3)["there"] is False
-    assert checked("--record", file, "--table", moved, exit_code=0)["unchanged"] is True
-    with moved.open("ab") as end:
-        end.write(b"\n")
-    assert checked("--record", file, "--table", moved, exit_code=3)["unchanged"] is False
-
-
-def test_records_tell_which_hierarchy_was_used(duckdb_url: str, tmp_path: Path) -> None:
-    names = tmp_path / "sex.csv"
-    policy = write_policy(tmp_path, duckdb_url)
-    policy.write_text(policy.read_text().replace("sex:     {role: q", "sex:     {hierarchy: {csv: sex.csv}, role: q"))
+def test_digests_tell_what_a_hierarchy_says_wherever_its_file_is(tmp_path: Path) -> None:
     found = []
-    for text in ("F;*\nM;*\n", "F;*\nM;*\nX;*\n"):
-        names.write_text(text)
-        (sex,) = [one for one in record_of(policy, tmp_path / "r.json")["hierarchies"] if one["attribute"] == "sex"]
-        assert sex["file_digest"] == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-        found.append(sex["digest"])
-    assert found[0] != found[1]
-    assert len(query(duckdb_url, "SELECT 1 FROM sqlanon.hierarchies WHERE name = 'sex'")) == 2
-
-
-def test_applied_rules_have_a_record_with_the_same_recoding(policy: Path, patients_url: str, tmp_path: Path) -> None:
-    first = record_of(policy, tmp_path / "first.json")
-    applied = call("apply", first["run"]["id"], "--to", "patients", "--replace", "-q", "--json", "--policy", policy)
-    assert applied.exit_code == 0, applied.output
-    assert call("freeze", first["run"]["id"], "--name", "nightly", "--policy", policy).exit_code == 0
-    job = call("job", "run", "nightly", "-q", "--json", "--policy", policy)
-    for result in (applied, job):
-        file = tmp_path / "again.json"
-        run = only_object(result.stdout)["run"]
-        assert call("record", run, "--policy", policy, "-o", file).exit_code == 0
-        again = only_object(file.read_text(encoding="utf-8"))
-        assert again["recoding"] == first["recoding"]
-        assert again["hierarchies"] == first["hierarchies"]
-    assert again["run"]["job"] == "nightly"
-    assert checked(patients_url, "--record", file, exit_code=0)["satisfied"] is True
+    for name, text in (("a.csv", "F;*\nM;*\n"), ("b.csv", "F;*\nM;*\n"), ("a.csv", "F;*\nM;*\nX;*\n")):
+        (tmp_path / name).write_text(text)
+        policy = write_policy(tmp_path, "duckdb:///none.duckdb")
+        sex = f"sex:     {{hierarchy: {{csv: {name}}}, role: q"
+        policy.write_text(policy.read_text().replace("sex:     {role: q", sex))
+        described = describe_hierarchies(load_policy(policy))
+        assert described["sex"]["file_digest"] == "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+        found.append(described["sex"]["digest"])
+    assert found[0] == found[1] != found[2]
 
 
 def test_a_record_holds_no_password_and_a_url_says_where_the_release_is(
@@ -153,11 +151,3 @@ def test_what_is_no_record_is_refused(duckdb_policy: Path, tmp_path: Path) -> No
         assert call("verify", "--record", file).exit_code == 2
     assert call("verify").exit_code == 2
     assert call("verify", duckdb_policy, "--record", file, "--k", "3").exit_code == 2
-
-
-def test_the_digest_of_a_record_can_be_made_by_others(duckdb_policy: Path, tmp_path: Path) -> None:
-    record = record_of(duckdb_policy, tmp_path / "r.json")
-    text = json.dumps(
-        {k: v for k, v in record.items() if k != "digest"}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
-    assert record["digest"] == "sha256:" + hashlib.sha256(text.encode()).hexdigest() == document_digest(record)
