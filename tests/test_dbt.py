@@ -15,6 +15,7 @@ from jinja2 import Environment
 
 from sqlanon.dbt.escaping import escaped, sayable
 from sqlanon.errors import PolicyError
+from sqlanon.policy_reader import build_policy
 from tests.cli.support import call, execute, only_object, query
 from tests.run_support import Row, anonymize, open_database
 
@@ -147,7 +148,9 @@ def test_dbt_builds_what_applying_the_rules_gives(dbt: Any, database_url: str, t
     assert shown(database_url, "people") == shown(database_url, "applied")
 
 
-def test_what_is_written_and_what_is_refused(duckdb_patients: tuple[str, str], tmp_path: Path) -> None:
+def test_what_is_written_and_what_is_refused(
+    duckdb_patients: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url, run = duckdb_patients
     first = ("export", run, "--as", "dbt", "--name", "people", "-o", tmp_path / "p", "--url", url)
     files = only_object(call(*first, "--json").stdout)["files"]
@@ -169,7 +172,28 @@ def test_what_is_written_and_what_is_refused(duckdb_patients: tuple[str, str], t
         assert call("export", run, "--as", "dbt", "-o", tmp_path / "q", "--url", url, *wrong).exit_code == 2
     assert call("export", run, "--as", "dbt", "--name", "b", "--url", url).exit_code == 2
     assert call("export", run, "--as", "sql", "-o", tmp_path / "q", "--url", url).exit_code == 2
+    monkeypatch.setattr("sqlanon.rules.select.MOST_RULES", 1)
+    many = call("export", run, "--as", "dbt", "--name", "b", "-o", tmp_path / "q", "--url", url)
+    assert (many.exit_code, "sqlanon apply" in many.stderr) == (2, True)
     assert not (tmp_path / "q").exists()
+
+
+def test_a_run_of_a_file_is_exported_for_a_table_of_the_same_columns(tmp_path: Path) -> None:
+    url, file = f"duckdb:///{tmp_path / 'one.duckdb'}", tmp_path / "people.csv"
+    file.write_text("n,s\n" + "".join(f"{n % 5},{'ab'[n % 2]}\n" for n in range(40)))
+    data = {
+        "source": {"file": str(file)},
+        "release": {"url": url, "table": "people_r"},
+        "attributes": {"n": {"role": "quasi-identifier"}, "s": {"role": "sensitive"}},
+        "privacy": [{"model": "k-anonymity", "k": 2}],
+    }
+    run = anonymize(build_policy(data)).run
+    execute(url, f"CREATE TABLE people AS SELECT * FROM '{file}'")
+    export = ("export", run, "--as", "dbt", "--name", "own", "-o", tmp_path / "p", "--url", url)
+    refused = call(*export)
+    assert (refused.exit_code, "--source" in refused.stderr) == (2, True)
+    assert call(*export, "--source", "people").exit_code == 0
+    assert "source('own_source', 'people')" in (tmp_path / "p" / "models" / "own_staged.sql").read_text()
 
 
 @pytest.fixture

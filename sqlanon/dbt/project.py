@@ -27,7 +27,7 @@ from sqlanon.jobs.procedure import cast_columns, free_name, most_rows
 from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
-from sqlanon.policy import Policy, Source
+from sqlanon.policy import Policy
 from sqlanon.policy_reader import parse_policy
 from sqlanon.rules.applying import require_same
 from sqlanon.rules.select import rules_select
@@ -225,7 +225,8 @@ def project_files(
     table = source if source is not None else policy.source.table
     if table is None:
         raise PolicyError("The source of the run is a file; name a table with --source.")
-    plan = resolve_source(policy.model_copy(update={"source": Source(url=policy.source.url, table=table)}), engine)
+    there = policy.source.model_copy(update={"file": None, "table": table})
+    plan = resolve_source(policy.model_copy(update={"source": there}), engine)
     require_same(plan, stored, engine.dialect)
     marks = Relation(f"source_{secrets.token_hex(16)}"), Relation(f"staged_{secrets.token_hex(16)}")
     select = rules_select(catalog.store, stored, run, str(plan.source))

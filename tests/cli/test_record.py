@@ -11,7 +11,7 @@ import pytest
 
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.policy_reader import load_policy
-from tests.cli.support import call, execute, make_patients, only_object, write_policy
+from tests.cli.support import call, execute, only_object, write_policy
 
 
 def run_of(policy: Path) -> str:
@@ -118,11 +118,11 @@ def test_digests_tell_what_a_hierarchy_says_wherever_its_file_is(tmp_path: Path)
 
 
 def test_a_record_holds_no_password_and_a_url_says_where_the_release_is(
-    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    duckdb_url: str, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_patients(postgres_url)
     monkeypatch.setenv("SECRET_URL", postgres_url.replace("//postgres@", "//postgres:hunter2canary@"))
-    policy, file = write_policy(tmp_path, "${SECRET_URL}"), tmp_path / "record.json"
+    release = '{url: "${SECRET_URL}", table: patients_released}'
+    policy, file = write_policy(tmp_path, duckdb_url, release=release), tmp_path / "record.json"
     record_of(policy, file)
     assert "hunter2canary" not in file.read_text()
     for place in (policy, "${SECRET_URL}"):
