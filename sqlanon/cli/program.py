@@ -20,6 +20,7 @@ from sqlanon.cli import (
     policy,
     record,
     report,
+    roles,
     rules,
     schedules,
     utility,
@@ -58,6 +59,7 @@ lattice.register(app)
 verify.register(app)
 utility.register(app)
 catalog.register(app)
+roles.register(app)
 rules.register(app)
 jobs.register(app)
 schedules.register(app)
