@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from sqlanon import load_policy, read_record, run_record
 from sqlanon.hierarchies.digests import describe_hierarchies
-from sqlanon.policy_reader import load_policy
 from tests.cli.support import call, execute, only_object, write_policy
 
 
@@ -82,6 +82,7 @@ def test_a_file_has_a_record_and_an_edited_record_is_noticed(duckdb_url: str, tm
     released, file = tmp_path / "released.parquet", tmp_path / "record.json"
     policy = write_policy(tmp_path, duckdb_url, release=f'{{file: "{released}"}}')
     record = record_of(policy, file)
+    assert run_record(record["run"]["id"], policy=load_policy(policy)) == read_record(file) == record
     assert record["release"]["digest"] == "sha256:" + hashlib.sha256(released.read_bytes()).hexdigest()
     assert checked("--record", file, exit_code=0)["satisfied"] is True
     moved = tmp_path / "moved.parquet"
