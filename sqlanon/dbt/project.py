@@ -143,6 +143,7 @@ class ProjectText:
             names=[Identifier(name) for name in self.regions] or [Identifier("table")],
             count=free_name("rows", [column for column in self.columns if column.name in self.regions]),
             suppressed=Markup("FALSE"),
+            keyed=True,
             measure=Markup(model.measure(self.engine.render, groups).text),
             **sensitive_values(self.engine, sensitive),
         ).text
