@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from sqlanon.catalog import SCHEMA, Catalog
 from sqlanon.difference import Difference, compare_runs
@@ -14,6 +15,7 @@ from sqlanon.policy import Policy
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
 from sqlanon.session import catalog_place
+from sqlanon.signoff.record import make_record
 
 
 def run_report(
@@ -25,6 +27,17 @@ def run_report(
     """
     with open_recorded(_place(policy, url), options) as catalog:
         return render(collect(catalog, run))
+
+
+def run_record(
+    run: str, *, policy: Policy | None = None, url: str | None = None, options: EngineOptions | None = None
+) -> dict[str, Any]:
+    """The record of a run as plain values, which `check_record` holds its release against; see `run_report`.
+
+    Raises PolicyError for an unknown run, or one that published nothing.
+    """
+    with open_recorded(_place(policy, url), options) as catalog:
+        return make_record(catalog, catalog.run(run))
 
 
 def diff_runs(

@@ -43,7 +43,10 @@ def rules_select(engine: Engine, stored: StoredRules, run: Run, source: str | No
     if table is None:
         raise PolicyError("The source of the run is a file; name a table with --source.")
     if stored.record.leaves > MOST_RULES:
-        raise PolicyError(f"There are {stored.record.leaves:,} rules, and a statement holds {MOST_RULES:,} at most.")
+        raise PolicyError(
+            f"There are {stored.record.leaves:,} rules, and a statement holds {MOST_RULES:,} at most: `sqlanon apply` "
+            "recodes with any number."
+        )
     return _Select(engine, stored, policy).text(Relation.parse(table))
 
 
