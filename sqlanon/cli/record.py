@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from sqlanon.cli.call import Call, command
-from sqlanon.cli.catalog import PolicyOption, UrlOption, place_of
+from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.catalog import PolicyOption, UrlOption
 from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.rules import RunName
-from sqlanon.reading import open_recorded
-from sqlanon.signoff.record import make_record
+from sqlanon.policy_reader import load_policy
+from sqlanon.reading import run_record
 
 
 def register(app: typer.Typer) -> None:
@@ -32,12 +32,13 @@ def record_command(
 ) -> None:
     """Write the record of a run: policy, versions, digests of hierarchies, recoding and release, what was checked.
 
-    It is one JSON document, made from the catalog. `sqlanon verify --record` holds the release against it later.
+    It is one JSON document. `sqlanon verify --record` holds the release against it later. With `digest: run` in the
+    policy it tells of the release as it was published, otherwise as it is now.
     """
     if output is not None:
         require_writable(output)
-    with open_recorded(place_of(url, policy), call.options) as catalog:
-        document = make_record(catalog, catalog.run(run))
+    place = {"url": expanded(url)} if policy is None and url is not None else {}
+    document = run_record(run, policy=None if policy is None else load_policy(policy), options=call.options, **place)
     text = json.dumps(document, ensure_ascii=False, indent=2)
     if output is None:
         print(text)

@@ -136,9 +136,9 @@ def record_text(found: RecordCheck) -> str:
     lines = [f"The record of run {found.run} is as it was written."]
     if found.digest is not None:
         lines.append(
-            f"{found.release} is as it was released."
+            f"{found.release} is as it was recorded."
             if found.unchanged
-            else f"{found.release} has been changed since it was released."
+            else f"{found.release} has been changed since it was recorded."
         )
     if found.verification is not None:
         lines.append(summary.verification_text(found.verification, found.release))

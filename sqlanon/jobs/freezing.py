@@ -127,7 +127,8 @@ def procedure_text(
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)
     misfits = find_misfits(engine, policy, stored.attributes)
-    text = ProcedureText(engine, catalog, made, models, recoded, misfits, policy.republish == "same-recoding")
+    choices = {"digests": policy.digest == "run", "same_recoding": policy.republish == "same-recoding"}
+    text = ProcedureText(engine, catalog, made, models, recoded, misfits, **choices)
     return replace(text, job=replace(made, inspection=text.inspection()))
 
 

@@ -73,6 +73,7 @@ class ProcedureText:
     models: Sequence[PrivacyModel]
     recoded: Recoded
     misfits: Sequence[Misfit]
+    digests: bool  # whether what is released is digested
     same_recoding: bool  # whether the source may be released by no other rules than before
 
     def create(self, *, alone: bool = False) -> str:
@@ -230,8 +231,10 @@ class ProcedureText:
         return failing_queries(self.engine, staging, self.recoded.columns, self.models, (most, _ROWS))
 
     def _digest_values(self) -> dict[str, Any]:
-        """The digest of what is released, as `table_digest` makes it."""
+        """The digest of what is released, as `table_digest` makes it, if runs are to take one."""
         columns = self.recoded.columns
+        if not self.digests:
+            return {"digest": None}
         return {
             "digest": Markup(table_statement(self.engine, _STAGING, columns).text),
             "digest_kind": Text(ROWS),

@@ -9,14 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.api import verify_release
-from sqlanon.digest import file_digest, table_digest
-from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
-from sqlanon.policy import Policy
-from sqlanon.policy_reader import parse_policy
 from sqlanon.signoff.record import FORMAT, VERSION, document_digest
-from sqlanon.sql import Relation
+from sqlanon.signoff.release import place_of_release, recorded_policy, release_digest
 from sqlanon.verify import Verification
 
 
@@ -95,9 +91,9 @@ def check_record(
     """
     if document_digest(document) != document.get("digest"):
         return RecordCheck("?", "?", intact=False, note="Its digest is not that of its contents.")
-    policy = _policy(document["policy"], url)
-    place = table or policy.release.file or policy.release.table or ""
-    recorded, digest = document["release"]["digest"], _digest_of(policy, place, options)
+    policy = recorded_policy(document, url)
+    place = table or place_of_release(policy)
+    recorded, digest = document["release"]["digest"], release_digest(policy, place, options)
     checked = RecordCheck(document["run"]["id"], place, True, recorded, digest, note=f"{place} is no longer there.")
     if digest is None:
         return checked
@@ -108,20 +104,3 @@ def check_record(
             raise
         return RecordCheck(checked.run, place, True, recorded, digest, note=str(error))
     return RecordCheck(checked.run, place, True, recorded, digest, verification, verification.note)
-
-
-def _policy(recorded: Mapping[str, Any], url: str | None) -> Policy:
-    """The policy as it was run, with the URL of the release where another one is given."""
-    policy = parse_policy(json.dumps(recorded))
-    if url is None or policy.release.file is not None:
-        return policy
-    return policy.model_copy(update={"release": policy.release.model_copy(update={"url": url})})
-
-
-def _digest_of(policy: Policy, place: str, options: EngineOptions | None) -> str | None:
-    """The digest of a release as it is now; None where it is no longer there."""
-    if policy.release.file is not None:
-        return file_digest(place) if Path(place).is_file() else None
-    with connect(policy.release.url or policy.source.url or "", options, read_only=True) as engine:
-        found = engine.resolve(Relation.parse(place))
-        return None if found is None else table_digest(engine, found)

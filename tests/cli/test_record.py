@@ -34,14 +34,21 @@ def checked(*arguments: object, exit_code: int) -> dict[str, Any]:
     return only_object(result.stdout)
 
 
+def digesting(policy: Path) -> Path:
+    """The policy, of which runs digest what they release."""
+    policy.write_text(policy.read_text(encoding="utf-8") + "digest: run\n", encoding="utf-8")
+    return policy
+
+
 def test_a_record_tells_of_every_change(policy: Path, patients_url: str, tmp_path: Path) -> None:
     file = tmp_path / "record.json"
+    digesting(policy)
     record = record_of(policy, file)
     assert record["release"]["rows"] == record["source"]["rows"] == 200
     assert (record["verification"]["verified"], record["version"]) == (True, 1)
     assert [(one["attribute"], one["levels"]) for one in record["hierarchies"]] == [("zipcode", 5)]
     assert checked("--record", file, exit_code=0)["satisfied"] is True
-    assert "as it was released" in call("verify", "--record", file).stdout
+    assert "as it was recorded" in call("verify", "--record", file).stdout
 
     execute(patients_url, "CREATE TABLE other AS SELECT * FROM patients_released ORDER BY ward DESC, disease")
     assert checked("--record", file, "--table", "other", exit_code=0)["unchanged"] is True
@@ -50,7 +57,7 @@ def test_a_record_tells_of_every_change(policy: Path, patients_url: str, tmp_pat
     found = checked("--record", file, exit_code=3)
     assert (found["intact"], found["there"], found["unchanged"]) == (True, True, False)
     assert all(model["satisfied"] for model in found["models"])
-    assert "has been changed since it was released" in call("verify", "--record", file).stdout
+    assert "has been changed since it was recorded" in call("verify", "--record", file).stdout
 
     later = applied_records(policy, str(record["run"]["id"]), file)
     assert all(one["recoding"] == record["recoding"] for one in later)
@@ -80,7 +87,7 @@ def applied_records(policy: Path, run: str, to: Path) -> list[dict[str, Any]]:
 
 def test_a_file_has_a_record_and_an_edited_record_is_noticed(duckdb_url: str, tmp_path: Path) -> None:
     released, file = tmp_path / "released.parquet", tmp_path / "record.json"
-    policy = write_policy(tmp_path, duckdb_url, release=f'{{file: "{released}"}}')
+    policy = digesting(write_policy(tmp_path, duckdb_url, release=f'{{file: "{released}"}}'))
     record = record_of(policy, file)
     assert run_record(record["run"]["id"], policy=load_policy(policy)) == read_record(file) == record
     assert record["release"]["digest"] == "sha256:" + hashlib.sha256(released.read_bytes()).hexdigest()
@@ -138,10 +145,22 @@ def test_what_has_no_record_says_why(duckdb_policy: Path, duckdb_url: str, tmp_p
     assert call("record", found["id"], "--policy", refused, "-o", file).exit_code == 2
     write_policy(tmp_path, duckdb_url)
     run = run_of(duckdb_policy)
-    execute(duckdb_url, "UPDATE sqlanon.releases SET content_digest = NULL")
-    older = call("record", run, "--policy", duckdb_policy, "-o", file)
-    assert (older.exit_code, "older version" in older.stderr) == (2, True)
+    later = run_of(duckdb_policy)
+    replaced = call("record", run, "--policy", duckdb_policy, "-o", file)
+    assert (replaced.exit_code, "replaced by a later one" in replaced.stderr) == (2, True)
+    execute(duckdb_url, "DROP TABLE patients_released")
+    gone = call("record", later, "--policy", duckdb_policy, "-o", file)
+    assert (gone.exit_code, "no longer there" in gone.stderr) == (2, True)
     assert not file.exists()
+
+
+def test_a_run_that_took_no_digest_is_recorded_as_it_is_now(policy: Path, patients_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    record = record_of(policy, file)
+    assert record["release"]["digested"] == "record"
+    assert checked("--record", file, exit_code=0)["satisfied"] is True
+    execute(patients_url, "UPDATE patients_released SET ward = ward + 1 WHERE ward = 4")
+    assert checked("--record", file, exit_code=3)["unchanged"] is False
 
 
 def test_what_is_no_record_is_refused(duckdb_policy: Path, tmp_path: Path) -> None:
