@@ -25,7 +25,7 @@ clean:
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install --quiet --editable '.[dev,demo]'
+	$(BIN)/pip install --quiet --editable '.[dev,demo,dbt]'
 	@touch $@
 
 $(BIN)/pip:

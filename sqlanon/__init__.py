@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from sqlanon.policy import Policy
     from sqlanon.policy_reader import build_policy, load_policy, parse_policy
     from sqlanon.profile_facts import Profile
-    from sqlanon.reading import diff_runs, run_report
+    from sqlanon.reading import diff_runs, run_record, run_report
     from sqlanon.rules.resuming import resume_run
     from sqlanon.runner import run
+    from sqlanon.signoff.check import RecordCheck, check_record, read_record
     from sqlanon.trials import Sweep, sweep
     from sqlanon.verify import Verification
     from sqlanon.workload.utility import Utility, release_utility
@@ -84,9 +85,10 @@ _HOMES = {
     "policy": ("Policy",),
     "policy_reader": ("build_policy", "load_policy", "parse_policy"),
     "profile_facts": ("Profile",),
-    "reading": ("diff_runs", "run_report"),
+    "reading": ("diff_runs", "run_record", "run_report"),
     "rules.resuming": ("resume_run",),
     "runner": ("run",),
+    "signoff.check": ("RecordCheck", "check_record", "read_record"),
     "trials": ("Sweep", "sweep"),
     "verify": ("Verification",),
     "workload.utility": ("Utility", "release_utility"),
@@ -114,6 +116,7 @@ __all__ = [
     "PolicyError",
     "Profile",
     "ProtectionError",
+    "RecordCheck",
     "RecursiveLDiversity",
     "SqlanonError",
     "Sweep",
@@ -124,6 +127,7 @@ __all__ = [
     "__version__",
     "build_policy",
     "check_policy",
+    "check_record",
     "check_table",
     "connect",
     "diff_runs",
@@ -132,9 +136,11 @@ __all__ = [
     "load_policy",
     "parse_policy",
     "profile_table",
+    "read_record",
     "release_utility",
     "resume_run",
     "run",
+    "run_record",
     "run_report",
     "sweep",
     "verify_release",

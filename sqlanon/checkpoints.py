@@ -10,12 +10,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlanon import __version__
 from sqlanon.catalog import RulesKind, RulesRecord
 from sqlanon.engines.base import Engine
+from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
@@ -80,12 +80,9 @@ def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
     quasi = plan.quasi_identifiers
     columns = [Identifier(a.name) for a in plan.attributes if a in quasi or a.name in judged]
     (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
-    files = [a.hierarchy.csv for a in plan.attributes if a.hierarchy is not None and a.hierarchy.csv is not None]
     return Basis(
         policy=_digest(policy_text(policy) + json.dumps(asdict(wishes))),
-        hierarchies=_digest(
-            "".join(_digest((plan.base_directory / Path(file).expanduser()).read_bytes()) for file in files)
-        ),
+        hierarchies=_digest(json.dumps(describe_hierarchies(policy))),
         versions=f"sqlanon {__version__}, {engine.version}",
         source=_digest(f"{plan.source_name} {source}"),
     )
@@ -96,5 +93,5 @@ def checkpoint_of(basis: Basis, rules: RulesRecord, outcome: Outcome) -> Checkpo
     return Checkpoint(basis, rules, outcome.rounds, outcome.found, outcome.chart)
 
 
-def _digest(content: str | bytes) -> str:
-    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()

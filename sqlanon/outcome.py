@@ -43,6 +43,8 @@ class Outcome:
     """The result of a run, filled in phase by phase; `as_json` is its public form.
 
     chart: what is known of the lattice that was searched, if one was.
+    hierarchies: the hierarchies that were used, with their digests.
+    digest: that of what was released.
     trial: whether nothing was to be published, and so nothing was verified.
     resumed: of which run the recoding was to be used again, whether it was, and if not why.
     predicted: how well the source and the release predict the algorithm's target, if it has one.
@@ -62,6 +64,8 @@ class Outcome:
     found: dict[str, Any] = field(default_factory=dict)
     chart: Mapping[str, Any] | None = None
     quasi_identifiers: tuple[QuasiIdentifier, ...] = ()
+    hierarchies: tuple[Mapping[str, Any], ...] = ()
+    digest: str | None = None
     verification: Verification | None = None
     checks: dict[str, Check] = field(default_factory=dict)
     before: ClassStatistics | None = None
@@ -106,6 +110,7 @@ class Outcome:
             },
             "risk": _risk(statistics),
             "quasi_identifiers": [vars(one) for one in self.quasi_identifiers],
+            "hierarchies": [dict(one) for one in self.hierarchies],
             "algorithm": {
                 "name": self.algorithm,
                 "rounds": self.rounds,

@@ -472,6 +472,9 @@ class Policy(_Part):
     republish: Literal["allow", "same-recoding"] = "allow"
     """Whether the source may be released again by other rules than before: who holds both releases can intersect the
     classes of a person. With `same-recoding` only `apply` and jobs with the rules of the earlier release may."""
+    digest: Literal["run", "record"] = "record"
+    """When the release is digested for its record: in the `run`, before it is published; or when the `record` is
+    written, which costs runs nothing, and can't tell of what was done to the release before that."""
     catalog: Catalog = Catalog()
     """Where runs are recorded."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from sqlanon.catalog import SCHEMA, Catalog
 from sqlanon.difference import Difference, compare_runs
@@ -14,6 +15,7 @@ from sqlanon.policy import Policy
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
 from sqlanon.session import catalog_place
+from sqlanon.signoff.record import make_record, sealed
 
 
 def run_report(
@@ -25,6 +27,18 @@ def run_report(
     """
     with open_recorded(_place(policy, url), options) as catalog:
         return render(collect(catalog, run))
+
+
+def run_record(
+    run: str, *, policy: Policy | None = None, url: str | None = None, options: EngineOptions | None = None
+) -> dict[str, Any]:
+    """The record of a run as plain values, which `check_record` holds its release against; see `run_report`.
+
+    Raises PolicyError for an unknown run, or one that published nothing, or whose release nobody knows any more.
+    """
+    with open_recorded(_place(policy, url), options) as catalog:
+        document = make_record(catalog, catalog.run(run))
+    return sealed(document, _url_of_release(policy, url), options)
 
 
 def diff_runs(
@@ -49,6 +63,11 @@ def open_recorded(place: tuple[str, str, str | None], options: EngineOptions | N
             raise PolicyError("No run is recorded here.")
         catalog.upgrade()
         yield catalog
+
+
+def _url_of_release(policy: Policy | None, url: str | None) -> str | None:
+    """What opens the database of a run's release, which the record names without a password."""
+    return url if policy is None else policy.release.url or policy.source.url
 
 
 def _place(policy: Policy | None, url: str | None) -> tuple[str, str, str | None]:

@@ -13,11 +13,13 @@ from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord
 from sqlanon.checking import check_release
 from sqlanon.checkpoints import Basis, basis_of, checkpoint_of
 from sqlanon.control import Control
+from sqlanon.digest import FILE
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
-from sqlanon.errors import Cancelled, PolicyError, SqlanonError, VerificationError
+from sqlanon.errors import Cancelled, ConflictError, PolicyError, SqlanonError, VerificationError
 from sqlanon.fields import Field
+from sqlanon.hierarchies.digests import describe_hierarchies, hierarchy_digest
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.journal import Journal, Observer, Silent, status_after
 from sqlanon.labels import EVERYTHING
@@ -247,6 +249,9 @@ class Course:
                 staging = stage_release(self.session, plan, workspace, recoding, self.replace)
                 staged = stack.enter_context(staging)
             self._verify(plan, staged, recoding, outcome, workspace)
+            if self.policy.digest == "run":
+                with self.journal.during("verify"):
+                    outcome.digest = staged.digest()
             self._publish(plan, staged, outcome)
 
     def _lock(self, plan: Plan) -> contextlib.AbstractContextManager[None]:
@@ -259,12 +264,7 @@ class Course:
     def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> tuple[CodedTable, Tuples | None]:
         """The snapshot, coded, and its distinct tuples where the search works on them: the statistics use them too."""
         with self.journal.during("encode"):
-            with self.engine.transaction():
-                coded = encode(self.engine, plan, workspace)
-                if self.ends_as is Status.PUBLISHED:
-                    self.basis = basis_of(self.engine, plan, self.wishes)
-            require_unchanged(self.policy.source.file, self.source_version)
-            outcome.source_rows = coded.source_rows
+            coded = self._code(plan, workspace, outcome)
             tuples = None
             if isinstance(self.policy.algorithm, Tree | RothkoS | TopDown):
                 fields = groups_of(self.policy.algorithm, self.models).fields(coded)
@@ -275,6 +275,23 @@ class Course:
                 if field_.coding.hierarchy is not None:
                     self.catalog.record_hierarchy(_hierarchy_record(field_))
         return coded, tuples
+
+    def _code(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> CodedTable:
+        """One snapshot of the source, coded; files of it and of hierarchies must stay as they were meanwhile."""
+        hierarchies = describe_hierarchies(self.policy)
+        with self.engine.transaction():
+            coded = encode(self.engine, plan, workspace)
+            if self.ends_as is Status.PUBLISHED and self._rules_of() is None:
+                self.basis = basis_of(self.engine, plan, self.wishes)
+        require_unchanged(self.policy.source.file, self.source_version)
+        if describe_hierarchies(self.policy) != hierarchies:
+            raise ConflictError("A hierarchy's file changed while it was read; run again.")
+        outcome.source_rows = coded.source_rows
+        heights = {one.attribute.name: one.coding.hierarchy for one in (*coded.fields, *coded.judged)}
+        outcome.hierarchies = tuple(
+            one | {"levels": built.height} for name, one in hierarchies.items() if (built := heights.get(name))
+        )
+        return coded
 
     def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
         algorithm, report = self.policy.algorithm, self.journal.progress
@@ -373,6 +390,7 @@ def _release_record(outcome: Outcome) -> ReleaseRecord:
         classes=statistics.classes,
         recoding=recoding,
         digest=hashlib.sha256(recoding.encode()).hexdigest(),
+        content_digest=outcome.digest,
     )
 
 
@@ -397,5 +415,5 @@ def _hierarchy_record(coded: Field) -> HierarchyRecord:
     assert hierarchy is not None
     assert specification is not None
     text = specification.model_dump_json(exclude_defaults=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = hierarchy_digest(coded.attribute.name, specification).removeprefix(FILE)
     return HierarchyRecord(coded.attribute.name, digest, text, hierarchy.height, hierarchy.leaves)

@@ -150,6 +150,12 @@ def _finalize(value: Any) -> Any:
     raise TypeError(f"A template interpolates a {type(value).__name__}; wrap it in Identifier, Relation or Text.")
 
 
+_LAYOUT = re.compile(
+    r"""(?P<kept>--(?:[^\n]*[^\s])? | '(?:[^']|'')*' | "(?:[^"]|"")*") | [ \t]*\n(?:[ \t]*\n)*""", re.VERBOSE
+)
+"""What stays as it is, comments, literals and quoted names; and ends of lines, with the blank lines after them."""
+
+
 def template_directory() -> Path:
     """Where the templates are: in the wheel inside the package, in a checkout beside it."""
     inside = Path(str(resources.files("sqlanon"))) / "sql_templates"
@@ -178,7 +184,7 @@ class Renderer:
     def __call__(self, template: str, **values: Any) -> Statement:
         """Render the template `template` (its name without the ending)."""
         text = self._template(template).render(**values)
-        return Statement(template, "\n".join(line.rstrip() for line in text.splitlines() if line.strip()))
+        return Statement(template, _LAYOUT.sub(lambda part: part["kept"] or "\n", text).strip())
 
     def _template(self, name: str) -> Template:
         if name not in self._templates:

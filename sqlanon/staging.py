@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.publish import FileRelease, Grants, guard_staging, open_file, publish, transfer
@@ -30,6 +31,10 @@ class Staged(ABC):
         self.relation = relation
         self.engine = engine
         self.final = final
+
+    def digest(self) -> str:
+        """The digest of what will be released."""
+        return table_digest(self.engine, self.final)
 
     @abstractmethod
     def publish(self, record: Record) -> tuple[str, ...]:
@@ -60,6 +65,9 @@ class StagedFile(Staged):
     def __init__(self, relation: Relation, engine: Engine, final: Relation, file: FileRelease) -> None:
         super().__init__(relation, engine, final)
         self._file = file
+
+    def digest(self) -> str:
+        return file_digest(self._file.part)
 
     def publish(self, record: Record) -> tuple[str, ...]:
         self._file.commit()

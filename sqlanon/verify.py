@@ -204,7 +204,12 @@ class _Check:
         """What the template of the statement interpolates."""
         names = self.quasi_identifiers
         columns = [comparable(self.engine, *self._column(name)) for name in names] or [Markup("0")]
-        values: dict[str, Any] = {"table": self.table, "columns": columns, "suppressed": self._suppressed()}
+        values: dict[str, Any] = {
+            "table": self.table,
+            "columns": columns,
+            "suppressed": self._suppressed(),
+            "keyed": False,
+        }
         if attribute is None:
             return values
         sensitive, kind = self._column(attribute)

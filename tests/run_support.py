@@ -143,7 +143,7 @@ def open_database(url: str) -> Iterator[Database]:
         with contextlib.closing(duckdb.connect(path)) as connection:
             yield Database(url, connection, path)
     else:
-        with psycopg.connect(url, autocommit=True) as session:
+        with psycopg.connect(url, autocommit=True, prepare_threshold=None) as session:
             yield Database(url, session, "public")
 
 

@@ -106,6 +106,13 @@ def database(url: str) -> Iterator[Database]:
         yield opened
 
 
+def with_old_release(database: Database) -> Policy:
+    """People, and a table in the place of their release, made without a run."""
+    database.create({"q": "INTEGER", "id": "INTEGER"}, [(n % 17, n) for n in range(60)], name="people")
+    database.sql("CREATE TABLE people_r AS SELECT CAST('old' AS VARCHAR) AS q, 0 AS id")
+    return _policy(database)
+
+
 def _policy(database: Database) -> Policy:
     return database.policy("people", ROLES)
 

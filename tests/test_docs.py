@@ -50,9 +50,27 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert (path.parent / target).exists(), target
 
 
-def _blocks(language: str) -> list[str]:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)
+def _blocks(language: str, page: str = "README.md") -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_guides_use_commands_and_options_that_are_there() -> None:
+    lines = [line for block in _blocks("sh anonymizer", "docs/guide-dba.md") for line in block.splitlines()]
+    called = [line.partition("#")[0].split() for line in lines if line.startswith("sqlanon ")]
+    assert len(called) > 10
+    for words in called:
+        name = next(name for name in (" ".join(words[:n]) for n in (3, 2)) if name in COMMANDS)
+        options = {word for word in words if word.startswith("--")}
+        known = {f"--{part.replace('_', '-')}" for part in inspect.signature(COMMANDS[name]).parameters}
+        assert options <= known | {"--json"}, words
+
+
+def test_the_policy_of_the_dbas_guide_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQLANON_URL", "postgresql://anonymizer@/clinic")
+    (text,) = [block for block in _blocks("sh anonymizer", "docs/guide-dba.md") if "END" in block]
+    policy = parse_policy(text.partition("END'\n")[2].partition("END\n")[0])
+    assert (len(policy.attributes), len(policy.privacy), policy.republish) == (10, 2, "same-recoding")
 
 
 def test_the_policy_of_the_readme_fits_its_table(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from sqlanon.catalog import Catalog
+from sqlanon.digest import table_digest
 from sqlanon.engines import connect
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, ProtectionError, SqlanonError
 from sqlanon.rules.applying import Application, apply_rules
@@ -52,7 +53,7 @@ def test_a_procedure_releases_what_applying_the_rules_does(postgres_url: str, mo
     with open_database(postgres_url) as database:
         name = database.create(COLUMNS, table(1, 200, 0))
         roles = ROLES | (NESTED if models == "ordered" else {})
-        run = anonymize(database.policy(name, roles, privacy=MODELS[models])).run
+        run = anonymize(database.policy(name, roles, privacy=MODELS[models], digest="run")).run
         frozen(database, run, on_violation="suppress", budget=0.9)
         for seed, rows in ((2, 90), (3, 250)):
             replaced(database, name, table(seed, rows, 3))
@@ -70,6 +71,7 @@ def test_a_procedure_releases_what_applying_the_rules_does(postgres_url: str, mo
             assert {**result["release"], **same} == {**applied["release"], **same}
             assert [m["worst"] for m in result["models"]] == pytest.approx([m["worst"] for m in applied["models"]])
             assert result["metrics"]["discernibility"] == applied["metrics"]["discernibility"]
+            assert digest_of(database, result["run"]) == digest_of(database, applied["run"])
         assert database.leftovers() == []
 
 
@@ -78,6 +80,13 @@ def apply(database: Database, run: str, to: str, out: str) -> Any:
         found = catalog.run(run)
     wanted = Application(run, to, out, "suppress", replace=True, budget=0.9)
     return apply_rules(wanted, found, (database.url, "sqlanon"), options=OPTIONS)
+
+
+def digest_of(database: Database, run: str) -> str | None:
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        (release,) = catalog.releases(run)
+        assert release.content_digest == table_digest(engine, Relation.parse(release.relation))
+        return release.content_digest
 
 
 # --- what becomes of violations, on both engines

@@ -119,3 +119,13 @@ def _odd(number: int, step: int) -> list[Row]:
         )
         rows.append((*places, f"t{i % 14}"))
     return rows
+
+
+def test_the_select_of_a_column_without_a_value(database: Database) -> None:
+    columns = {"t": "VARCHAR(5)", "id": "INTEGER"}
+    table = database.create(columns, [(None, i) for i in range(4)])
+    run = anonymize(database.policy(table, {"t": "quasi-identifier", "id": "insensitive"})).run
+    other = database.create(columns, [(None, 1), ("new", 2)])
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        text = rules_select(engine, read_rules(catalog, run), catalog.run(run), other)
+    assert sorted(database.sql(text)) == [("*", 2), ("NULL", 1)]

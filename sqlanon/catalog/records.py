@@ -89,6 +89,7 @@ class ReleaseRecord:
     """A release that a run published; `relation` is a table as SQL writes it, or a file.
 
     `recoding` is the recoding function as JSON, or says where its rule table is; `digest` is the digest of it.
+    `content_digest` is that of the released rows or file; None of older releases.
     """
 
     relation: str
@@ -98,6 +99,7 @@ class ReleaseRecord:
     classes: int
     recoding: str
     digest: str
+    content_digest: str | None = None
 
 
 class RulesKind(StrEnum):

@@ -124,6 +124,7 @@ def _releases(metadata: MetaData, prefix: str) -> Table:
         Column("classes", BigInteger, nullable=False),
         Column("recoding", Text, nullable=False, doc="JSON, or where the rule table is"),
         Column("digest", Text, nullable=False, doc="of the recoding"),
+        Column("content_digest", Text, doc="of the released rows, or of the file"),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.rules import RunName
+from sqlanon.dbt.project import project_files, write_project
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.freezing import Freezing, export_procedure
 from sqlanon.rules.applying import OnViolation
@@ -16,7 +18,7 @@ from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import read_rules
 from sqlanon.sql import Relation
 
-Form = Literal["sql", "view", "procedure"]
+Form = Literal["sql", "view", "procedure", "dbt"]
 
 
 def register(app: typer.Typer) -> None:
@@ -28,21 +30,40 @@ def export_command(
     call: Call,
     run: RunName,
     form: Annotated[
-        Form, typer.Option("--as", help="A SELECT, a view of it, or a procedure that checks and publishes too.")
+        Form,
+        typer.Option(
+            "--as", help="A SELECT, a view of it, a procedure that checks and publishes too, or a dbt project."
+        ),
     ],
-    name: Annotated[str | None, typer.Option("--name", help="What the view is called, or the procedure's job.")] = None,
-    source: Annotated[str | None, typer.Option(help="With sql and view: the table to read, if not the run's.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="What the view is called, the procedure's job, or the dbt model.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="With sql, view and dbt: the table to read, if not the run's.")
+    ] = None,
     on_violation: Annotated[
-        OnViolation, typer.Option(help="With procedure: suppress classes that violate a model, or end with an error.")
+        OnViolation,
+        typer.Option(help="With procedure and dbt: suppress classes that violate a model, or end with an error."),
     ] = "error",
     budget: Annotated[
         float | None, typer.Option(min=0, max=1, help="With suppress: the largest share of rows that may be.")
     ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="With dbt: the directory of the project; it is made.")
+    ] = None,
     url: UrlOption = None,
     policy: PolicyOption = None,
 ) -> None:
-    """Print the recoding of a run as SQL that a DBA can own; nothing is changed. It holds values of the data."""
-    _refuse(form, name, source, on_violation != "error" or budget is not None)
+    """Print the recoding of a run as SQL that a DBA can own; nothing is changed. It holds values of the data.
+
+    With dbt, models and tests are written into a project.
+    """
+    _refuse(form, name, source, on_violation != "error" or budget is not None, output)
+    if form == "dbt":
+        assert name is not None
+        assert output is not None
+        _export_dbt(call, run, Freezing(name, on_violation, budget), source, output, (url, policy))
+        return
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
         found = catalog.run(run)
         if form == "procedure":
@@ -59,16 +80,31 @@ def export_command(
         print(text + ";")
 
 
-def _refuse(form: Form, name: str | None, source: str | None, choice: bool) -> None:
+def _export_dbt(
+    call: Call, run: str, wanted: Freezing, source: str | None, output: Path, place: tuple[str | None, Path | None]
+) -> None:
+    with opened(call, *place, upgrade=True) as (engine, catalog):
+        found = catalog.run(run)
+        files = project_files(engine, catalog, found, wanted, source)
+    written = write_project(output, wanted.name, files)
+    if call.json:
+        call.emit({"run": found.id, "as": "dbt", "files": [str(path) for path in written]})
+    else:
+        print("\n".join(str(path) for path in written))
+
+
+def _refuse(form: Form, name: str | None, source: str | None, choice: bool, output: Path | None) -> None:
     """Refuse options that would have no effect, and forms without a name."""
     wrong = []
     if form == "sql" and name is not None:
-        wrong.append("--name is for --as view and procedure.")
+        wrong.append("--name is for --as view, procedure and dbt.")
     if form != "sql" and name is None:
         wrong.append(f"--as {form} needs --name.")
     if form == "procedure" and source is not None:
-        wrong.append("--source is for --as sql and view.")
-    if form != "procedure" and choice:
-        wrong.append("--on-violation and --budget are for --as procedure.")
+        wrong.append("--source is for --as sql, view and dbt.")
+    if form not in ("procedure", "dbt") and choice:
+        wrong.append("--on-violation and --budget are for --as procedure and dbt.")
+    if (form == "dbt") != (output is not None):
+        wrong.append("--as dbt needs --output, the directory of the project; the others are printed.")
     if wrong:
         raise PolicyError(wrong)

@@ -18,6 +18,7 @@ from sqlanon.cli import (
     jobs,
     lattice,
     policy,
+    record,
     report,
     roles,
     rules,
@@ -63,6 +64,7 @@ rules.register(app)
 jobs.register(app)
 schedules.register(app)
 export.register(app)
+record.register(app)
 report.register(app)
 hierarchy.register(app)
 demo.register(app)

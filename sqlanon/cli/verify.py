@@ -16,6 +16,7 @@ from sqlanon.cli.call import Call, command, expanded
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.policy_reader import load_policy
+from sqlanon.signoff.check import RecordCheck, check_record, read_record
 from sqlanon.verify import Verification
 
 _MODELS = "Models, for a table without a policy"
@@ -31,11 +32,18 @@ def register(app: typer.Typer) -> None:
 def verify_command(
     call: Call,
     policy: Annotated[
-        str, typer.Argument(metavar="POLICY|URL|FILE", help="A policy, a database (with TABLE), or a data file.")
-    ],
+        str | None,
+        typer.Argument(metavar="[POLICY|URL|FILE]", help="A policy, a database (with TABLE), or a data file."),
+    ] = None,
     other: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="The table, after a URL.")] = None,
     table: Annotated[
         str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            help="Check the release of this record, which `sqlanon record` wrote; a policy or URL says where."
+        ),
     ] = None,
     qi: Annotated[
         list[str] | None,
@@ -69,17 +77,26 @@ def verify_command(
         ),
     ] = None,
 ) -> int:
-    """Check a release against its policy, or any table against models given here. Exit code 3 if one is violated.
+    """Check a release against its policy or record, or any table against models given here. Exit code 3 if one is
+    violated, or if the record or the release was altered.
 
     Nothing of a run is used and nothing is changed: equivalence classes are the groups of equal values in the table.
     """
     asked = {"k": k, "l": l, "c": c, "entropy": entropy or None, "t": t, "distance": distance, "v": v}
     given = {name: value for name, value in asked.items() if value is not None}
+    options = {**given, "qi": qi, "sensitive": sensitive, "suppressed-label": suppressed_label}
+    unfit = [*(f"--{name}" for name, value in options.items() if value), *(["TABLE"] if other else [])]
+    if record is not None:
+        _refuse("record", unfit)
+        return _tell_record(
+            call, check_record(read_record(record), url=_url(policy), table=table, options=call.options)
+        )
+    if policy is None:
+        raise PolicyError("What is to be checked? Give a policy, a URL and a table, a data file, or --record.")
     place = expanded(policy)
     is_file = Path(place).suffix.lower() in _DATA
     if "://" not in place and not is_file:
-        options = {**given, "qi": qi, "sensitive": sensitive, "suppressed-label": suppressed_label}
-        _refuse([*(f"--{name}" for name, value in options.items() if value), *(["TABLE"] if other else [])])
+        _refuse("policy", unfit)
         loaded = load_policy(Path(place))
         return _tell(call, verify_release(loaded, table, call.options), table or summary.release_text(loaded))
     if (other is None) != is_file or table is not None:
@@ -90,9 +107,44 @@ def verify_command(
     return _tell(call, found, what)
 
 
-def _refuse(given: list[str]) -> None:
+def _refuse(what: str, given: list[str]) -> None:
     if given:
-        raise PolicyError(f"A policy says all itself; leave {', '.join(given)} out (--table names another table).")
+        raise PolicyError(f"A {what} says all itself; leave {', '.join(given)} out (--table names another table).")
+
+
+def _url(place: str | None) -> str | None:
+    """The URL that a policy, or the command line itself, gives for the release."""
+    if place is None or "://" in (place := expanded(place)):
+        return place
+    policy = load_policy(Path(place))
+    return policy.release.url or policy.source.url
+
+
+def _tell_record(call: Call, found: RecordCheck) -> int:
+    """Print what the check of a record found; the exit code."""
+    if call.json:
+        call.emit(found.as_json())
+    else:
+        print(record_text(found))
+    return 0 if found.satisfied else ProtectionError.exit_code
+
+
+def record_text(found: RecordCheck) -> str:
+    """The check of a record, for people."""
+    if not found.intact:
+        return f"The record was altered since it was written. {found.note} Nothing in it can be relied on."
+    lines = [f"The record of run {found.run} is as it was written."]
+    if found.digest is not None:
+        lines.append(
+            f"{found.release} is as it was recorded."
+            if found.unchanged
+            else f"{found.release} has been changed since it was recorded."
+        )
+    if found.verification is not None:
+        lines.append(summary.verification_text(found.verification, found.release))
+    elif found.note:
+        lines.append(found.note)
+    return "\n".join(lines)
 
 
 def _names(given: list[str]) -> list[str]:

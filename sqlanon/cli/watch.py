@@ -39,26 +39,26 @@ def watch_runs(call: Call, place: Place) -> None:
 
 
 def _show_as_json(watch: Watch) -> None:
-    for runs in _looks(watch):
+    for runs in looks(watch):
         print(json.dumps({"version": EVENTS_VERSION, "runs": [_object(run) for run in runs]}), flush=True)
 
 
 def _show_live(watch: Watch) -> None:
     with Live(console=Console(highlight=False), auto_refresh=False) as live:
-        for runs in _looks(watch):
-            live.update(Text(_table(runs)), refresh=True)
+        for runs in looks(watch):
+            live.update(Text(runs_text(runs)), refresh=True)
 
 
 def _show_phases(watch: Watch) -> None:
     shown: list[tuple[str, str, bool]] = []
-    for runs in _looks(watch):
+    for runs in looks(watch):
         there = [(run.run, run.phase, run.alive) for run in runs]
         if there != shown:
-            print(_table(runs), flush=True)
+            print(runs_text(runs), flush=True)
         shown = there
 
 
-def _looks(watch: Watch) -> Iterator[list[LiveRun]]:
+def looks(watch: Watch) -> Iterator[list[LiveRun]]:
     """What goes on, every second, as long as anything does; the last look is empty, or at dead runs."""
     while True:
         runs = watch.runs()
@@ -68,7 +68,8 @@ def _looks(watch: Watch) -> Iterator[list[LiveRun]]:
         time.sleep(REFRESH)
 
 
-def _table(runs: list[LiveRun]) -> str:
+def runs_text(runs: list[LiveRun]) -> str:
+    """The runs under headings; nothing if there are none."""
     headings = ["run", "phase", "", "elapsed", "source", "release"]
     return table(headings, [_row(run) for run in runs], indent="") if runs else ""
 

@@ -349,7 +349,8 @@ def _scanned(plan: Any) -> Iterator[str]:
     nodes = plan if isinstance(plan, list) else [plan]
     for node in nodes:
         if "Table" in node.get("extra_info", {}):
-            yield node["extra_info"]["Table"]
+            name = node["extra_info"]["Table"]
+            yield name if isinstance(name, str) else "\n".join(name)  # a line break parts it
         yield from _scanned(node.get("children", []))
 
 

@@ -90,14 +90,15 @@ def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
         source=policy.source.file or policy.source.table or "",
         release=found.release,
         on_violation=wanted.on_violation,
-        budget=_budget(wanted, policy),
+        budget=budget_of(wanted, policy),
         created=datetime.now(UTC),
         schedule=None if older is None else older.schedule,
         scheduler=None if older is None else older.scheduler,
     )
 
 
-def _budget(wanted: Freezing, policy: Policy) -> float | None:
+def budget_of(wanted: Freezing, policy: Policy) -> float | None:
+    """The largest share of rows that may be suppressed; PolicyError where what is wanted makes no sense."""
     if wanted.on_violation == "error":
         if wanted.budget is not None:
             raise PolicyError("--budget is for --on-violation suppress.")
@@ -126,7 +127,8 @@ def procedure_text(
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)
     misfits = find_misfits(engine, policy, stored.attributes)
-    text = ProcedureText(engine, catalog, made, models, recoded, misfits, policy.republish == "same-recoding")
+    choices = {"digests": policy.digest == "run", "same_recoding": policy.republish == "same-recoding"}
+    text = ProcedureText(engine, catalog, made, models, recoded, misfits, **choices)
     return replace(text, job=replace(made, inspection=text.inspection()))
 
 
@@ -150,6 +152,13 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
     except PolicyError as error:
         said = [problem for problem in error.problems if "sqlanon apply" not in problem]
         raise PolicyError([*said, _OUTSIDE]) from None
+    columns, regions = recoded_columns(engine, plan, select)
+    (signature,) = engine.query_one("jobs/list_columns", table=Text(str(plan.source)))
+    return Recoded(select, plan.source, tuple(signature), columns, regions)
+
+
+def recoded_columns(engine: Engine, plan: Plan, select: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:
+    """The columns that a recoding gives, in the order of the release, and the names of those that show regions."""
     given = {column.name: column for column in _columns_of(engine, select)}
     names: list[str] = []
     regions: list[str] = []
@@ -159,8 +168,7 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
             shown = released_names(attribute.name, plan.policy.attributes[attribute.name])
             regions += shown
         names += shown
-    (signature,) = engine.query_one("jobs/list_columns", table=Text(str(plan.source)))
-    return Recoded(select, plan.source, tuple(signature), tuple(given[name] for name in names), tuple(regions))
+    return tuple(given[name] for name in names), tuple(regions)
 
 
 def _columns_of(engine: Engine, select: str) -> list[Column]:

@@ -16,16 +16,17 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, Job
-from sqlanon.doubles import double_of
+from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
+from sqlanon.jobs.failing import failing_queries
 from sqlanon.jobs.misfits import Misfit
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.outcome import NULL_CHOICE
 from sqlanon.runner import linked_warning, same_recoding_problem
 from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.verify import NO_NUMBER, comparable, named_groups, verifying_statements
+from sqlanon.verify import comparable, verifying_statements
 from sqlanon.workspace import release_lock_name
 
 _STAGING = Relation("sqlanon_staging", "pg_temp")
@@ -72,6 +73,7 @@ class ProcedureText:
     models: Sequence[PrivacyModel]
     recoded: Recoded
     misfits: Sequence[Misfit]
+    digests: bool  # whether what is released is digested
     same_recoding: bool  # whether the source may be released by no other rules than before
 
     def create(self, *, alone: bool = False) -> str:
@@ -133,6 +135,7 @@ class ProcedureText:
             **self._staging_values(),
             **self._model_values(job.most_rows),
             **self._publishing_values(release),
+            **self._digest_values(),
         }
 
     def _settings(self) -> dict[str, Any]:
@@ -164,7 +167,7 @@ class ProcedureText:
         }
 
     def _staging_values(self) -> dict[str, Any]:
-        class_column = _free_name("sqlanon_class", self.recoded.columns)
+        class_column = free_name("sqlanon_class", self.recoded.columns)
         regions = [column for column in self.recoded.columns if column.name in self.recoded.quasi_identifiers]
         rest = [column for column in self.recoded.columns if column.name not in self.recoded.quasi_identifiers]
         columns = _listed(self.recoded.columns)
@@ -172,7 +175,7 @@ class ProcedureText:
             "jobs/create_staging",
             staging=_STAGING,
             class_column=class_column,
-            columns=_cast(self.recoded.columns),
+            columns=cast_columns(self.recoded.columns),
             keys=[expression("r.{c}", c=Identifier(column.name)) for column in regions],
             order=[self._key(column) for column in rest],
             recoding=Markup(_HERE),
@@ -224,29 +227,19 @@ class ProcedureText:
 
     def _failing(self, most: int) -> list[str]:
         """The classes that violate a model, a query for each sensitive attribute."""
-        columns = {column.name: column for column in self.recoded.columns}
-        attributes = list(dict.fromkeys(model.attribute for model in self.models))
-        return [self._failing_by(None if name is None else columns[name], most) for name in attributes]
+        staging = _STAGING, free_name("sqlanon_class", self.recoded.columns)
+        return failing_queries(self.engine, staging, self.recoded.columns, self.models, (most, _ROWS))
 
-    def _failing_by(self, column: Column | None, most: int) -> str:
-        models = [model for model in self.models if model.attribute == (None if column is None else column.name)]
-        groups = named_groups(column is not None, most, counted=_ROWS)
-        values: dict[str, Any] = {"sensitive": None}
-        if column is not None:
-            numeric = column.kind.is_numeric
-            values = {
-                "sensitive": comparable(self.engine, expression("t.{c}", c=Identifier(column.name)), column.kind),
-                "value": double_of(self.engine.render, Markup("p.v"), column.kind) if numeric else NO_NUMBER,
-                "levels": [],
-                "hierarchy": None,
-            }
-        return self.engine.render(
-            "jobs/list_failing",
-            staging=_STAGING,
-            class_column=_free_name("sqlanon_class", self.recoded.columns),
-            measures=[Markup(model.measure(self.engine.render, groups).text) for model in models],
-            **values,
-        ).text
+    def _digest_values(self) -> dict[str, Any]:
+        """The digest of what is released, as `table_digest` makes it, if runs are to take one."""
+        columns = self.recoded.columns
+        if not self.digests:
+            return {"digest": None}
+        return {
+            "digest": Markup(table_statement(self.engine, _STAGING, columns).text),
+            "digest_kind": Text(ROWS),
+            "digest_head": Text(digest_head(columns)),
+        }
 
     def _publishing_values(self, release: Relation) -> dict[str, Any]:
         return {
@@ -272,7 +265,7 @@ def _listed(columns: Sequence[Column]) -> Markup:
     return Markup(", ").join(expression("r.{c}", c=Identifier(column.name)) for column in columns)
 
 
-def _cast(columns: Sequence[Column]) -> Markup:
+def cast_columns(columns: Sequence[Column]) -> Markup:
     """Columns in the types that a release has them in, which are those under domains."""
     return Markup(", ").join(
         expression("CAST(r.{c} AS {type}) AS {c}", c=Identifier(column.name), type=Markup(column.type))
@@ -280,7 +273,7 @@ def _cast(columns: Sequence[Column]) -> Markup:
     )
 
 
-def _free_name(wanted: str, columns: Sequence[Column]) -> Identifier:
+def free_name(wanted: str, columns: Sequence[Column]) -> Identifier:
     """A name that no column has."""
     names = {column.name for column in columns}
     while wanted in names:

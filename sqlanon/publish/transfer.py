@@ -5,12 +5,14 @@ NULL is an unquoted `\\N` in that file and every other value is quoted, so nothi
 
 from __future__ import annotations
 
+import functools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from markupsafe import Markup
 
+from sqlanon.digest import DigestedColumn, rows_statement
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres import PostgresEngine
 from sqlanon.errors import EngineError, SqlanonError
@@ -60,8 +62,8 @@ def _compare(source: Engine, relation: Relation, target: Engine, table: Relation
 
 
 def _digest(engine: Engine, relation: Relation, columns: list[Carried]) -> tuple[object, ...]:
-    values = [Markup("coalesce({}, '-')").format(column.exact(engine)) for column in columns]
-    return engine.query_one("publish/digest_rows", relation=relation, line=Markup(" || ',' || ").join(values))
+    digested = [DigestedColumn(one.column, functools.partial(one.exact, engine)) for one in columns]
+    return engine.fetch_one(rows_statement(engine, relation, digested))
 
 
 def _export_duckdb(engine: Engine, relation: Relation, columns: list[Carried], path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from sqlanon.digest import exact_text
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation
@@ -52,16 +53,6 @@ _TO_DUCKDB = {
 _TEXT = {"postgres": "text", "duckdb": "VARCHAR"}
 _TABLES = {"postgres": _TO_POSTGRES, "duckdb": _TO_DUCKDB}
 
-_EXACT = {
-    Kind.DATE: "exact_date",
-    Kind.TIME: "exact_time",
-    Kind.TIMESTAMP: "exact_timestamp",
-    Kind.TIMESTAMPTZ: "exact_timestamp",
-    Kind.TEXT: "exact_text",
-    Kind.ENUM: "exact_text",
-}
-_SINGLE = ("real", "FLOAT")
-
 
 @dataclass(frozen=True)
 class Carried:
@@ -70,14 +61,11 @@ class Carried:
     column: Column
     type: str
 
-    def exact(self, engine: Engine) -> Markup:
-        """The value as a text that both engines write alike: floats by their bits, times as counts of units."""
-        name = Identifier(self.column.name)
-        if self.column.kind is Kind.FLOAT:
-            return engine.render.macro("exact_single" if self.column.type in _SINGLE else "exact_double", name)
+    def exact(self, engine: Engine, name: Identifier) -> Markup:
+        """The value in the column `name` as a text that both engines write alike."""
         if self.column.kind is Kind.DECIMAL:
             return engine.render.macro("exact_decimal", name, Markup(self.type))
-        return engine.render.macro(_EXACT.get(self.column.kind, "exact_plain"), name)
+        return exact_text(engine.render, self.column, name)
 
 
 def carry(source: Engine, relation: Relation, target: Engine) -> list[Carried]:

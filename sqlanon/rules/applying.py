@@ -11,9 +11,8 @@ from markupsafe import Markup
 
 from sqlanon.before import count_values
 from sqlanon.catalog import RulesKind, Run, RunStart
-from sqlanon.encoding import CodedTable, encode
+from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import EngineOptions
-from sqlanon.engines.files import require_unchanged
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.journal import Observer, Silent
@@ -170,10 +169,7 @@ class _Apply(Course):
     def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> tuple[CodedTable, Tuples | None]:
         with self.journal.during("encode"):
             require_same(plan, self.stored, self.engine.dialect)
-            with self.engine.transaction():
-                coded = encode(self.engine, plan, workspace)
-            require_unchanged(self.policy.source.file, self.source_version)
-            outcome.source_rows = coded.source_rows
+            coded = self._code(plan, workspace, outcome)
             self.values = count_values(self.engine, coded, None)
         return coded, None
 

@@ -43,7 +43,10 @@ def rules_select(engine: Engine, stored: StoredRules, run: Run, source: str | No
     if table is None:
         raise PolicyError("The source of the run is a file; name a table with --source.")
     if stored.record.leaves > MOST_RULES:
-        raise PolicyError(f"There are {stored.record.leaves:,} rules, and a statement holds {MOST_RULES:,} at most.")
+        raise PolicyError(
+            f"There are {stored.record.leaves:,} rules, and a statement holds {MOST_RULES:,} at most: `sqlanon apply` "
+            "recodes with any number."
+        )
     return _Select(engine, stored, policy).text(Relation.parse(table))
 
 
@@ -283,9 +286,11 @@ class _Select:
         tests = []
         if not attribute.has_null:
             tests.append(expression("{value} IS NULL", value=self._value(attribute)))
-        if attribute.listed:
+        if attribute.listed and self.domain[attribute.number]:
             known = _listed(self.domain[attribute.number])
             tests.append(expression("{value} NOT IN ({known})", value=self._text(attribute), known=known))
+        elif attribute.listed:  # NULL was all there was
+            tests.append(expression("{value} IS NOT NULL", value=self._value(attribute)))
         if not tests:
             return cell
         test, star = Markup(" OR ").join(tests), Text(EVERYTHING)

@@ -11,8 +11,11 @@ from typer.testing import Result
 
 from sqlanon.outcome import PHASES
 from tests.cli.support import call, make_patients, only_object, write_policy
+from tests.jobs_support import frozen, simple
+from tests.run_support import open_database
 
 ROOT = Path(__file__).parents[2]
+ON_DUCKDB = pytest.mark.parametrize("engine_name", ["duckdb"])
 KEYS = ["version", "event", "run", "phase", "seconds"]
 
 
@@ -43,6 +46,7 @@ def test_a_run_tells_its_phases_rounds_and_end(policy: Path) -> None:
     assert seconds == sorted(seconds)
 
 
+@ON_DUCKDB
 def test_a_run_that_fails_says_so_in_its_last_event(policy: Path) -> None:
     policy.write_text(policy.read_text().replace("k: 5", "k: 201"))
     result = call("run", policy, "--progress", "json", "--json")
@@ -50,10 +54,11 @@ def test_a_run_that_fails_says_so_in_its_last_event(policy: Path) -> None:
     assert events(result)[-1]["error"] == "PolicyError" == only_object(result.stdout)["error"]["type"]
 
 
-def test_every_command_with_progress_tells_it_to_programs(policy: Path, database_url: str) -> None:
+@ON_DUCKDB
+def test_every_command_with_progress_tells_it_to_programs(policy: Path) -> None:
     run = only_object(call("run", policy, "--json").stdout)["run"]
     where = ("--policy", policy, "--json", "--progress", "json")
-    call("freeze", run, "--name", "nightly", "--policy", policy, "--no-procedure")
+    call("freeze", run, "--name", "nightly", "--policy", policy)
     for arguments in (
         ("sweep", policy, "--k", "2,5", "--json", "--progress", "json"),
         ("apply", run, "--to", "patients", "--out", "again", *where),
@@ -63,12 +68,16 @@ def test_every_command_with_progress_tells_it_to_programs(policy: Path, database
         assert result.exit_code == 0, result.output
         assert only_object(result.stdout)
         assert [event["event"] for event in events(result)].count("start") == 1 + (arguments[0] == "sweep")
-    if database_url.startswith("postgres"):
-        call("freeze", run, "--name", "nightly", "--policy", policy)
-        told = events(call("job", "run", "nightly", *where))
-        assert [(event["event"], event["phase"]) for event in told] == [("phase", "procedure"), ("end", "procedure")]
 
 
+def test_a_procedure_is_one_phase(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        frozen(database, simple(database)[1])
+    told = events(call("job", "run", "nightly", "--url", postgres_url, "--json", "--progress", "json"))
+    assert [(event["event"], event["phase"]) for event in told] == [("phase", "procedure"), ("end", "procedure")]
+
+
+@ON_DUCKDB
 def test_no_progress_is_the_same_as_quiet_and_contradicts_json(policy: Path) -> None:
     assert call("run", policy, "--progress", "none").stderr == ""
     refused = call("run", policy, "--quiet", "--progress", "json")

@@ -1,0 +1,51 @@
+"""Digests of the hierarchies of a policy: of what they say, wherever their files are, and not of the data's values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from sqlanon.digest import FILE, file_digest
+from sqlanon.errors import PolicyError
+from sqlanon.policy import Hierarchy, Policy
+
+
+def hierarchy_digest(column: str, spec: Hierarchy) -> str:
+    """The SHA-256 of a hierarchy's specification, in which the digest of a file stands for its name.
+
+    Raises PolicyError where the file can't be read.
+    """
+    data = spec.model_dump(mode="json", exclude_defaults=True)
+    if spec.csv is not None:
+        data["csv"] = _digest_of(column, spec.csv)
+    return FILE + hashlib.sha256(json.dumps(data, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
+
+
+def describe_hierarchies(policy: Policy) -> dict[str, dict[str, Any]]:
+    """The hierarchy of each attribute that has one: its kind and digest, and its file with that one's digest.
+
+    The length of a mask is not digested, because applying rules sets it to what it was: it is the number of levels.
+    """
+    described: dict[str, dict[str, Any]] = {}
+    for name, attribute in policy.attributes.items():
+        spec = attribute.hierarchy
+        if spec is not None:
+            described[name] = {
+                "attribute": name,
+                "kind": spec.kind,
+                "digest": hierarchy_digest(name, spec.model_copy(update={"length": None})),
+            }
+            if spec.csv is not None:
+                described[name] |= {"file": spec.csv, "file_digest": _digest_of(name, spec.csv)}
+    return described
+
+
+def _digest_of(column: str, file: str) -> str:
+    try:
+        return file_digest(Path(file).expanduser())
+    except OSError as failure:
+        raise PolicyError(
+            f"Hierarchy of column '{column}': the file '{file}' can't be read: {failure.strerror}."
+        ) from failure

@@ -1,0 +1,71 @@
+"""The classes of recoded rows that violate a model, by the numbers of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.doubles import double_of
+from sqlanon.engines.base import Column, Engine
+from sqlanon.models import PrivacyModel
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.verify import NO_NUMBER, comparable, named_groups
+
+
+def failing_queries(
+    engine: Engine,
+    staging: tuple[Relation | Markup, Identifier],
+    columns: Sequence[Column],
+    models: Sequence[PrivacyModel],
+    rows: tuple[int, Markup],
+) -> list[str]:
+    """A query for each sensitive attribute; no model may need a hierarchy.
+
+    staging: the rows, and their column with the number of the class; columns: of the release.
+    rows: the most that there may be, and SQL for how many there are.
+    """
+    named = {column.name: column for column in columns}
+    return [
+        _failing_by(engine, staging, None if name is None else named[name], judged, rows)
+        for name, judged in by_attribute(models).items()
+    ]
+
+
+def by_attribute(models: Sequence[PrivacyModel]) -> dict[str | None, list[PrivacyModel]]:
+    """The models by the sensitive attribute that they look at."""
+    found: dict[str | None, list[PrivacyModel]] = {}
+    for model in models:
+        found.setdefault(model.attribute, []).append(model)
+    return found
+
+
+def _failing_by(
+    engine: Engine,
+    staging: tuple[Relation | Markup, Identifier],
+    column: Column | None,
+    models: Sequence[PrivacyModel],
+    rows: tuple[int, Markup],
+) -> str:
+    groups = named_groups(column is not None, rows[0], counted=rows[1])
+    return engine.render(
+        "jobs/list_failing",
+        staging=staging[0],
+        class_column=staging[1],
+        measures=[Markup(model.measure(engine.render, groups).text) for model in models],
+        **sensitive_values(engine, column),
+    ).text
+
+
+def sensitive_values(engine: Engine, column: Column | None) -> dict[str, Any]:
+    """What templates interpolate of a sensitive attribute, if there is one."""
+    if column is None:
+        return {"sensitive": None}
+    numeric = column.kind.is_numeric
+    return {
+        "sensitive": comparable(engine, expression("t.{c}", c=Identifier(column.name)), column.kind),
+        "value": double_of(engine.render, Markup("p.v"), column.kind) if numeric else NO_NUMBER,
+        "levels": [],
+        "hierarchy": None,
+    }

@@ -1,0 +1,106 @@
+"""A release against its record: whether either was altered since, and whether the models still hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlanon.api import verify_release
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import AccessError, EngineError, PolicyError
+from sqlanon.signoff.record import FORMAT, VERSION, document_digest
+from sqlanon.signoff.release import place_of_release, recorded_policy, release_digest
+from sqlanon.verify import Verification
+
+
+@dataclass(frozen=True)
+class RecordCheck:
+    """What the check of a record found.
+
+    intact: whether the record is as it was written; of one that is not, nothing else is looked at.
+    recorded, digest: what the release's digest was, and is now; None where it is no longer there.
+    verification: how the models stand; None where there was nothing to measure, which `note` explains.
+    """
+
+    run: str
+    release: str
+    intact: bool
+    recorded: str | None = None
+    digest: str | None = None
+    verification: Verification | None = None
+    note: str | None = None
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the release is as it was published."""
+        return self.digest is not None and self.digest == self.recorded
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether all is as it was signed."""
+        return self.intact and self.unchanged and self.verification is not None and self.verification.satisfied
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values."""
+        found = self.verification
+        return {
+            "run": self.run,
+            "release": self.release,
+            "intact": self.intact,
+            "there": self.digest is not None,
+            "unchanged": self.unchanged,
+            "recorded": self.recorded,
+            "digest": self.digest,
+            "models": [asdict(result) for result in found.models] if found is not None else None,
+            "satisfied": self.satisfied,
+            "note": self.note,
+        }
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The record in a file; raises AccessError where there is none, PolicyError where it is no record."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AccessError(f"The record {path} can't be read: {error.strerror}.") from None
+    except ValueError:
+        raise PolicyError(f"{path} is no record: it isn't JSON.") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise PolicyError(f"{path} is no record that `sqlanon record` wrote.")
+    if document.get("version") != VERSION:
+        raise PolicyError(f"{path} is a record of another version than {VERSION}: use the sqlanon that wrote it.")
+    return document
+
+
+def check_record(
+    document: Mapping[str, Any],
+    *,
+    url: str | None = None,
+    table: str | None = None,
+    options: EngineOptions | None = None,
+) -> RecordCheck:
+    """Check a release against its record (see `read_record`), by the table alone; the catalog is not asked.
+
+    url: the database that the release is in, if not that of the record, or if that needs a password.
+    table: the table or file that the release is now, if it was renamed or copied.
+
+    Raises AccessError where the database can't be reached.
+    """
+    if document_digest(document) != document.get("digest"):
+        return RecordCheck("?", "?", intact=False, note="Its digest is not that of its contents.")
+    policy = recorded_policy(document, url)
+    place = table or place_of_release(policy)
+    recorded, digest = document["release"]["digest"], release_digest(policy, place, options)
+    checked = RecordCheck(document["run"]["id"], place, True, recorded, digest, note=f"{place} is no longer there.")
+    if digest is None:
+        return checked
+    try:
+        verification = verify_release(policy, table, options)
+    except (PolicyError, EngineError, AccessError) as error:  # such as a column that is gone, or half a file
+        if checked.unchanged:
+            raise
+        return RecordCheck(checked.run, place, True, recorded, digest, note=str(error))
+    return RecordCheck(checked.run, place, True, recorded, digest, verification, verification.note)

@@ -1,0 +1,110 @@
+"""The record of a run as one document: what was asked, what was made of what, what was checked, what was released."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlanon.catalog import Catalog, ReleaseRecord, Run, Status
+from sqlanon.digest import FILE, table_digest
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.rules.store import read_rules
+from sqlanon.signoff.release import place_of_release, recorded_policy, release_digest
+
+FORMAT, VERSION = "sqlanon record", 1
+_CHECKED = ("models", "checks", "risk", "metrics", "verified")  # what a record repeats of the result of a run
+
+
+def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
+    """The record of a run that published a release, to be `sealed`.
+
+    Raises PolicyError for a run that published nothing, or of which too little was kept.
+    """
+    if run.status is not Status.PUBLISHED or run.result is None:
+        raise PolicyError(f"Run {run.id} has no record: its status is {run.status.value}, and it tells of no release.")
+    release = next((one for one in catalog.releases(run.id) if one.relation == run.release), None)
+    if release is None:
+        raise PolicyError(f"The catalog holds no release of run {run.id}.")
+    origin = _origin(catalog, run, release)
+    hierarchies = run.result.get("hierarchies") or (origin.result or {}).get("hierarchies") or []
+    if release.content_digest is None:
+        _require_latest(catalog, run)
+    digested = "record" if release.content_digest is None else "run"
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "run": {
+            "id": run.id,
+            "started": run.started.isoformat(),
+            "finished": run.finished.isoformat() if run.finished else None,
+            "job": run.job,
+            "sqlanon": run.sqlanon_version,
+            "engine": run.engine_version,
+            "database": run.database,
+        },
+        "source": {"table": run.source, "rows": run.source_rows},
+        "policy": json.loads(run.policy),
+        "hierarchies": hierarchies,
+        "recoding": {"run": origin.id, **_recoding(catalog, origin.id, release)},
+        "release": {**_numbers(run.result["release"]), "digested": digested, "digest": release.content_digest},
+        "verification": {name: run.result[name] for name in _CHECKED},
+    }
+
+
+def _require_latest(catalog: Catalog, run: Run) -> None:
+    """Nobody knows any more what a run released that took no digest, once a later one has replaced it."""
+    same = (one for one in catalog.runs(None) if one.status is Status.PUBLISHED and one.release == run.release)
+    if next(same).id != run.id:
+        raise PolicyError(
+            f"What run {run.id} released was replaced by a later one, and took no digest; runs with `digest: run` do."
+        )
+
+
+def sealed(document: Mapping[str, Any], url: str | None, options: EngineOptions | None) -> dict[str, Any]:
+    """The record with the digest of its release, which is taken now if the run took none, and with its own.
+
+    url: the database that the release is in, if not the recorded one, or if that needs a password.
+
+    Raises:
+        PolicyError: the release is no longer there.
+        AccessError: the database can't be reached.
+    """
+    release = dict(document["release"])
+    if release["digest"] is None:
+        policy = recorded_policy(document, url)
+        release["digest"] = release_digest(policy, place_of_release(policy), options)
+    if release["digest"] is None:
+        raise PolicyError(f"What run {document['run']['id']} released is no longer there, and the run took no digest.")
+    whole = {**document, "release": release}
+    return {**whole, "digest": document_digest(whole)}
+
+
+def document_digest(document: Mapping[str, Any]) -> str:
+    """The SHA-256 of a record without its own digest, as JSON with sorted keys and no blanks."""
+    rest = {name: value for name, value in document.items() if name != "digest"}
+    text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return FILE + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _origin(catalog: Catalog, run: Run, release: ReleaseRecord) -> Run:
+    """The run whose rules these are; where the database applied them by itself, the hierarchies are of that run too."""
+    applied = json.loads(release.recoding).get("applied")
+    return run if applied is None else catalog.run(applied)
+
+
+def _recoding(catalog: Catalog, run: str, release: ReleaseRecord) -> dict[str, Any]:
+    """What the recoding function consists of, and the digest of it: of its rules' record and tables."""
+    if catalog.rules(run) is None:
+        return {"kind": release.kind.value, "digest": FILE + release.digest}
+    stored = read_rules(catalog, run)
+    parts = [stored.record.content, *(table_digest(catalog.store, table) for table in stored.relations)]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return {"kind": stored.record.kind.value, "rules": stored.record.leaves, "digest": FILE + digest}
+
+
+def _numbers(release: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told of a release, without the texts that explain it."""
+    return {name: value for name, value in release.items() if name not in ("class_sizes", "nulls")}

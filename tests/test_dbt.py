@@ -1,0 +1,219 @@
+"""A recoding as a dbt project, built by dbt itself on both engines: it gives what applying the rules gives."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from jinja2 import Environment
+
+from sqlanon.dbt.escaping import escaped, sayable
+from sqlanon.errors import PolicyError
+from sqlanon.policy_reader import build_policy
+from tests.cli.support import call, execute, only_object, query
+from tests.run_support import Row, anonymize, open_database
+
+COLUMNS = {
+    "n": "INTEGER",
+    "t {{ x }}": "VARCHAR(20)",
+    "d": "DATE",
+    "at": "TIMESTAMP WITH TIME ZONE",
+    "z": "VARCHAR(4)",
+    "s {% raw %}": "VARCHAR(9)",
+    "x": "INTEGER",
+}
+ROLES: dict[str, Any] = {
+    "n": "quasi-identifier",
+    "t {{ x }}": "quasi-identifier",
+    "d": {"role": "quasi-identifier", "show": "bounds"},
+    "at": "quasi-identifier",
+    "z": {"role": "quasi-identifier", "hierarchy": {"mapping": {"10x": "1", "10y": "1", "20x": "2", "it's": "2"}}},
+    "s {% raw %}": "sensitive",
+    "x": "sensitive",
+}
+S = "s {% raw %}"
+PLAIN = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "attribute": S, "l": 2}]
+ALL = [
+    {"model": "k-anonymity", "k": 12},
+    {"model": "entropy-l-diversity", "attribute": S, "l": 1.5},
+    {"model": "recursive-l-diversity", "attribute": S, "c": 3, "l": 2},
+    {"model": "t-closeness", "attribute": S, "t": 0.6},
+    {"model": "t-closeness", "attribute": "x", "distance": "ordered", "t": 0.5},
+    {"model": "t-closeness", "attribute": S, "distance": "kl", "t": 3.0},
+    {"model": "variance-diversity", "attribute": "x", "v": 0.5},
+]
+
+
+def table(seed: int, rows: int) -> list[Row]:
+    """Rows whose texts would mean something to Jinja."""
+    source = random.Random(seed)
+    return [
+        (
+            source.choice([None, *range(30)]),
+            source.choice(["{{ 1 }}", "{% endraw %}", "{#", "it's", '"', "{{{", "}}", "plain"]),
+            f"2024-01-{source.randint(1, 28):02}",
+            f"2024-01-01 {source.randint(0, 23):02}:00:00+03",
+            source.choice(["10x", "10y", "20x", "it's"]),
+            source.choice(["{{ a }}", "b", "c"]),
+            source.randint(0, 9),
+        )
+        for _ in range(rows)
+    ]
+
+
+@pytest.fixture
+def dbt(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """dbt's runner."""
+    if importlib.util.find_spec("dbt") is None:
+        if os.environ.get("SQLANON_REQUIRE_DBT") == "1" and sys.version_info < (3, 14):
+            pytest.fail("dbt is not installed")
+        pytest.skip("dbt is not installed: pip install '.[dbt]'")
+    monkeypatch.setenv("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
+    from dbt.cli.main import dbtRunner
+
+    return dbtRunner()
+
+
+def profile(url: str, *projects: str) -> str:
+    """A profiles.yml for the database of a URL."""
+    parts = urlsplit(url)
+    target = f"{{type: duckdb, path: '{url.removeprefix('duckdb:///')}'}}"
+    if parts.scheme == "postgresql":
+        (host,) = parse_qs(parts.query)["host"]
+        target = f"{{type: postgres, host: '{host}', port: 5432, user: postgres, pass: '-', schema: public"
+        target += f", dbname: '{parts.path[1:]}', threads: 1}}"
+    return "".join(f"{name}: {{target: t, outputs: {{t: {target}}}}}\n" for name in projects)
+
+
+def built(dbt: Any, project: Path) -> dict[str, str]:
+    """What `dbt build` says of each model and test."""
+    result = dbt.invoke(["--quiet", "build", "--project-dir", str(project), "--profiles-dir", str(project)])
+    assert result.exception is None
+    return {one.node.name: str(one.status) for one in result.result}
+
+
+def failed(statuses: dict[str, str]) -> set[str]:
+    """What neither passed nor was built."""
+    return {name for name, status in statuses.items() if status not in ("pass", "success")}
+
+
+def shown(url: str, name: str) -> list[Row]:
+    """The rows of a table, after its columns."""
+    columns = query(
+        url,
+        "SELECT column_name, data_type FROM information_schema.columns"
+        f" WHERE table_name = '{name}' ORDER BY ordinal_position",
+    )
+    return [*columns, *sorted(query(url, f"SELECT * FROM {name}"), key=repr)]
+
+
+def test_dbt_builds_what_applying_the_rules_gives(dbt: Any, database_url: str, tmp_path: Path) -> None:
+    project, where = tmp_path / "project", ("--url", database_url)
+    with open_database(database_url) as database:
+        name = database.create(COLUMNS, table(1, 150))
+        plain = anonymize(database.policy(name, ROLES, privacy=PLAIN)).run
+        strict = anonymize(database.policy(name, ROLES, privacy=ALL, release={"table": "strict_r"})).run
+    suppress = ("--on-violation", "suppress", "--budget", "0.5")
+    for run, model, choice in ((plain, "people", suppress), (strict, "strict", ())):
+        made = call("export", run, "--as", "dbt", "--name", model, "-o", project, *choice, *where)
+        assert made.exit_code == 0, made.output
+    (project / "profiles.yml").write_text(profile(database_url, "people"))
+    assert failed(built(dbt, project)) == set()
+    assert len(shown(database_url, "strict")) == 150 + len(COLUMNS) + 1
+    before = shown(database_url, "strict")
+
+    # a class of one: the one leaves it out, the other keeps its old rows
+    execute(database_url, f"DELETE FROM {name}")
+    with open_database(database_url) as database:
+        database.insert(name, [*table(2, 90), (None, "new", "2030-01-01", "2030-01-01 00:00:00+00", "10x", "b", 1)])
+    found = failed(built(dbt, project))
+    assert {"strict", "strict_1_k_anonymity"} <= found
+    assert not {one for one in found if one.startswith("people")}
+    applied = call(
+        "apply", plain, "--to", name, "--out", "applied", "--on-violation", "suppress", "-q", "--json", *where
+    )
+    assert only_object(applied.stdout)["release"]["suppressed"] > 0
+    assert shown(database_url, "people") == shown(database_url, "applied")
+    assert shown(database_url, "strict") == before
+
+    # a value that the mapping lacks
+    execute(database_url, f"UPDATE {name} SET z = '99' WHERE n = 7")
+    assert {"people", "people_rows"} <= failed(built(dbt, project))
+    assert shown(database_url, "people") == shown(database_url, "applied")
+
+
+def test_what_is_written_and_what_is_refused(
+    duckdb_patients: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, run = duckdb_patients
+    first = ("export", run, "--as", "dbt", "--name", "people", "-o", tmp_path / "p", "--url", url)
+    files = only_object(call(*first, "--json").stdout)["files"]
+    assert {str(Path(file).relative_to(tmp_path / "p")) for file in files} == {
+        "dbt_project.yml",
+        "models/people.sql",
+        "models/people_staged.sql",
+        "models/people.yml",
+        "tests/people_rows.sql",
+        "tests/people_1_k_anonymity.sql",
+    }
+    again = call(*first)
+    assert (again.exit_code, "another --name" in again.stderr) == (2, True)
+    for wrong in (
+        ["--name", "Odd name"],
+        ["--name", "b", "--on-violation", "suppress"],
+        ["--name", "b", "--budget", "1"],
+    ):
+        assert call("export", run, "--as", "dbt", "-o", tmp_path / "q", "--url", url, *wrong).exit_code == 2
+    assert call("export", run, "--as", "dbt", "--name", "b", "--url", url).exit_code == 2
+    assert call("export", run, "--as", "sql", "-o", tmp_path / "q", "--url", url).exit_code == 2
+    monkeypatch.setattr("sqlanon.rules.select.MOST_RULES", 1)
+    many = call("export", run, "--as", "dbt", "--name", "b", "-o", tmp_path / "q", "--url", url)
+    assert (many.exit_code, "sqlanon apply" in many.stderr) == (2, True)
+    assert not (tmp_path / "q").exists()
+
+
+def test_a_run_of_a_file_is_exported_for_a_table_of_the_same_columns(tmp_path: Path) -> None:
+    url, file = f"duckdb:///{tmp_path / 'one.duckdb'}", tmp_path / "people.csv"
+    file.write_text("n,s\n" + "".join(f"{n % 5},{'ab'[n % 2]}\n" for n in range(40)))
+    data = {
+        "source": {"file": str(file)},
+        "release": {"url": url, "table": "people_r"},
+        "attributes": {"n": {"role": "quasi-identifier"}, "s": {"role": "sensitive"}},
+        "privacy": [{"model": "k-anonymity", "k": 2}],
+    }
+    run = anonymize(build_policy(data)).run
+    execute(url, f"CREATE TABLE people AS SELECT * FROM '{file}'")
+    export = ("export", run, "--as", "dbt", "--name", "own", "-o", tmp_path / "p", "--url", url)
+    refused = call(*export)
+    assert (refused.exit_code, "--source" in refused.stderr) == (2, True)
+    assert call(*export, "--source", "people").exit_code == 0
+    assert "source('own_source', 'people')" in (tmp_path / "p" / "models" / "own_staged.sql").read_text()
+
+
+@pytest.fixture
+def duckdb_patients(tmp_path: Path) -> tuple[str, str]:
+    """A database and the id of a run in it."""
+    url = f"duckdb:///{tmp_path / 'one.duckdb'}"
+    with open_database(url) as database:
+        name = database.create({"n": "INTEGER", "s": "VARCHAR"}, [(n % 5, "ab"[n % 2]) for n in range(40)])
+        run = anonymize(database.policy(name, {"n": "quasi-identifier", "s": "sensitive"})).run
+    return url, run
+
+
+@pytest.mark.parametrize("text", ["{{ x }}", "{% raw %}{% endraw %}", "{# c #}", "{{{{%", "{{%#}", "{", "a { b", "'"])
+def test_escaped_texts_are_given_by_jinja_as_they_were(text: str) -> None:
+    assert Environment(autoescape=False).from_string(escaped(text)).render() == text
+
+
+@pytest.mark.parametrize("name", ['a"b', "a{{b", "a\\b", "a\nb"])
+def test_names_that_dbt_would_misread_are_refused(name: str) -> None:
+    assert sayable("it's plain") == "it's plain"
+    with pytest.raises(PolicyError):
+        sayable(name)
