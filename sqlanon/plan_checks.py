@@ -69,6 +69,16 @@ class Subject:
         release = self.policy.release
         return self.dialect == "duckdb" or release.file is not None or (release.url or "").startswith("duckdb")
 
+    @property
+    def released_as_they_are(self) -> list[Column]:
+        """The columns that the release has values of, in their own type."""
+        return [
+            column
+            for column, attribute in self.attributes
+            if attribute.role in (Role.SENSITIVE, Role.INSENSITIVE)
+            or (attribute.role is Role.QUASI_IDENTIFIER and attribute.show is Show.BOUNDS)
+        ]
+
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 

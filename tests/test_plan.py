@@ -330,6 +330,13 @@ def test_the_release_needs_its_schema(engine: Engine) -> None:
     assert "schema" in one_problem(engine, release={"table": "nowhere.r"})
 
 
+def test_integers_too_wide_for_parquet_are_found_by_the_plan(tmp_path: Path) -> None:
+    with connect("duckdb:///:memory:") as engine:
+        make_table(engine, columns={**COLUMNS, "note_id": ("HUGEINT", "i")})
+        assert '"note_id"' in one_problem(engine, release={"file": str(tmp_path / "out.parquet")})
+        resolve(policy_with(release={"file": str(tmp_path / "out.csv")}), engine)
+
+
 def test_file_releases(engine: Engine, tmp_path: Path) -> None:
     make_table(engine)
     plan = resolve(policy_with(release={"file": str(tmp_path / "out.csv")}), engine)
