@@ -126,7 +126,8 @@ def procedure_text(
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)
     misfits = find_misfits(engine, policy, stored.attributes)
-    text = ProcedureText(engine, catalog, made, models, recoded, misfits, policy.republish == "same-recoding")
+    same = policy.republish == "same-recoding"
+    text = ProcedureText(engine, catalog, made, models, recoded, misfits, stored.digest, same)
     return replace(text, job=replace(made, inspection=text.inspection()))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog import Catalog, Job
+from sqlanon.catalog import RECODING, Catalog, Job
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
@@ -72,6 +72,7 @@ class ProcedureText:
     models: Sequence[PrivacyModel]
     recoded: Recoded
     misfits: Sequence[Misfit]
+    digest: str  # of the rules
     same_recoding: bool  # whether the source may be released by no other rules than before
 
     def create(self, *, alone: bool = False) -> str:
@@ -117,6 +118,8 @@ class ProcedureText:
             "version": job.version,
             "frozen": Markup(job.run),
             "frozen_text": Text(job.run),
+            "recoding_digest": Text(self.digest),
+            "recoding_kind": Text(RECODING),
             "comment": Markup(" ".join(str(self.recoded.source).split())),
             "source": self.recoded.source,
             "source_text": Text(str(self.recoded.source)),
