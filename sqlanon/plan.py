@@ -210,7 +210,8 @@ def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
         ranges = [column for column, a in subject.attributes if a.show is Show.RANGE and elsewhere == "postgres"]
         stay = "show: range does not go to another database; use show: bounds."
         lost = [f"{path_text(('attributes', column.name))}: {stay}" for column in ranges]
-        return [*lost, *carrying_problems(engine, source, columns, elsewhere)]
+        remedy = f"{subject.recast[0].upper()}{subject.recast[1:]}."
+        return [*lost, *(f"{one} {remedy}" for one in carrying_problems(engine, source, columns, elsewhere))]
     file = subject.policy.release.file
     return [] if file is None else [f"release.file: {problem}" for problem in type_problems(file, columns)]
 

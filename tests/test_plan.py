@@ -213,6 +213,17 @@ def test_a_type_that_cannot_be_generalized(engine: Engine) -> None:
     )
 
 
+def test_the_remedy_fits_the_source(tmp_path: Path) -> None:
+    """Of a file nobody makes a view."""
+    file = tmp_path / "in.parquet"
+    with connect("duckdb:///:memory:") as engine:
+        make_table(engine, columns={**COLUMNS, "tags": ("INTEGER[]", "NULL")})
+        sql(engine, f"COPY patients TO '{file}'")
+        places = {"source": {"file": str(file)}, "release": {"file": str(tmp_path / "out.csv")}}
+        problem = one_problem(engine, attributes={"tags": {"role": "quasi-identifier"}}, **places)
+    assert "cannot be generalized; write it into the file" in problem
+
+
 def test_kept_columns_may_have_any_type(engine: Engine) -> None:
     make_table(engine, columns={**COLUMNS, "doc": ("JSON", "NULL")})
     sql(engine, "UPDATE patients SET doc = '{\"a\": 1}'")

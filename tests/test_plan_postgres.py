@@ -145,3 +145,14 @@ def test_columns_that_cannot_be_taken_elsewhere_are_named_by_the_plan(owner: Eng
         found = raised.value.problems
         assert [problem for problem in found if "show: range" in problem]
         assert [name for name in LOST if any(f'Column "{name}" ' in problem for problem in found)] == list(LOST)
+
+
+def test_a_collation_that_ignores_case_is_named_as_what_is_in_the_way(owner: Engine) -> None:
+    sql(owner, "CREATE COLLATION lax (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+    make_table(owner, name="odd", columns={"t": ("TEXT COLLATE lax", "'a'"), "i": ("INTERVAL", "NULL")})
+    attributes = {**dict.fromkeys(ATTRIBUTES), **{name: {"role": "quasi-identifier"} for name in ("t", "i")}}
+    with pytest.raises(PolicyError) as raised:
+        resolve(policy_with(source={"url": "u", "table": "odd"}, attributes=attributes, privacy=PRIVACY[:1]), owner)
+    text, interval = raised.value.problems
+    assert "type text with this collation cannot" in text
+    assert "type interval cannot" in interval

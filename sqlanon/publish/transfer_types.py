@@ -98,9 +98,7 @@ def carrying_problems(source: Engine, relation: Relation, columns: Sequence[Colu
     Decimals without declared digits are measured, a scan of the relation each; nothing else is asked.
     """
     lost = [column for column in columns if _carried_type(source, relation, column, dialect) is None]
-    return [
-        f"{_problem(column, dialect)} Cast it in a view, or release within the source's database." for column in lost
-    ]
+    return [_problem(column, dialect) for column in lost]
 
 
 def _problem(column: Column, dialect: str) -> str:
