@@ -146,6 +146,15 @@ def test_a_catalog_in_another_database(database: Database, tmp_path: Path) -> No
     assert database.leftovers() == []
 
 
+def test_tables_of_the_catalog_and_of_runs_are_not_offered(database: Database) -> None:
+    table = database.create(PEOPLE, ROWS)
+    anonymize(database.policy(table, ROLES))
+    database.sql("CREATE TABLE w_0123abcd_rows (i INT)")
+    with pytest.raises(PolicyError) as raised:
+        anonymize(database.policy("nothing_like_it", ROLES))
+    assert f"choose from '{table}', '{table}_r'." in str(raised.value)
+
+
 def test_a_database_that_is_only_read(tmp_path: Path) -> None:
     url, file = duckdb_url(tmp_path / "a.duckdb"), tmp_path / "r.parquet"
     with open_database(url) as database:
