@@ -11,7 +11,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.urls import scheme_of
-from sqlanon.errors import AccessError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.policy import Policy
 from sqlanon.sql import Relation
 
@@ -108,6 +108,8 @@ def _default_url(policy: Policy) -> str:
     if policy.release.url is not None:
         return policy.release.url
     beside = Path(policy.release.file or ".").parent
+    if not beside.is_dir():
+        raise PolicyError(f"release.file: there is no directory {beside}.")
     return f"duckdb:///{(beside / LOCAL_CATALOG).resolve()}"
 
 

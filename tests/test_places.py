@@ -99,6 +99,15 @@ def test_release_to_a_parquet_file(database: Database, tmp_path: Path) -> None:
     assert duckdb.sql(f"SELECT * FROM '{file}'").fetchall() == expected
 
 
+def test_a_file_in_no_directory_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    duckdb.sql("SELECT 1 AS age").write_csv(str(tmp_path / "in.csv"))
+    release = {"file": str(tmp_path / "none" / "out.csv")}
+    source = {"file": str(tmp_path / "in.csv")}
+    data = {"source": source, "release": release, "attributes": {"age": {"role": "quasi-identifier"}}, "privacy": K2}
+    with pytest.raises(PolicyError, match=r"release\.file: there is no directory"):
+        anonymize(build_policy(data))
+
+
 def test_release_from_duckdb_to_postgres(tmp_path: Path, postgres_url: str) -> None:
     with open_database(duckdb_url(tmp_path / "a.duckdb")) as source, open_database(postgres_url) as target:
         expected = _elsewhere(source, {"url": postgres_url, "table": "public.r"})
