@@ -11,13 +11,13 @@ from sqlanon.catalog.home import is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
-from sqlanon.lookup import unknown_table
+from sqlanon.lookup import is_of_a_catalog, unknown_table
 from sqlanon.measuring import comparable, in_part
 from sqlanon.plan_checks import Subject, problems, warnings
 from sqlanon.policy import Hierarchy, Policy, Role, Show
 from sqlanon.policy_document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
-from sqlanon.session import carried_to
+from sqlanon.session import carried_to, catalog_place
 from sqlanon.sql import Identifier, Relation, short_hash
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
@@ -198,6 +198,9 @@ def _release(
     release, problem = (existing, None) if existing else _qualified(wanted, target)
     if problem is not None:
         return release, [problem]
+    if is_of_a_catalog(target, release) or _is_beside_records(policy, release):
+        place = "is, or would be, among the tables of the catalog; choose another schema or name."
+        return release, [PolicyError(f"release.table: {release} {place}")]
     errors = target_problems(target, release, replace)
     return release, [type(error)(f"release.table: {error}") for error in errors]
 
@@ -214,6 +217,14 @@ def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
         return [*lost, *(f"{one} {remedy}" for one in carrying_problems(engine, source, columns, elsewhere))]
     file = subject.policy.release.file
     return [] if file is None else [f"release.file: {problem}" for problem in type_problems(file, columns)]
+
+
+def _is_beside_records(policy: Policy, release: Relation) -> bool:
+    """Whether the release goes into the schema that the policy's catalog has, or will have."""
+    url, schema, _ = catalog_place(policy)
+    folded = schema.casefold() if url.startswith("duckdb") else schema
+    named = (release.schema or "").casefold() if url.startswith("duckdb") else release.schema
+    return named == folded and url == (policy.release.url or policy.source.url)
 
 
 def _named_release(policy: Policy) -> Relation:

@@ -155,6 +155,21 @@ def test_a_catalog_in_another_database(database: Database, tmp_path: Path) -> No
     assert database.leftovers() == []
 
 
+def test_a_release_is_not_put_among_the_tables_of_the_catalog(database: Database) -> None:
+    table = database.create(PEOPLE, ROWS)
+
+    def refused(name: str, **more: Any) -> None:
+        with pytest.raises(PolicyError, match="among the tables of the catalog"):
+            anonymize(database.policy(table, ROLES, release={"table": name}, **more), replace=True)
+
+    refused("sqlanon.r")
+    refused("sqlanon.runs")
+    refused("sqlanon_runs")
+    anonymize(database.policy(table, ROLES, catalog={"schema": "records"}))
+    refused("records.r", catalog={"schema": "elsewhere"})
+    assert database.sql("SELECT status FROM records.runs") == [("published",)]
+
+
 def test_tables_of_the_catalog_and_of_runs_are_not_offered(database: Database) -> None:
     table = database.create(PEOPLE, ROWS)
     anonymize(database.policy(table, ROLES))
