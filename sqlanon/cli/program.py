@@ -19,6 +19,7 @@ from sqlanon.cli import (
     lattice,
     policy,
     report,
+    roles,
     rules,
     schedules,
     utility,
@@ -57,6 +58,7 @@ lattice.register(app)
 verify.register(app)
 utility.register(app)
 catalog.register(app)
+roles.register(app)
 rules.register(app)
 jobs.register(app)
 schedules.register(app)

@@ -22,6 +22,7 @@ from sqlanon.sql import Relation, expression
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
 CLUSTERING_ROWS = 500_000
 MEASURED = 1  # the last round up to which all are measured: first cuts tell most of how attributes depend on each other
+CELLS_AT_ONCE = 1_000_000  # rows times attributes that are so few that another round costs more than to count them all
 LARGE = 4  # how many times as many rows as can be split a node must have, on average, to go by its parent's ranges
 
 
@@ -50,6 +51,7 @@ class Frontier:
     searched: whether any node is to be searched at every threshold.
     next_leaf: what is added to the number of a node to make it one of all nodes of the tree, and of its leaf.
     parent_leaf: the same for the round before, whose nodes are the parents of these.
+    active_rows: there are no more rows than that; None if it is unknown.
     ranges: a table of the ranges of these nodes, where there is one already.
     tight: whether those are as narrow as the rows allow.
     inheriting: the last round whose nodes may go by the ranges of their parents.
@@ -65,6 +67,7 @@ class Frontier:
     next_leaf: int = 0
     parent_leaf: int = 0
     searched: bool = False
+    active_rows: int | None = None
     ranges: Relation | None = None
     tight: bool = True
     inheriting: int = 0
@@ -107,7 +110,7 @@ class Growth:
             t=table,
             columns=carried("c", self.task.word_columns),
         )
-        return Frontier(rows, splits, (table, splits), inheriting=self._inheriting())
+        return Frontier(rows, splits, (table, splits), active_rows=self.task.table_rows, inheriting=self._inheriting())
 
     def _inheriting(self) -> int:
         """The last round in which nodes are large: their ranges are nearly those of their parents.
@@ -124,7 +127,7 @@ class Growth:
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
-        at = trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.searched
+        at = trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.searched, trunk.active_rows
         shared = Frontier(rows, splits, (rows, splits), trunk.parents, *at, inheriting=trunk.inheriting)
         if trunk.ranges is None:
             return shared
@@ -148,9 +151,8 @@ class Growth:
         if self.records and frontier.round:
             self._record(frontier, ranges)
         nodes = 2 * frontier.parents
-        candidates = cut_at_medians(
-            self.branch, frontier.rows, ranges, frontier.splits, nodes, searched=self.searches_thresholds
-        )
+        options = {"searched": self.searches_thresholds, "at_once": self._tries_at_once(frontier)}
+        candidates = cut_at_medians(self.branch, frontier.rows, ranges, frontier.splits, nodes, **options)
         avs = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, searched, numbers = counts
@@ -160,11 +162,19 @@ class Growth:
             self._retire(frontier, tight, splits)
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
-        following = self._send(frontier, splits, (numbers, leaves, searched > 0))
+        following = self._send(frontier, splits, (numbers, leaves, searched > 0, active_rows))
         if following and frontier.tight and MEASURED < following.round <= following.inheriting:
             following = self._inherit(following, ranges)
         self._drop(frontier, [ranges, *spent, *(() if following else (splits,))])
         return following
+
+    def _tries_at_once(self, frontier: Frontier) -> bool:
+        """Whether all attributes of a node are tried in one round: the split that stands is the same.
+
+        Not while ranges are inherited: which rounds measure must not depend on how fast nodes are done with.
+        """
+        few = frontier.active_rows is not None and frontier.active_rows * len(self.task.axes) <= CELLS_AT_ONCE
+        return few and frontier.round > frontier.inheriting
 
     def _drop(self, frontier: Frontier, tables: Sequence[Relation]) -> None:
         """Drop what a round has used up; tables that the next round replaces need not be dropped on some engines."""
@@ -195,9 +205,9 @@ class Growth:
         bits = self.task.bits
         self.branch.run("record_tree", round=frontier.round, bits=bits, shift=shift, **tables, **first_nodes)
 
-    def _send(self, frontier: Frontier, splits: Relation, counts: tuple[int, int, bool]) -> Frontier | None:
+    def _send(self, frontier: Frontier, splits: Relation, counts: tuple[int, int, bool, int]) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
-        numbers, leaves, searched = counts
+        numbers, leaves, searched, active_rows = counts
         if not numbers:
             return None
         rows = self.branch.table("rows", frontier.round + 1)
@@ -214,7 +224,7 @@ class Growth:
             clustered=frontier.round == CLUSTERING_ROUND and self.task.table_rows >= CLUSTERING_ROWS,
         )
         spent, following = (rows, splits), frontier.round + 1
-        at = following, leaves, self._next_leaf(frontier), frontier.next_leaf, searched
+        at = following, leaves, self._next_leaf(frontier), frontier.next_leaf, searched, active_rows
         return Frontier(rows, splits, spent, numbers, *at, inheriting=frontier.inheriting)
 
     def _next_leaf(self, frontier: Frontier) -> int:

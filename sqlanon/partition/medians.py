@@ -6,6 +6,7 @@ Source: LeFevre, DeWitt, TR 1590, section 2 (attribute-value groups).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
@@ -43,11 +44,19 @@ class Candidates:
 
 
 def cut_at_medians(
-    branch: Branch, rows: Relation | Markup, ranges: Relation, splits: Relation, nodes: int, *, searched: bool
+    branch: Branch,
+    rows: Relation | Markup,
+    ranges: Relation,
+    splits: Relation,
+    nodes: int,
+    *,
+    searched: bool,
+    at_once: bool,
 ) -> Candidates:
     """The candidates of about so many nodes, with their medians.
 
     searched: whether nodes where all medians fail are to be searched at every threshold.
+    at_once: whether all attributes are tried at once; otherwise the widest first, the others where these fail.
     """
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, HISTOGRAM_CELLS.bit_length() - 1 - nodes.bit_length()))
     candidates = Candidates(
@@ -56,7 +65,8 @@ def cut_at_medians(
         branch.table("cuts"),
         max(bin_bits + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
-    _choose(branch, candidates.table, ranges, splits, bin_bits, searched)
+    breadth = Markup(len(branch.task.axes) if at_once else "s.breadth")
+    _choose(branch, candidates.table, ranges, splits, {"bin_bits": bin_bits, "searched": searched, "breadth": breadth})
     values = {
         "rows": rows,
         "candidates": candidates.table,
@@ -72,9 +82,7 @@ def cut_at_medians(
     return candidates
 
 
-def _choose(
-    branch: Branch, candidates: Relation, ranges: Relation, splits: Relation, bin_bits: int, searched: bool
-) -> None:
+def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Relation, wanted: dict[str, Any]) -> None:
     task = branch.task
     axes = task.axes
     nested = [axis for axis in axes if axis.dimension is not None]
@@ -84,10 +92,8 @@ def _choose(
         ranges=ranges,
         splits=splits,
         bits=task.bits,
-        bin_bits=bin_bits,
         axes=axes,
         smallest=task.smallest,
-        searched=searched,
         all_ranges=Markup(", ").join(Markup(axis.range) for axis in axes),
         choices=Markup(" + ").join(expression("CASE WHEN {r} >= 0 THEN 1 ELSE 0 END", r=axis.range) for axis in axes),
         width=chosen(axes, lambda a: a.range),
@@ -95,4 +101,5 @@ def _choose(
         hi=chosen(axes, lambda a: a.hi),
         child_shift=chosen(nested, lambda a: a.child_shift) if nested else Markup("CAST(NULL AS INT)"),
         masks=task.masks,
+        **wanted,
     )

@@ -1,0 +1,34 @@
+"""grant-script: the roles of a policy, for a DBA."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sqlanon.cli.call import Call, command
+from sqlanon.cli.hierarchy import PolicyFile
+from sqlanon.policy_reader import load_policy
+from sqlanon.roles import Roles, grant_script
+
+_NAMES = Roles()
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "grant-script", as_json=False)(grant_script_command)
+
+
+def grant_script_command(
+    call: Call,  # noqa: ARG001 - every command has one
+    policy: PolicyFile,
+    owner: Annotated[str, typer.Option(help="Who owns the catalog's tables.")] = _NAMES.owner,
+    runner: Annotated[str, typer.Option(help="Who runs policies and jobs.")] = _NAMES.runner,
+    reader: Annotated[str, typer.Option(help="Who reads releases.")] = _NAMES.reader,
+    pg_cron: Annotated[bool, typer.Option("--pg-cron", help="The runner may schedule jobs with pg_cron.")] = False,
+) -> None:
+    """Print the roles and grants that a policy needs on PostgreSQL, for a DBA to read and run; nothing is changed.
+
+    The runner sees the columns that are released, and no identifier; readers see releases alone.
+    """
+    print(grant_script(load_policy(policy), Roles(owner, runner, reader), pg_cron=pg_cron))

@@ -1,0 +1,174 @@
+"""The whole flow with the grants of the script and no others: owner, runner and reader each do their part."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pytest
+
+from sqlanon.api import verify_release
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.policy import Policy
+from sqlanon.policy_reader import build_policy
+from sqlanon.roles import Roles, grant_script
+from tests.jobs_support import carry_out, frozen
+from tests.postgres_server import PostgresServer
+from tests.run_support import Database, anonymize, open_database, quoted
+
+_numbers = itertools.count()
+COLUMNS = {"ssn": "INTEGER", 'the "age"': "INTEGER", "job": "VARCHAR(9)", "Disease": "VARCHAR(1)"}
+ATTRIBUTES: dict[str, Any] = {
+    "ssn": {"role": "identifier"},
+    'the "age"': {"role": "quasi-identifier"},
+    "job": {"role": "quasi-identifier", "hierarchy": "suppress"},
+    "Disease": {"role": "sensitive"},
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A database with a source, the roles of its script, and how each of them connects."""
+
+    owner: Database
+    roles: Roles
+    postgres_url: str
+
+    def url(self, role: str) -> str:
+        return self.postgres_url.replace("//postgres@", f"//{role}@")
+
+    def policy(self, role: str, **more: Any) -> Policy:
+        data: dict[str, Any] = {
+            "source": {"url": self.url(role), "table": 'people."The patients"'},
+            "release": {"table": "released.patients"},
+            "attributes": ATTRIBUTES,
+            "privacy": [
+                {"model": "k-anonymity", "k": 3},
+                {"model": "distinct-l-diversity", "attribute": "Disease", "l": 2},
+            ],
+        }
+        return build_policy(data | more)
+
+
+@pytest.fixture
+def place(postgres_server: PostgresServer, postgres_url: str) -> Iterator[Place]:
+    number = next(_numbers)
+    roles = Roles(f"owner {number}", f"runner_{number}", f"reader_{number}")
+    with open_database(postgres_url) as database:
+        database.sql("CREATE SCHEMA people")
+        rows = [(i, i * 7 % 40, "abc"[i % 3], "xyz"[i * 5 % 7 % 3]) for i in range(120)]
+        database.create(COLUMNS, rows, name='people."The patients"')
+        database.sql("CREATE TABLE people.others AS SELECT 1 AS secret")
+        yield Place(database, roles, postgres_url)
+        for role in (roles.owner, roles.runner, roles.reader):
+            database.sql(f"DROP OWNED BY {quoted(role)} CASCADE")
+    for role in (roles.owner, roles.runner, roles.reader):
+        postgres_server.run(f"DROP ROLE {quoted(role)}")
+
+
+def _granted(place: Place) -> None:
+    """Run the script twice, as after a change of the policy, and make the catalog as its owner."""
+    for _ in range(2):
+        place.owner.sql(grant_script(place.policy("postgres"), place.roles))
+    place.owner.sql(f"ALTER ROLE {quoted(place.roles.reader)} LOGIN")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGOPTIONS", "-c role=" + place.roles.owner.replace(" ", "\\ "))
+        with connect(place.postgres_url) as engine:
+            Catalog.open(engine).close()
+    assert place.owner.sql("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'sqlanon'") == [
+        (place.roles.owner,)
+    ]
+
+
+def _refused(database: Database, statement: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        database.sql(statement)
+
+
+def test_each_role_can_do_its_part(place: Place) -> None:
+    _granted(place)
+    policy = place.policy(place.roles.runner)
+    with open_database(place.url(place.roles.runner)) as runner, open_database(place.url(place.roles.reader)) as reader:
+        assert anonymize(policy).published
+        run = anonymize(policy, replace=True).run
+        assert verify_release(policy).satisfied
+        frozen(runner, run)
+        assert carry_out(runner)["published"]
+        assert reader.sql("SELECT count(*) FROM released.patients") == [(120,)]
+        assert runner.leftovers() == []
+    made = place.owner.sql("SELECT DISTINCT schemaname FROM pg_tables WHERE tableowner = ?", [place.roles.runner])
+    assert sorted(made) == [("released",), ("sqlanon",)]
+
+
+def test_no_role_can_do_more(place: Place) -> None:
+    _granted(place)
+    anonymize(place.policy(place.roles.runner))
+    with open_database(place.url(place.roles.runner)) as runner:
+        for statement in (
+            'SELECT ssn FROM people."The patients"',
+            'SELECT * FROM people."The patients"',
+            "SELECT * FROM people.others",
+            'DELETE FROM people."The patients"',
+            "CREATE TABLE people.mine (n INT)",
+            "DROP TABLE sqlanon.runs",
+            "ALTER TABLE sqlanon.runs ADD COLUMN n INT",
+            "CREATE ROLE anyone",
+            "CREATE SCHEMA another",
+        ):
+            _refused(runner, statement)
+    with open_database(place.url(place.roles.reader)) as reader:
+        for statement in (
+            "SELECT * FROM sqlanon.runs",
+            'SELECT "Disease" FROM people."The patients"',
+            "DELETE FROM released.patients",
+            "CREATE TABLE released.mine (n INT)",
+        ):
+            _refused(reader, statement)
+
+
+def test_readers_never_see_what_is_not_published(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Staged rows are the runner's alone while they are checked, and gone when the check fails."""
+    _granted(place)
+    seen: list[Any] = []
+
+    def check(*_: Any) -> None:
+        with open_database(place.url(place.roles.reader)) as reader:
+            staged = reader.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'released'")
+            seen.extend(staged)
+            for (name,) in staged:
+                _refused(reader, f"SELECT * FROM released.{quoted(name)}")
+        raise ProtectionError("enough seen")
+
+    monkeypatch.setattr("sqlanon.runner.check_release", check)
+    with pytest.raises(ProtectionError, match="enough seen"):
+        anonymize(place.policy(place.roles.runner))
+    assert len(seen) == 1
+    assert place.owner.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'released'") == []
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        ({"source": {"url": "duckdb:///x.duckdb", "table": "t"}}, "PostgreSQL"),
+        ({"source": {"file": "x.csv"}, "release": {"file": "y.csv"}}, "PostgreSQL"),
+        ({"release": {"file": "x.csv"}}, "elsewhere"),
+        ({"release": {"url": "duckdb:///x.duckdb", "table": "t"}}, "elsewhere"),
+        ({"catalog": {"url": "postgresql:///other"}}, "elsewhere"),
+        ({"source": {"url": "postgresql://", "table": "t"}}, "names no database"),
+    ],
+)
+def test_what_the_script_is_not_for(more: dict[str, Any], problem: str) -> None:
+    place = Place(None, Roles(), "postgresql://postgres@/clinic")  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match=problem):
+        grant_script(place.policy("postgres", **more), Roles())
+
+
+def test_roles_are_three() -> None:
+    place = Place(None, Roles(), "postgresql://postgres@/clinic")  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="three roles"):
+        grant_script(place.policy("postgres"), Roles(owner="me", runner="me"))
