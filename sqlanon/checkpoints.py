@@ -46,10 +46,11 @@ class Basis:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The rules that a search came to, what it had to say of itself, and what it went by."""
+    """The rules that a search came to, with their digest, what it had to say of itself, and what it went by."""
 
     basis: Basis
     rules: RulesRecord
+    digest: str
     rounds: int
     found: Mapping[str, Any]
     chart: Mapping[str, Any] | None
@@ -64,6 +65,7 @@ class Checkpoint:
         return cls(
             Basis(**values["basis"]),
             RulesRecord(**{**rules, "kind": RulesKind(rules["kind"])}),
+            values["digest"],
             values["rounds"],
             values["found"],
             values["chart"],
@@ -88,9 +90,9 @@ def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
     )
 
 
-def checkpoint_of(basis: Basis, rules: RulesRecord, outcome: Outcome) -> Checkpoint:
+def checkpoint_of(basis: Basis, rules: RulesRecord, digest: str, outcome: Outcome) -> Checkpoint:
     """The checkpoint of a run whose search is over."""
-    return Checkpoint(basis, rules, outcome.rounds, outcome.found, outcome.chart)
+    return Checkpoint(basis, rules, digest, outcome.rounds, outcome.found, outcome.chart)
 
 
 def _digest(content: str) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlanon.catalog import Catalog, RulesKind, Run
+from sqlanon.catalog import Catalog, Run, recoded_alike
 from sqlanon.errors import PolicyError
 from sqlanon.policy_facts import flattened
-from sqlanon.rules.store import StoredRules, read_rules
-from sqlanon.sql import Identifier, Relation
 
 
 class Recoding(StrEnum):
@@ -20,7 +18,7 @@ class Recoding(StrEnum):
 
     SAME = "same"
     DIFFERENT = "different"
-    UNKNOWN = "unknown"  # the catalog does not hold both
+    UNKNOWN = "unknown"  # the catalog does not hold the digests of both
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def compare_runs(catalog: Catalog, a: str, b: str) -> Difference:
     """
     one, other = (_published(catalog, name) for name in (a, b))
     same_source = (one.source, one.database) == (other.source, other.database)
-    recoding = Recoding.SAME if one.id == other.id else _compare_recodings(catalog, one, other)
+    recoding = _compare_recodings(catalog, one, other)
     policies = [flattened(json.loads(run.policy)) for run in (one, other)]
     return Difference(
         a=one.id,
@@ -132,42 +130,15 @@ def _warnings(one: Run, other: Run, same_source: bool, recoding: Recoding) -> It
 
 
 def _compare_recodings(catalog: Catalog, one: Run, other: Run) -> Recoding:
-    rules = [_rules(catalog, run) for run in (one, other)]
-    if rules[0] is None or rules[1] is None:
+    if _rules_of(one) == _rules_of(other):
+        return Recoding.SAME
+    alike = recoded_alike(catalog.recoding_digest(one.id), catalog.recoding_digest(other.id))
+    if alike is None:
         return Recoding.UNKNOWN
-    same = rules[0].record.kind is rules[1].record.kind and _attributes(rules[0]) == _attributes(rules[1])
-    return Recoding.SAME if same and _same_rules(catalog, rules[0], rules[1]) else Recoding.DIFFERENT
+    return Recoding.SAME if alike else Recoding.DIFFERENT
 
 
-def _rules(catalog: Catalog, run: Run) -> StoredRules | None:
-    """The recoding function of a run, or of the run whose rules it applied."""
+def _rules_of(run: Run) -> str:
+    """The run that found the rules: itself, or the one whose rules it applied."""
     assert run.result is not None
-    wanted = run.result["algorithm"].get("applied", run.id)
-    return None if catalog.rules(wanted) is None else read_rules(catalog, wanted)
-
-
-def _attributes(rules: StoredRules) -> list[tuple[Any, ...]]:
-    return [(a.name, a.show, a.height, a.segments, a.listed) for a in rules.attributes]
-
-
-def _same_rules(catalog: Catalog, one: StoredRules, other: StoredRules) -> bool:
-    if one.record.kind is RulesKind.LEVELS:
-        return bool(one.content["passes"] == other.content["passes"])
-    assert one.tables is not None
-    assert other.tables is not None
-    segments = [Identifier(name) for name in ("attribute", "segment", "last", "level", "value")]
-    if _differs(catalog, one.tables.segments, other.tables.segments, segments):
-        return False
-    if one.record.kind is RulesKind.CUTS:
-        return True
-    boxes = [column for a in one.attributes for column in (a.lo, a.hi, *([a.stand_in] if a.keeps_stand_in else []))]
-    domain = [Identifier(name) for name in ("attribute", "segment", "place", "value")]
-    return not (
-        _differs(catalog, one.tables.leaves, other.tables.leaves, boxes)
-        or _differs(catalog, one.tables.domain, other.tables.domain, domain)
-    )
-
-
-def _differs(catalog: Catalog, a: Relation, b: Relation, columns: Sequence[Identifier]) -> bool:
-    (rows,) = catalog.store.query_one("rules/count_differing", a=a, b=b, columns=columns)
-    return bool(rows)
+    return str(run.result["algorithm"].get("applied", run.id))

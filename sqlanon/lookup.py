@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
+from sqlanon.catalog.tables import FALLBACK_PREFIX, VERSION_TABLE, Tables
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 from sqlanon.suggest import did_you_mean
+
+_OF_CATALOGS = (VERSION_TABLE, "work_tables", "rule_sets")  # the schema that has them all is a catalog's
+_STRAY = {*Tables.named(FALLBACK_PREFIX).metadata.tables, FALLBACK_PREFIX + VERSION_TABLE}
+_OWN = re.compile(f"w_[0-9a-f]{{8}}_|{FALLBACK_PREFIX}")  # how tables of runs begin, and of a catalog without a schema
 
 
 def find_table(engine: Engine, text: str) -> Relation:
@@ -21,9 +27,23 @@ def find_table(engine: Engine, text: str) -> Relation:
 def unknown_table(engine: Engine, text: str) -> str:
     """A sentence that offers the tables nearest in name, written with as many parts as the unknown one."""
     parts = Relation.parse(text).parts
-    names = sorted({".".join(relation.parts[-len(parts) :]) for relation in engine.relations()})
+    names = sorted({".".join(relation.parts[-len(parts) :]) for relation in _offered(engine.relations())})
     offer = did_you_mean(".".join(parts), names) or "the database has no table that the session may see."
     return f"there is no table '{text}'; {offer}"
+
+
+def is_of_a_catalog(engine: Engine, table: Relation) -> bool:
+    """Whether a table is, or would be, in the schema of a catalog, or has the name of a catalog's table elsewhere."""
+    if table.name in _STRAY:
+        return True
+    return all(engine.resolve(table.sibling(name)) is not None for name in _OF_CATALOGS)
+
+
+def _offered(relations: Sequence[Relation]) -> list[Relation]:
+    """The tables that are not the program's own: neither a catalog's, nor a run's on its way."""
+    homes = [{r.sibling("") for r in relations if r.name == name} for name in _OF_CATALOGS]
+    own = set.intersection(*homes)
+    return [r for r in relations if r.sibling("") not in own and not _OWN.match(r.name)]
 
 
 def require_columns(engine: Engine, table: Relation, wanted: Iterable[str]) -> None:

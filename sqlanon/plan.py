@@ -11,11 +11,13 @@ from sqlanon.catalog.home import is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
-from sqlanon.lookup import unknown_table
+from sqlanon.lookup import is_of_a_catalog, unknown_table
 from sqlanon.measuring import comparable, in_part
 from sqlanon.plan_checks import Subject, problems, warnings
 from sqlanon.policy import Hierarchy, Policy, Role, Show
-from sqlanon.publish import check_file, target_problems
+from sqlanon.policy_document import path_text
+from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
+from sqlanon.session import carried_to, catalog_place
 from sqlanon.sql import Identifier, Relation, short_hash
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
@@ -92,7 +94,7 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
     subject = _look(policy, engine, source)
-    wrong = list(problems(subject))
+    wrong = [*problems(subject), *_losses(subject, engine, source)]
     if wrong or found:
         raise _together(wrong, found)
     return _plan(subject, source, release)
@@ -196,8 +198,33 @@ def _release(
     release, problem = (existing, None) if existing else _qualified(wanted, target)
     if problem is not None:
         return release, [problem]
+    if is_of_a_catalog(target, release) or _is_beside_records(policy, release):
+        place = "is, or would be, among the tables of the catalog; choose another schema or name."
+        return release, [PolicyError(f"release.table: {release} {place}")]
     errors = target_problems(target, release, replace)
     return release, [type(error)(f"release.table: {error}") for error in errors]
+
+
+def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
+    """The columns that would not arrive where the release is to be: in another database, or in a file."""
+    columns = subject.released_as_they_are
+    elsewhere = carried_to(subject.policy, engine.dialect)
+    if elsewhere is not None:
+        ranges = [column for column, a in subject.attributes if a.show is Show.RANGE and elsewhere == "postgres"]
+        stay = "show: range does not go to another database; use show: bounds."
+        lost = [f"{path_text(('attributes', column.name))}: {stay}" for column in ranges]
+        remedy = f"{subject.recast[0].upper()}{subject.recast[1:]}."
+        return [*lost, *(f"{one} {remedy}" for one in carrying_problems(engine, source, columns, elsewhere))]
+    file = subject.policy.release.file
+    return [] if file is None else [f"release.file: {problem}" for problem in type_problems(file, columns)]
+
+
+def _is_beside_records(policy: Policy, release: Relation) -> bool:
+    """Whether the release goes into the schema that the policy's catalog has, or will have."""
+    url, schema, _ = catalog_place(policy)
+    folded = schema.casefold() if url.startswith("duckdb") else schema
+    named = (release.schema or "").casefold() if url.startswith("duckdb") else release.schema
+    return named == folded and url == (policy.release.url or policy.source.url)
 
 
 def _named_release(policy: Policy) -> Relation:

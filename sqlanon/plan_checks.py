@@ -31,6 +31,7 @@ from sqlanon.suggest import did_you_mean, quoted
 MAX_QUASI_IDENTIFIERS = 62  # each has a bit of a BIGINT
 _DATES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _TIMES = (*_DATES, Kind.TIME)
+_TEXTS = ("text", "character varying", "character", "name")  # of PostgreSQL; other kinds' only for their collation
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
 _SHOWN: Mapping[Show, tuple[tuple[Kind, ...], str]] = {
     Show.BOUNDS: ((*_NUMBERS, *_TIMES), "numbers, dates or times"),
@@ -69,6 +70,28 @@ class Subject:
         release = self.policy.release
         return self.dialect == "duckdb" or release.file is not None or (release.url or "").startswith("duckdb")
 
+    @property
+    def place_of_names(self) -> str:
+        """Where a column can get another name."""
+        return "in a view" if self.policy.source.file is None else "in the file"
+
+    @property
+    def recast(self) -> str:
+        """How a column gets another type."""
+        if self.policy.source.file is None:
+            return "cast the column in a view"
+        return "write it into the file as numbers, texts, dates or times"
+
+    @property
+    def released_as_they_are(self) -> list[Column]:
+        """The columns that the release has values of, in their own type."""
+        return [
+            column
+            for column, attribute in self.attributes
+            if attribute.role in (Role.SENSITIVE, Role.INSENSITIVE)
+            or (attribute.role is Role.QUASI_IDENTIFIER and attribute.show is Show.BOUNDS)
+        ]
+
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 
@@ -80,10 +103,8 @@ def problems(subject: Subject) -> Iterator[str]:
     for column, attribute in subject.attributes:
         place = _place(column.name)
         if attribute.role is Role.QUASI_IDENTIFIER and column.kind is Kind.OTHER:
-            yield (
-                f"{place}: values of type {column.type} cannot be generalized (texts: with this collation); "
-                "cast the column in a view."
-            )
+            collated = " with this collation" if column.type.partition("(")[0] in _TEXTS else ""
+            yield f"{place}: values of type {column.type}{collated} cannot be generalized; {subject.recast}."
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
         yield from _show_problems(place, column, attribute, subject.is_released_by_duckdb)
@@ -244,19 +265,16 @@ def _name_problems(subject: Subject) -> Iterator[str]:
         for name in released_names(column.name, attribute):
             key = name.lower() if subject.is_released_by_duckdb else name
             if key in taken:
-                yield _collision(column.name, name, taken[key])
+                yield f"{_place(column.name)}: {_collision(name, taken[key], subject.place_of_names)}"
             taken.setdefault(key, name)
             if subject.dialect == "postgres" and len(name.encode()) > MAX_IDENTIFIER_BYTES:
                 yield f"{_place(column.name)}: '{name}' in the release is longer than {MAX_IDENTIFIER_BYTES} bytes."
 
 
-def _collision(column: str, name: str, other: str) -> str:
+def _collision(name: str, other: str, where: str) -> str:
     if name == other:
-        return f"{_place(column)}: the release would have two columns '{name}'; use another show or rename in a view."
-    return (
-        f"{_place(column)}: '{name}' and '{other}' differ only in case, which DuckDB takes for the same name; "
-        "rename one in a view."
-    )
+        return f"the release would have two columns '{name}'; use another show or rename {where}."
+    return f"'{name}' and '{other}' differ only in case, which DuckDB takes for the same name; rename one {where}."
 
 
 def warnings(subject: Subject) -> Iterator[str]:

@@ -27,9 +27,12 @@ VALUES = {
     Kind.DATE: _DATE + _ERA + _ENDLESS,
     Kind.TIMESTAMP: f"{_DATE} {_TIME}{_ERA}{_ENDLESS}",
     Kind.TIMESTAMPTZ: f"{_DATE} {_TIME}[+]00{_ERA}{_ENDLESS}",
-    Kind.TIME: f"{_TIME}(?:[+-][0-9:]+)?",
+    Kind.TIME: _TIME,  # columns of times with an offset are refused
 }
-"""What the text of a single value looks like, for the kinds that are written as intervals."""
+"""What the text of a single value looks like, for the kinds that are written as intervals.
+
+None matches a pair of its values, `low-high`: in `{NULL, …}` either may stand.
+"""
 
 _QUOTED = '"(?:[^"]|"")*"'
 _PLAIN = r'[^ ",{}*\[\]](?:[^",{}*\[\]]*[^ ",{}*\[\]])?'

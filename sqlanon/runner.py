@@ -93,10 +93,10 @@ def linked_warning(run: str, source: str) -> str:
     )
 
 
-def same_recoding_problem(run: str, source: str) -> str:
+def same_recoding_problem(run: str, source: str, by: str = "by other rules") -> str:
     """What to say where that is forbidden."""
     return (
-        f"republish: same-recoding forbids it, as run {run} released {source} by other rules: `sqlanon apply {run}`, or"
+        f"republish: same-recoding forbids it, as run {run} released {source} {by}: `sqlanon apply {run}`, or"
         " a job with its rules, recodes as it did."
     )
 
@@ -181,7 +181,8 @@ class Course:
             return
         self.linked = self.catalog.released_otherwise(plan.source_name, self._rules_of())
         if refuses and self.linked is not None:
-            raise PolicyError(same_recoding_problem(self.linked, plan.source_name))
+            by = "by other rules" if self._rules_of() else "already, and a search may find other rules"
+            raise PolicyError(same_recoding_problem(self.linked, plan.source_name, by))
 
     def _warnings(self, plan: Plan) -> tuple[str, ...]:
         return plan.warnings
@@ -328,7 +329,7 @@ class Course:
         with self.journal.during("recode"):
             rules = self._kept_rules(recoding, workspace, outcome)
             if rules is not None and self.basis is not None:
-                left = checkpoint_of(self.basis, rules.record, outcome)
+                left = checkpoint_of(self.basis, rules.record, rules.digest, outcome)
                 self.catalog.record_checkpoint(outcome.run, left.as_json())
             return rules
 
@@ -356,8 +357,12 @@ class Course:
                 f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
             )
 
+    def _digest(self) -> str | None:
+        """The digest of the rules, where they are written down."""
+        return self.rules.digest if self.rules is not None else None
+
     def _publish(self, plan: Plan, staged: Staged, outcome: Outcome) -> None:
-        record, rules = _release_record(outcome), self.rules
+        record, rules = _release_record(outcome, self._digest()), self.rules
 
         def within(session: Engine) -> None:
             self.control.finish()
@@ -378,7 +383,7 @@ class Course:
                     self.catalog.record_rules(outcome.run, rules.record, rules.relations)
 
 
-def _release_record(outcome: Outcome) -> ReleaseRecord:
+def _release_record(outcome: Outcome, digest: str | None) -> ReleaseRecord:
     assert outcome.verification is not None
     statistics = outcome.verification.statistics
     recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds, **outcome.found})
@@ -389,7 +394,7 @@ def _release_record(outcome: Outcome) -> ReleaseRecord:
         suppressed=outcome.suppressed,
         classes=statistics.classes,
         recoding=recoding,
-        digest=hashlib.sha256(recoding.encode()).hexdigest(),
+        digest=digest or hashlib.sha256(recoding.encode()).hexdigest(),
         content_digest=outcome.digest,
     )
 

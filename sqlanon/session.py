@@ -10,7 +10,8 @@ from pathlib import Path
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.errors import AccessError
+from sqlanon.engines.urls import scheme_of
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.policy import Policy
 from sqlanon.sql import Relation
 
@@ -50,11 +51,20 @@ def open_engines(policy: Policy, options: EngineOptions) -> Iterator[tuple[Engin
         source, release = _url_of(policy), policy.release.url
         engine = stack.enter_context(connect(source or MEMORY_URL, options, create=policy.source.url is None))
         target = engine
-        if release is not None and release != source:
-            target = stack.enter_context(connect(release, options, create=True))
-        elif policy.release.file is not None and engine.dialect != "duckdb":
-            target = stack.enter_context(connect(MEMORY_URL, options))
+        if carried_to(policy, engine.dialect) is not None:
+            target = stack.enter_context(connect(release or MEMORY_URL, options, create=release is not None))
         yield engine, target
+
+
+def carried_to(policy: Policy, dialect: str) -> str | None:
+    """The dialect of the database that a release is carried over to, or that writes its file.
+
+    None where the engine of this dialect, beside the source, holds or writes it itself.
+    """
+    release = policy.release.url
+    if release is not None and release != _url_of(policy):
+        return "duckdb" if scheme_of(release) == "duckdb" else "postgres"
+    return "duckdb" if policy.release.file is not None and dialect != "duckdb" else None
 
 
 @contextlib.contextmanager
@@ -103,6 +113,8 @@ def _default_url(policy: Policy) -> str:
     if policy.release.url is not None:
         return policy.release.url
     beside = Path(policy.release.file or ".").parent
+    if not beside.is_dir():
+        raise PolicyError(f"release.file: there is no directory {beside}.")
     return f"duckdb:///{(beside / LOCAL_CATALOG).resolve()}"
 
 

@@ -157,6 +157,33 @@ def test_extreme_values_in_quasi_identifiers(database: Database, k: int) -> None
         assert all("NULL" not in row[:6] for row in released if row[-1] < 9)
 
 
+SPANS: dict[str, tuple[list[str], str]] = {
+    "INTEGER": (["-5", "-1"], "-5--1"),
+    "DECIMAL(9, 2)": (["-4", "-1.5"], "-4.00--1.50"),
+    "DOUBLE PRECISION": (["-1e-7", "1e22"], "-1e-07-1e+22"),
+    "DATE": (["2020-01-01", "2020-02-01"], "2020-01-01-2020-02-01"),
+    "TIMESTAMP": (["2020-01-01 05:00:00", "2020-01-01 07:30:00"], "2020-01-01 05:00:00-2020-01-01 07:30:00"),
+    "TIMESTAMPTZ": (["2020-01-01 05:00+00", "2020-01-01 07:30+00"], "2020-01-01 05:00:00+00-2020-01-01 07:30:00+00"),
+    "TIME": (["05:00:00", "07:00:00.5"], "05:00:00-07:00:00.5"),
+    "VARCHAR": (["a-b", "c--d"], "a-b, c--d"),
+}
+
+
+@pytest.mark.parametrize("has_null", [False, True])
+def test_regions_whose_text_holds_hyphens_and_null(database: Database, has_null: bool) -> None:
+    """Of every kind: a span beside NULL is not taken for one value, whatever hyphens it holds."""
+    columns = {f"q{i}": type_ for i, type_ in enumerate(SPANS)}
+    rows: list[Any] = list(zip(*(ends for ends, _ in SPANS.values()), strict=True))
+    rows += [(None,) * len(SPANS)] if has_null else []
+    table = database.create(columns, rows)
+    privacy = [{"model": "k-anonymity", "k": len(rows)}]
+    released = database.release(table, dict.fromkeys(columns, "quasi-identifier"), privacy=privacy)
+    spans = [span for _, span in SPANS.values()]
+    left, right = ("{NULL, ", "}") if has_null else ("[", "]")
+    last = f"{{NULL, {spans[-1]}}}" if has_null else f"{{{spans[-1]}}}"
+    assert set(released) == {(*(f"{left}{span}{right}" for span in spans[:-1]), last)}
+
+
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "1e-400", "'NaN'", "'Infinity'", "1.0", "1.00"])
 def test_decimals_beyond_doubles(postgres_url: str, number: str) -> None:
     with open_database(postgres_url) as database:

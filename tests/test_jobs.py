@@ -16,6 +16,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.digest import table_digest
 from sqlanon.engines import connect
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, ProtectionError, SqlanonError
+from sqlanon.policy_writer import policy_text
 from sqlanon.rules.applying import Application, apply_rules
 from sqlanon.sql import Relation
 from sqlanon.workspace import gc, release_lock
@@ -164,11 +165,22 @@ def test_releases_by_other_rules_are_told_or_refused(database: Database) -> None
         anonymize(database.policy(name, ROLES, privacy=[K], republish="same-recoding"), replace=True)
 
 
+@pytest.mark.parametrize("republish", ["allow", "same-recoding"])
+def test_equal_rules_of_another_run_are_the_same_rules(database: Database, republish: str) -> None:
+    name, _ = simple(database)
+    again = anonymize(database.policy(name, ROLES, privacy=[K]), replace=True).run
+    wanted = policy_text(database.policy(name, ROLES, privacy=[K], republish=republish))
+    database.sql("UPDATE sqlanon.runs SET policy = ? WHERE id = ?", [wanted, again])
+    frozen(database, again)
+    for _ in range(2):
+        assert not [told for told in carry_out(database)["warnings"] if "other rules" in told]
+
+
 def test_a_job_of_a_policy_that_wants_the_same_recoding_ends_after_another(database: Database) -> None:
     name, run = simple(database, republish="same-recoding")
     frozen(database, run)
     assert carry_out(database)["published"]
-    anonymize(database.policy(name, ROLES, privacy=[K]), replace=True)
+    anonymize(database.policy(name, ROLES, privacy=[{"model": "k-anonymity", "k": 5}]), replace=True)
     with pytest.raises(PolicyError, match="republish: same-recoding"):
         carry_out(database)
 

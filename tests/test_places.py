@@ -99,6 +99,15 @@ def test_release_to_a_parquet_file(database: Database, tmp_path: Path) -> None:
     assert duckdb.sql(f"SELECT * FROM '{file}'").fetchall() == expected
 
 
+def test_a_file_in_no_directory_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    duckdb.sql("SELECT 1 AS age").write_csv(str(tmp_path / "in.csv"))
+    release = {"file": str(tmp_path / "none" / "out.csv")}
+    source = {"file": str(tmp_path / "in.csv")}
+    data = {"source": source, "release": release, "attributes": {"age": {"role": "quasi-identifier"}}, "privacy": K2}
+    with pytest.raises(PolicyError, match=r"release\.file: there is no directory"):
+        anonymize(build_policy(data))
+
+
 def test_release_from_duckdb_to_postgres(tmp_path: Path, postgres_url: str) -> None:
     with open_database(duckdb_url(tmp_path / "a.duckdb")) as source, open_database(postgres_url) as target:
         expected = _elsewhere(source, {"url": postgres_url, "table": "public.r"})
@@ -144,6 +153,30 @@ def test_a_catalog_in_another_database(database: Database, tmp_path: Path) -> No
         assert catalog.sql("SELECT status FROM sqlanon.runs") == [("published",)]
         assert catalog.sql("SELECT row_count FROM sqlanon.releases") == [(6,)]
     assert database.leftovers() == []
+
+
+def test_a_release_is_not_put_among_the_tables_of_the_catalog(database: Database) -> None:
+    table = database.create(PEOPLE, ROWS)
+
+    def refused(name: str, **more: Any) -> None:
+        with pytest.raises(PolicyError, match="among the tables of the catalog"):
+            anonymize(database.policy(table, ROLES, release={"table": name}, **more), replace=True)
+
+    refused("sqlanon.r")
+    refused("sqlanon.runs")
+    refused("sqlanon_runs")
+    anonymize(database.policy(table, ROLES, catalog={"schema": "records"}))
+    refused("records.r", catalog={"schema": "elsewhere"})
+    assert database.sql("SELECT status FROM records.runs") == [("published",)]
+
+
+def test_tables_of_the_catalog_and_of_runs_are_not_offered(database: Database) -> None:
+    table = database.create(PEOPLE, ROWS)
+    anonymize(database.policy(table, ROLES))
+    database.sql("CREATE TABLE w_0123abcd_rows (i INT)")
+    with pytest.raises(PolicyError) as raised:
+        anonymize(database.policy("nothing_like_it", ROLES))
+    assert f"choose from '{table}', '{table}_r'." in str(raised.value)
 
 
 def test_a_database_that_is_only_read(tmp_path: Path) -> None:

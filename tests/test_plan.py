@@ -110,7 +110,7 @@ def test_planning_changes_nothing_and_asks_little(engine: Engine) -> None:
     assert engine.relations() == before
     assert scans.count("count_rows") == 1
     assert scans.count("plan/measure_attributes") == 1
-    assert len(scans) <= 16
+    assert len(scans) <= 18
 
 
 def test_an_unknown_table_offers_the_nearest(engine: Engine) -> None:
@@ -211,6 +211,17 @@ def test_a_type_that_cannot_be_generalized(engine: Engine) -> None:
         resolve(policy_with(attributes={"tags": {"role": "insensitive"}}), engine).attribute("tags").role
         is Role.INSENSITIVE
     )
+
+
+def test_the_remedy_fits_the_source(tmp_path: Path) -> None:
+    """Of a file nobody makes a view."""
+    file = tmp_path / "in.parquet"
+    with connect("duckdb:///:memory:") as engine:
+        make_table(engine, columns={**COLUMNS, "tags": ("INTEGER[]", "NULL")})
+        sql(engine, f"COPY patients TO '{file}'")
+        places = {"source": {"file": str(file)}, "release": {"file": str(tmp_path / "out.csv")}}
+        problem = one_problem(engine, attributes={"tags": {"role": "quasi-identifier"}}, **places)
+    assert "cannot be generalized; write it into the file" in problem
 
 
 def test_kept_columns_may_have_any_type(engine: Engine) -> None:
@@ -328,6 +339,13 @@ def test_a_view_is_a_source_but_no_release(engine: Engine) -> None:
 def test_the_release_needs_its_schema(engine: Engine) -> None:
     make_table(engine)
     assert "schema" in one_problem(engine, release={"table": "nowhere.r"})
+
+
+def test_integers_too_wide_for_parquet_are_found_by_the_plan(tmp_path: Path) -> None:
+    with connect("duckdb:///:memory:") as engine:
+        make_table(engine, columns={**COLUMNS, "note_id": ("HUGEINT", "i")})
+        assert '"note_id"' in one_problem(engine, release={"file": str(tmp_path / "out.parquet")})
+        resolve(policy_with(release={"file": str(tmp_path / "out.csv")}), engine)
 
 
 def test_file_releases(engine: Engine, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +12,11 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan import resolve
-from sqlanon.policy import Policy
+from sqlanon.policy import Policy, Release
 from sqlanon.profile import profile
 from sqlanon.sql import Relation, Statement
 from tests.postgres_server import PostgresServer
-from tests.test_plan import make_table, policy_with, sql
+from tests.test_plan import ATTRIBUTES, COLUMNS, PRIVACY, make_table, policy_with, sql
 
 
 @pytest.fixture
@@ -111,3 +112,47 @@ def test_a_release_is_no_part_of_its_source(owner: Engine) -> None:
     sql(owner, "CREATE TABLE part () INHERITS (patients)")
     with pytest.raises(PolicyError, match="overwrite its source"):
         resolve(_into("part"), owner, replace=True)
+
+
+LOST = {
+    "kept": "INTERVAL",
+    "pair": "a_pair",
+    "host": "INET",
+    "doc": "XML",
+    "span": "INT4RANGE",
+    "flags": "BIT(3)",
+    "free": "NUMERIC",
+}
+
+
+def test_columns_that_cannot_be_taken_elsewhere_are_named_by_the_plan(owner: Engine, tmp_path: Path) -> None:
+    """Before the search, with all other problems; where the release stays in the database they may be of any type."""
+    sql(owner, "CREATE TYPE a_pair AS (a INT, b INT)")
+    columns = {name: (type_, "NULL") for name, type_ in LOST.items()} | {
+        "free": ("NUMERIC", "'NaN'"),
+        "n": COLUMNS["age"],
+    }
+    make_table(owner, name="odd", columns=columns)
+    roles = {name: {"role": "insensitive"} for name in LOST} | {"n": {"role": "quasi-identifier", "show": "range"}}
+    attributes = {**dict.fromkeys(ATTRIBUTES), **roles}
+    policy = policy_with(source={"url": "u", "table": "odd"}, attributes=attributes, privacy=PRIVACY[:1])
+    assert resolve(policy, owner).rows == 100
+    places = [{"file": str(tmp_path / "o.csv")}, {"url": "duckdb:///o.duckdb", "table": "r"}]
+    for place in (*places, {"url": "postgresql://elsewhere/db", "table": "r"}):
+        moved = policy.model_copy(update={"release": Release(**place)})
+        with pytest.raises(PolicyError) as raised:
+            resolve(moved, owner)
+        found = raised.value.problems
+        assert [problem for problem in found if "show: range" in problem]
+        assert [name for name in LOST if any(f'Column "{name}" ' in problem for problem in found)] == list(LOST)
+
+
+def test_a_collation_that_ignores_case_is_named_as_what_is_in_the_way(owner: Engine) -> None:
+    sql(owner, "CREATE COLLATION lax (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+    make_table(owner, name="odd", columns={"t": ("TEXT COLLATE lax", "'a'"), "i": ("INTERVAL", "NULL")})
+    attributes = {**dict.fromkeys(ATTRIBUTES), **{name: {"role": "quasi-identifier"} for name in ("t", "i")}}
+    with pytest.raises(PolicyError) as raised:
+        resolve(policy_with(source={"url": "u", "table": "odd"}, attributes=attributes, privacy=PRIVACY[:1]), owner)
+    text, interval = raised.value.problems
+    assert "type text with this collation cannot" in text
+    assert "type interval cannot" in interval

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlanon.engines.urls import redacted
+from sqlanon.engines.urls import redacted, scrubbed
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Hierarchy, KAnonymity, Policy, RecursiveLDiversity, Role, Show
 from sqlanon.policy_reader import build_policy, load_policy, parse_policy
@@ -325,6 +325,19 @@ def test_passwords_are_not_shown() -> None:
 )
 def test_redaction(url: str, shown: str) -> None:
     assert redacted(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("to u://x@h/z?password=q:q: it failed", "to u://x@h/z?password=***: it failed"),
+        ("to u://x@h/z?password=qq&a=b can't", "to u://x@h/z?password=***&a=b can't"),
+        ("to x:q q@h:1/z: no", "to x@h:1/z: no"),
+        ("password=qq:", "password=***:"),
+    ],
+)
+def test_sentences_stay_whole_without_their_secrets(text: str, shown: str) -> None:
+    assert scrubbed(text) == shown
 
 
 def test_the_text_of_a_policy_reads_back() -> None:

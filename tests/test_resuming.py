@@ -139,6 +139,7 @@ def test_a_resumed_run_releases_what_the_run_would_have(
         assert kept is not None
         assert kept.leaves == catalog.rules(whole["run"]).leaves  # type: ignore[union-attr]
         assert catalog.checkpoint(outcome.run) is None
+        assert catalog.recoding_digest(outcome.run) == catalog.recoding_digest(whole["run"])
 
 
 @pytest.mark.parametrize("phase", ["recode", "publish"])

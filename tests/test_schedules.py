@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from sqlanon.catalog import Job
+from sqlanon.catalog import Catalog, Job
+from sqlanon.engines import connect
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.moments import Moments
 from sqlanon.jobs.units import Start
@@ -77,6 +78,25 @@ def test_files_of_schedulers_are_written_where_asked(database: Database, tmp_pat
     line = call("schedule", "nightly", "--at", "30 2 * * *", *where).stdout.splitlines()[-1]
     assert line.startswith("30 2 * * * cd " if database.engine == "duckdb" else "30 2 * * * SQLANON_URL=")
     assert line.endswith("job run nightly --quiet")
+
+
+def test_printing_changes_no_schedule(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is registered or written is recorded, and takes the job from pg_cron."""
+    _frozen_table(database)
+    forgotten: list[str] = []
+    monkeypatch.setattr("sqlanon.jobs.pg_cron.unschedule", lambda _, job: forgotten.append(job.name))
+    where = ("--url", database.url)
+    at = ("schedule", "nightly", "--at", "1 1 * * *", *where, "--engine")
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        for recorded in ((None, None), ("30 2 * * *", "pg_cron")):
+            catalog.set_schedule("nightly", *recorded)
+            for only_printed in ("print", "systemd", "cron"):
+                assert "This is only printed" in call(*at, only_printed).stderr
+            job = catalog.job("nightly")
+            assert ((job.schedule, job.scheduler), forgotten) == (recorded, [])
+        assert "Until now pg_cron" in call(*at, "cron", "--write", tmp_path).stderr
+        job = catalog.job("nightly")
+        assert (job.schedule, job.scheduler, forgotten) == ("1 1 * * *", "cron", ["nightly"])
 
 
 def _frozen_table(database: Database) -> str:

@@ -3,6 +3,7 @@
 from sqlanon.catalog.catalog import SCHEMA, Catalog
 from sqlanon.catalog.migrate import CatalogTooNewError
 from sqlanon.catalog.records import (
+    RECODING,
     HierarchyRecord,
     Job,
     LedgerEntry,
@@ -14,9 +15,11 @@ from sqlanon.catalog.records import (
     RunStart,
     Status,
     Step,
+    recoded_alike,
 )
 
 __all__ = [
+    "RECODING",
     "SCHEMA",
     "Catalog",
     "CatalogTooNewError",
@@ -31,4 +34,5 @@ __all__ = [
     "RunStart",
     "Status",
     "Step",
+    "recoded_alike",
 ]

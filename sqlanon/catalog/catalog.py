@@ -32,6 +32,7 @@ from sqlanon.catalog.records import (
     Status,
     Step,
     new_run_id,
+    recoded_alike,
 )
 from sqlanon.catalog.tables import Tables
 from sqlanon.engines import connect
@@ -207,10 +208,16 @@ class Catalog:
         rows = self._read(select(*columns).where(table.c.run == run).order_by(table.c.relation))
         return [ReleaseRecord(**{**row, "kind": ReleaseKind(row["kind"])}) for row in rows]
 
-    def released_otherwise(self, source: str, rules: str | None) -> str | None:
+    def recoding_digest(self, run: str) -> str | None:
+        """The digest of the recoding function of what a run released; see `recoded_alike`."""
+        return next((release.digest for release in self.releases(run)), None)
+
+    def released_otherwise(self, source: str, rules: str | None = None) -> str | None:
         """The latest run that released a source of this database by other rules than those of the run `rules`."""
+        digest = None if rules is None else self.recoding_digest(rules)
         for row in self._read(queries.select_released(self._tables, source, self._database)):
-            if json.loads(row["recoding"]).get("applied", row["id"]) != rules:
+            applied = json.loads(row["recoding"]).get("applied", row["id"])
+            if applied != rules and not recoded_alike(row["digest"], digest):
                 return str(row["id"])
         return None
 

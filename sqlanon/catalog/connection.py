@@ -17,7 +17,7 @@ from sqlalchemy.schema import CreateSchema
 from sqlanon.catalog import dialect
 from sqlanon.catalog.home import Home, find_home
 from sqlanon.catalog.locks import advisory_key
-from sqlanon.catalog.migrate import Migration
+from sqlanon.catalog.migrate import HEAD, Migration
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, EngineError
 
@@ -63,7 +63,7 @@ class CatalogConnection:
 
     def _upgrade(self, connection: Connection, revision: str) -> None:
         migration = Migration(connection, self.home.prefix)
-        if migration.is_current():
+        if revision == HEAD and migration.is_current():
             return
         if connection.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(advisory_key("upgrade"))))

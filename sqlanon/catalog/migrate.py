@@ -12,10 +12,11 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Connection
 
 from sqlanon.catalog.tables import VERSION_TABLE
-from sqlanon.errors import SqlanonError
+from sqlanon.errors import PolicyError, SqlanonError
 
 HEAD = "head"
 _one_at_a_time = threading.Lock()  # Alembic's `op` and `context` are the module's, not the thread's
@@ -60,20 +61,27 @@ class Migration:
         return self.current() == _scripts().get_current_head()
 
     def upgrade(self, revision: str = HEAD) -> None:
-        """Upgrade to `revision`."""
+        """Upgrade to `revision`; PolicyError where no revision is called so."""
         self._run(command.upgrade, revision)
 
     def downgrade(self, revision: str) -> None:
-        """Downgrade to `revision`: `base` removes the tables, `-1` undoes the last migration."""
+        """Downgrade to `revision`: `base` removes the tables, `-1` undoes the last migration; PolicyError as above."""
         self._run(command.downgrade, revision)
 
     def _run(self, change: Callable[[Config, str], None], revision: str) -> None:
-        self.current()
+        current = self.current()
         config = Config()
         config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
         config.attributes |= {"connection": self.connection, "prefix": self.prefix}
         with _one_at_a_time:
-            change(config, revision)
+            try:
+                change(config, revision)
+            except CommandError as error:
+                known = sorted(script.revision for script in _scripts().walk_revisions())
+                raise PolicyError(
+                    f"The catalog is at revision {current or 'base'}, from where no migration leads to '{revision}'; "
+                    f"the revisions are base, {', '.join(known)} (the head)."
+                ) from error
 
 
 def _scripts() -> ScriptDirectory:

@@ -41,7 +41,8 @@ def select_released(tables: Tables, source: str, database: str) -> Select[Any]:
     """The runs that released a source, the newest first, with what they recorded of their recoding."""
     runs, releases = tables.runs, tables.releases
     of_source = and_(runs.c.source == source, runs.c.database == database, releases.c.run == runs.c.id)
-    return select(runs.c.id, releases.c.recoding).where(of_source).order_by(runs.c.started.desc(), runs.c.id.desc())
+    columns = (runs.c.id, releases.c.recoding, releases.c.digest)
+    return select(*columns).where(of_source).order_by(runs.c.started.desc(), runs.c.id.desc())
 
 
 def select_unfinished(tables: Tables, database: str) -> Select[Any]:

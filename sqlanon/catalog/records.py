@@ -23,6 +23,16 @@ class Status(StrEnum):
     DRY = "dry"
 
 
+RECODING = "rules-1:"  # what digests of recoding functions begin with; those of older releases are of less
+
+
+def recoded_alike(one: str | None, other: str | None) -> bool | None:
+    """Whether the digests of two recodings say that they are the same; None where they don't say."""
+    if one is None or other is None or not one.startswith(RECODING) or not other.startswith(RECODING):
+        return None
+    return one == other
+
+
 class ReleaseKind(StrEnum):
     """What a release consists of."""
 
@@ -88,8 +98,9 @@ class Step:
 class ReleaseRecord:
     """A release that a run published; `relation` is a table as SQL writes it, or a file.
 
-    `recoding` is the recoding function as JSON, or says where its rule table is; `digest` is the digest of it.
-    `content_digest` is that of the released rows or file; None of older releases.
+    `recoding` is the recoding function as JSON, or says where its rule table is; `digest` is the digest of the rules:
+    see `recoded_alike`.
+    `content_digest` is that of the released rows or file; None where the run took none.
     """
 
     relation: str

@@ -185,7 +185,7 @@ def _jobs(metadata: MetaData, prefix: str) -> Table:
         Column("recoding", Text, doc="the SELECT that the procedure recodes by; it holds values of the data"),
         Column("created", UtcTimestamp, nullable=False),
         Column("schedule", Text, doc="minute, hour, day of month, month, day of week, as cron has them"),
-        Column("scheduler", Text, doc="pg_cron, systemd, cron or print"),
+        Column("scheduler", Text, doc="what starts it: pg_cron, systemd or cron"),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sqlanon.catalog import Catalog, Job, Run
+from sqlanon.catalog import Catalog, Job, Run, recoded_alike
 from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_object
@@ -60,7 +60,8 @@ def freeze_command(
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
         older = next(iter(catalog.jobs(name)), None)
         job = freeze(engine, catalog, catalog.run(run), Freezing(name, on_violation, budget, not no_procedure))
-    if older is not None and older.run != job.run:
+        differs = older is not None and older.run != job.run and not _alike(catalog, older, job)
+    if differs and older is not None:
         call.note(
             f"Version {job.version} recodes by other rules than version {older.version}: who holds releases of both "
             "can intersect the classes of a person; docs/jobs.md says more."
@@ -69,6 +70,11 @@ def freeze_command(
         call.emit(_object(job, []))
     else:
         print(f"Job {job.name}, version {job.version}: {_how(job)}")
+
+
+def _alike(catalog: Catalog, *jobs: Job) -> bool | None:
+    """Whether two versions have the same rules; None where that is not known."""
+    return recoded_alike(*(catalog.recoding_digest(job.run) for job in jobs))
 
 
 def _how(job: Job) -> str:

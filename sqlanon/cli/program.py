@@ -76,6 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
     _end_politely()
     try:
         code = app(given, prog_name="sqlanon", standalone_mode=False)
+        _end_as_decided()
     except _UsageError as error:
         code = _wrong_usage(error, "--json" in given)
     except (typer.Abort, KeyboardInterrupt):
@@ -91,6 +92,14 @@ def _end_politely() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
+
+
+def _end_as_decided() -> None:
+    """Let interrupts that come while the interpreter ends change the exit code no more; a kill still ends it."""
+    for name in ("SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _wrong_usage(error: Any, as_json: bool) -> int:

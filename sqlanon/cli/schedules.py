@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -53,6 +54,7 @@ def schedule_command(
     """Have a job run at certain times: by pg_cron inside PostgreSQL, by a systemd timer, or by cron.
 
     For systemd and cron the files are printed, or written with --write; `print` shows what to tell another scheduler.
+    What is only printed changes nothing: neither what starts the job so far, nor what `sqlanon jobs` shows.
     """
     moments = Moments.parse(at)
     with opened(call, url, policy, upgrade=True) as (session, catalog):
@@ -60,17 +62,28 @@ def schedule_command(
         chosen: Scheduler = engine or ("pg_cron" if job.routine and pg_cron.is_there(session) else "print")
         _refuse(chosen, write, user, purge)
         start = Start(job, place_of(url, policy)[0], moments, Path.cwd() if session.dialect == "duckdb" else None)
-        _forget(session, job, chosen)
         shown = _carry_out(session, start, chosen, (write, user), purge)
-        catalog.set_schedule(name, moments.text, chosen)
-    if job.scheduler not in (None, chosen) and (told := _remainder(job)):
-        call.note(told)
+        scheduled = chosen == "pg_cron" or write is not None
+        if scheduled:
+            _forget(session, job, chosen)
+            catalog.set_schedule(name, moments.text, chosen)
+    for note in _notes(job, chosen, scheduled):
+        call.note(note)
     if call.json:
-        call.emit(
-            {"job": name, "schedule": moments.text, "engine": chosen, "written": write is not None, "text": shown}
-        )
+        done = {"scheduled": scheduled, "written": write is not None}
+        call.emit({"job": name, "schedule": moments.text, "engine": chosen, **done, "text": shown})
     else:
         print(shown)
+
+
+def _notes(job: Job, chosen: Scheduler, scheduled: bool) -> Iterator[str]:
+    """What becomes of the schedule that the job had."""
+    if not scheduled:
+        so_far = "not scheduled" if job.schedule is None else f"started by {job.scheduler} at {job.schedule}"
+        yield f"This is only printed: job {job.name} is {so_far}."
+    elif job.scheduler not in (None, chosen):
+        told = _remainder(job)
+        yield f"Until now {job.scheduler} started job {job.name}, at {job.schedule}." + (f" {told}" if told else "")
 
 
 def _refuse(chosen: Scheduler, write: Path | None, user: str | None, purge: int | None) -> None:
@@ -144,10 +157,9 @@ def unschedule_command(call: Call, name: JobName, url: UrlOption = None, policy:
 
 
 def _remainder(job: Job) -> str | None:
-    """What only the administrator can do."""
+    """What only the administrator can do to end the job's schedule."""
     file = f"sqlanon-{job.name}"
     return {
         "systemd": f"Now run: systemctl disable --now {file}.timer, and remove {file}.timer and {file}.service.",
-        "cron": f"Now remove its line from the crontab, or the file {file} from /etc/cron.d.",
-        "print": "Now tell your scheduler.",
+        "cron": f"Now remove the file {file} from where it was written, such as /etc/cron.d.",
     }.get(job.scheduler or "")

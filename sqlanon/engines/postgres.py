@@ -252,7 +252,7 @@ def _open(url: str) -> psycopg.Connection[tuple[Any, ...]]:
         given = conninfo_to_dict(libpq_url)
     except psycopg.ProgrammingError:  # its message may quote the password
         raise PolicyError(
-            f"The URL {redacted(url)} can't be read; write special characters of its parts as %XX (@ is %40)."
+            f"The URL {redacted(url)} can't be read; write special characters of its parts as %XX (a space is %20)."
         ) from None
     defaults = dict(_CONNECTION_DEFAULTS)
     if "PGCONNECT_TIMEOUT" not in os.environ:

@@ -10,9 +10,12 @@ _SECRET_KEYS = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE
 _AUTHORITY = re.compile(r"(?P<user>[^:/?#@]*):.*@", re.DOTALL)
 _PARAMETER = re.compile(r"([?&])([^&]*)")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://(?P<rest>.*)", re.DOTALL)
-# In a message: what stands between a user's name and the last @, and what a setting is set to.
+# In a message: what stands between a user's name and the last @, and what a setting is set to, but for a colon that
+# ends a part of the sentence. So messages of our own hold no @.
 _SPAN = re.compile(r"([^:/?#@\s]*):(?!//|\s)[^\n]*@")
-_SETTING = re.compile(r"([\w.%-]*(?:pass|pwd|secret|token|key|credential)[\w.%-]*=)[^\s&,;)]*", re.IGNORECASE)
+_SETTING = re.compile(
+    r"([\w.%-]*(?:pass|pwd|secret|token|key|credential)[\w.%-]*=)[^\s&,;)]*?(?=:?(?:[\s&,;)]|$))", re.IGNORECASE
+)
 
 
 def scheme_of(url: str) -> str | None:

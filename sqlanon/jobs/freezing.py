@@ -128,7 +128,7 @@ def procedure_text(
     models = tuple(from_spec(spec) for spec in policy.privacy)
     misfits = find_misfits(engine, policy, stored.attributes)
     choices = {"digests": policy.digest == "run", "same_recoding": policy.republish == "same-recoding"}
-    text = ProcedureText(engine, catalog, made, models, recoded, misfits, **choices)
+    text = ProcedureText(engine, catalog, made, models, recoded, misfits, stored.digest, **choices)
     return replace(text, job=replace(made, inspection=text.inspection()))
 
 

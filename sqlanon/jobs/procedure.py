@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog import Catalog, Job
+from sqlanon.catalog import RECODING, Catalog, Job
 from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
@@ -73,6 +73,7 @@ class ProcedureText:
     models: Sequence[PrivacyModel]
     recoded: Recoded
     misfits: Sequence[Misfit]
+    digest: str  # of the rules
     digests: bool  # whether what is released is digested
     same_recoding: bool  # whether the source may be released by no other rules than before
 
@@ -119,6 +120,8 @@ class ProcedureText:
             "version": job.version,
             "frozen": Markup(job.run),
             "frozen_text": Text(job.run),
+            "recoding_digest": Text(self.digest),
+            "recoding_kind": Text(RECODING),
             "comment": Markup(" ".join(str(self.recoded.source).split())),
             "source": self.recoded.source,
             "source_text": Text(str(self.recoded.source)),

@@ -10,9 +10,10 @@ from __future__ import annotations
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError, PolicyError, SqlanonError
 from sqlanon.publish.base import Grant, Grants, How, Publication, Record, nothing
-from sqlanon.publish.files import FileRelease, check_file, leftover_parts, open_file
+from sqlanon.publish.files import FileRelease, check_file, leftover_parts, open_file, type_problems
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.publish.transfer import transfer
+from sqlanon.publish.transfer_types import carrying_problems
 from sqlanon.sql import Relation
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Grants",
     "How",
     "Publication",
+    "carrying_problems",
     "check_file",
     "guard_staging",
     "leftover_parts",
@@ -28,6 +30,7 @@ __all__ = [
     "publish",
     "target_problems",
     "transfer",
+    "type_problems",
 ]
 
 

@@ -41,21 +41,25 @@ _FORMATS = {
 }
 
 
-def check_file(path: str | Path, replace: bool, columns: Sequence[Column] = ()) -> list[str]:
-    """The problems that forbid a release in this file, for planning; `columns` are the release's, where known."""
+def check_file(path: str | Path, replace: bool) -> list[str]:
+    """The problems that forbid a release in this file, for planning."""
     target = Path(path)
     if _format(target) is None or "://" in str(path):
         return [f"The release file {path} must be a local .parquet, .csv or .csv.gz file."]
-    problems = _place_problems(target.resolve(), replace)
-    if _format(target) is _FORMATS[".parquet"]:
-        wide = [str(Identifier(column.name)) for column in columns if column.type in _WIDE_INTEGERS]
-        problems += [f"Parquet has no integer as wide as column {name}; write a .csv file." for name in wide]
-    return problems
+    return _place_problems(target.resolve(), replace)
+
+
+def type_problems(path: str | Path, columns: Sequence[Column]) -> list[str]:
+    """The columns of a release that this file can't hold without loss."""
+    if _format(Path(path)) is not _FORMATS[".parquet"]:
+        return []
+    wide = [Identifier(column.name) for column in columns if column.type in _WIDE_INTEGERS]
+    return [f"Parquet has no integer as wide as column {name}; write a .csv file." for name in wide]
 
 
 def _place_problems(target: Path, replace: bool) -> list[str]:
     if not target.parent.is_dir():
-        return [f"The directory of the release file {target} does not exist."]
+        return [f"there is no directory {target.parent}."]
     if target.exists() and not target.is_file():
         return [f"{target} is not a file; choose another name for the release."]
     problems = []
@@ -83,7 +87,7 @@ class FileRelease:
 
     def write(self, relation: Relation) -> None:
         """Write the rows of a relation of the engine (DuckDB), in their order, to the part file."""
-        problems = check_file(self.target, True, self._engine.columns(relation))
+        problems = check_file(self.target, True) + type_problems(self.target, self._engine.columns(relation))
         if problems:
             raise PolicyError(problems)
         form = _existing_format(self.target)

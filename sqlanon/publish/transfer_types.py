@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -71,28 +72,38 @@ class Carried:
 def carry(source: Engine, relation: Relation, target: Engine) -> list[Carried]:
     """How each column of `relation` is carried over; PolicyError names those that can't be."""
     columns = source.columns(relation)
-    types = [_carried_type(source, relation, column, target) for column in columns]
-    problems = [
-        f"Column {Identifier(column.name)} ({column.type}) can't be carried over to {target.name}"
-        + (": it holds more digits than a decimal has, or values that are no numbers." if _unbounded(column) else ".")
-        for column, carried in zip(columns, types, strict=True)
-        if carried is None
-    ]
-    if problems:
-        raise PolicyError(problems)
-    return [Carried(column, carried) for column, carried in zip(columns, types, strict=True) if carried]
+    types = [_carried_type(source, relation, column, target.dialect) for column in columns]
+    carried = [Carried(column, known) for column, known in zip(columns, types, strict=True) if known is not None]
+    if len(carried) < len(columns):
+        pairs = zip(columns, types, strict=True)
+        raise PolicyError([_problem(column, target.dialect) for column, known in pairs if known is None])
+    return carried
 
 
-def _carried_type(source: Engine, relation: Relation, column: Column, target: Engine) -> str | None:
+def carrying_problems(source: Engine, relation: Relation, columns: Sequence[Column], dialect: str) -> list[str]:
+    """Which of these columns of a relation can't be carried over to an engine, for planning.
+
+    Decimals without declared digits are measured, a scan of the relation each; nothing else is asked.
+    """
+    lost = [column for column in columns if _carried_type(source, relation, column, dialect) is None]
+    return [_problem(column, dialect) for column in lost]
+
+
+def _problem(column: Column, dialect: str) -> str:
+    because = ": it holds more digits than a decimal has, or values that are no numbers" if _unbounded(column) else ""
+    return f"Column {Identifier(column.name)} ({column.type}) can't be carried over to {dialect}{because}."
+
+
+def _carried_type(source: Engine, relation: Relation, column: Column, dialect: str) -> str | None:
     if column.kind is Kind.OTHER:
         return None
     if column.kind in (Kind.TEXT, Kind.ENUM):
-        return _TEXT[target.dialect]
+        return _TEXT[dialect]
     if column.kind is Kind.DECIMAL:
         return _decimal(source, relation, column)
-    if source.dialect == target.dialect:
+    if source.dialect == dialect:
         return column.type
-    return _TABLES[target.dialect].get(re.sub(r"\(\d+\)", "", column.type))
+    return _TABLES[dialect].get(re.sub(r"\(\d+\)", "", column.type))
 
 
 def _decimal(source: Engine, relation: Relation, column: Column) -> str | None:

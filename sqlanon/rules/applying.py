@@ -153,6 +153,9 @@ class _Apply(Course):
     def _rules_of(self) -> str:
         return self.found.id
 
+    def _digest(self) -> str:
+        return self.stored.digest
+
     def _warnings(self, plan: Plan) -> tuple[str, ...]:
         return (
             *super()._warnings(plan),

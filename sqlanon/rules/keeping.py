@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlanon.catalog import Catalog, RulesKind
 from sqlanon.engines.base import Engine
 from sqlanon.recode import Recoding
 from sqlanon.rules.checking import require_partition
+from sqlanon.rules.digest import rules_digest
 from sqlanon.rules.levels import attributes_of, levels_record, make_cuts
 from sqlanon.rules.making import make_rules
 from sqlanon.rules.store import StoredRules, store_rules
-from sqlanon.rules.tables import RuleAttribute, RuleTables
+from sqlanon.rules.tables import MadeRules
 from sqlanon.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class MadeRules:
-    """Rules in work tables."""
-
-    kind: RulesKind
-    attributes: tuple[RuleAttribute, ...]
-    tables: RuleTables
 
 
 def keep_rules(
@@ -32,12 +22,14 @@ def keep_rules(
     Raises VerificationError where the rules of a tree have gaps or overlaps.
     """
     partition = recoding.partition
+    planned = [axis.field.attribute for axis in partition.axes]
     if "levels" in partition.found:
-        return StoredRules(levels_record(engine, partition), attributes_of(partition), None, {})
+        record, attributes = levels_record(engine, partition), attributes_of(partition)
+        return StoredRules(record, attributes, None, {}, rules_digest(engine, record, attributes, None, planned))
     made = make(engine, workspace, recoding)
     if made is None:
         return None
-    stored = store_rules(engine, catalog, run, made.kind, made.attributes, made.tables)
+    stored = store_rules(engine, catalog, run, made, planned)
     workspace.drop(*made.tables.all)
     return stored
 

@@ -81,7 +81,7 @@ def _remains_of(catalog: Catalog, found: Run) -> Remains:
     if text is None:
         return Remains(found.id, reason="it ended before its search was over, or has been cleared up")
     checkpoint = Checkpoint.from_json(text)
-    rules = stored_rules(catalog, checkpoint.rules)
+    rules = stored_rules(catalog, checkpoint.rules, checkpoint.digest)
     if any(catalog.store.resolve(table) is None for table in rules.relations):
         return Remains(found.id, reason="its tables are gone")
     return Remains(found.id, checkpoint, rules)

@@ -11,24 +11,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlanon.catalog import Catalog, LedgerEntry, RulesKind, RulesRecord
+from sqlanon.catalog import Catalog, LedgerEntry, RulesRecord
 from sqlanon.catalog.home import database_of, is_same_database
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.plan import Attribute
 from sqlanon.publish import guard_staging, transfer
-from sqlanon.rules.tables import NAMES, RuleAttribute, RuleTables
+from sqlanon.rules.digest import rules_digest
+from sqlanon.rules.tables import NAMES, MadeRules, RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class StoredRules:
-    """A recoding function as the catalog has it; `tables` are None where it has none."""
+    """A recoding function as the catalog has it; `tables` are None where it has none.
+
+    digest: what releases by these rules have in common; see `recoded_alike`.
+    """
 
     record: RulesRecord
     attributes: tuple[RuleAttribute, ...]
     tables: RuleTables | None
     content: dict[str, Any]
+    digest: str
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -39,11 +45,14 @@ def store_rules(
     engine: Engine,
     catalog: Catalog,
     run: str,
-    kind: RulesKind,
-    attributes: Sequence[RuleAttribute],
-    tables: RuleTables,
+    made: MadeRules,
+    planned: Sequence[Attribute],
 ) -> StoredRules:
-    """Copy rules from work tables to where they stay; until they are recorded they go with the run's work tables."""
+    """Copy rules from work tables to where they stay; until they are recorded they go with the run's work tables.
+
+    planned: the quasi-identifiers of the plan, with their hierarchies.
+    """
+    attributes, tables = made.attributes, made.tables
     prefix = f"{catalog.home.prefix}rules_{short_hash(run)}_"
     stored = _at(catalog, prefix, tables.depth)
     database = database_of(catalog.store)
@@ -57,8 +66,9 @@ def store_rules(
             transfer(engine, work, catalog.store, table)
     (leaves,) = engine.query_one("count_rows", table=tables.leaves)
     content = {"dialect": engine.dialect, "attributes": [a.as_json() for a in attributes]}
-    record = RulesRecord(kind, json.dumps(content), int(leaves), tables.depth, prefix)
-    return StoredRules(record, tuple(attributes), stored, content)
+    record = RulesRecord(made.kind, json.dumps(content), int(leaves), tables.depth, prefix)
+    digest = rules_digest(engine, record, attributes, tables, planned)
+    return StoredRules(record, attributes, stored, content, digest)
 
 
 def copy_rules(catalog: Catalog, run: str, stored: StoredRules) -> StoredRules:
@@ -71,7 +81,7 @@ def copy_rules(catalog: Catalog, run: str, stored: StoredRules) -> StoredRules:
         catalog.ledger_add(LedgerEntry(run, table, database_of(catalog.store)))
         catalog.store.run("rules/store_table", table=table, work=other)
         guard_staging(catalog.store, table)
-    return StoredRules(replace(stored.record, table_prefix=prefix), stored.attributes, tables, stored.content)
+    return replace(stored, record=replace(stored.record, table_prefix=prefix), tables=tables)
 
 
 def drop_codes(engine: Engine, tables: RuleTables) -> None:
@@ -85,15 +95,15 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     record = catalog.rules(run)
     if record is None:
         raise PolicyError(f"The catalog holds no rules of run {run}: it published nothing, or is of an older version.")
-    return stored_rules(catalog, record)
+    return stored_rules(catalog, record, catalog.recoding_digest(run) or "")
 
 
-def stored_rules(catalog: Catalog, record: RulesRecord) -> StoredRules:
-    """The recoding function that a record names."""
+def stored_rules(catalog: Catalog, record: RulesRecord, digest: str) -> StoredRules:
+    """The recoding function that a record names, of this digest."""
     content = json.loads(record.content)
     attributes = tuple(RuleAttribute.from_json(a) for a in content["attributes"])
     tables = None if record.table_prefix is None else _at(catalog, record.table_prefix, record.depth)
-    return StoredRules(record, attributes, tables, content)
+    return StoredRules(record, attributes, tables, content, digest)
 
 
 def fetch_tables(engine: Engine, catalog: Catalog, workspace: Workspace, tables: RuleTables) -> RuleTables:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sqlanon.catalog import RulesKind
 from sqlanon.engines.base import Column, Kind
 from sqlanon.policy import Show
 from sqlanon.ranged import Ranged
@@ -92,6 +93,15 @@ class RuleTables:
         """Rules in tables of the order of `NAMES`."""
         nodes, leaves, segments, domain = tables
         return cls(nodes, leaves, segments, domain, depth)
+
+
+@dataclass(frozen=True)
+class MadeRules:
+    """Rules in work tables."""
+
+    kind: RulesKind
+    attributes: tuple[RuleAttribute, ...]
+    tables: RuleTables
 
 
 NAMES = ("nodes", "leaves", "segments", "domain")  # of the tables, in the order of `RuleTables.all`

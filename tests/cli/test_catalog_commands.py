@@ -69,6 +69,11 @@ def test_the_catalog_goes_up_and_down(patients_url: str) -> None:
     assert up.exit_code == 0
     assert call("db", "current", "--url", patients_url).stdout == up.stdout
     assert up.stdout.strip() != "none"
+    for where in ("upgrade", "downgrade"):
+        unknown = call("db", where, "nope", "--url", patients_url)
+        assert unknown.exit_code == 2
+        assert "0001, 0002" in unknown.stderr
+    assert call("db", "current", "--url", patients_url).stdout == up.stdout
     down = call("db", "downgrade", "base", "--url", patients_url)
     assert down.exit_code == 0
     assert down.stdout.strip() == "none"

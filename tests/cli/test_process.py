@@ -7,12 +7,15 @@ import os
 import pty
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from sqlanon import __version__
 from tests.cli.support import (
+    PROGRAM,
+    ROOT,
     call,
     execute,
     finish,
@@ -145,6 +148,13 @@ def test_an_unexpected_error_is_one_line(duckdb_policy: Path, monkeypatch: pytes
     assert len(result.stderr.splitlines()) == 1
     assert "secret cell value" in call("check", duckdb_policy, "-v").stderr
     assert only_object(call("check", duckdb_policy, "--json").stdout)["error"]["exit_code"] == 1
+
+
+def test_an_interrupt_after_all_is_done_changes_nothing() -> None:
+    late = "import atexit, os, signal; atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT)); "
+    program = [*PROGRAM[:-1], late + PROGRAM[-1], "--version"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -13,7 +13,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, PolicyError, SqlanonError
-from sqlanon.publish import FileRelease, check_file, leftover_parts, open_file
+from sqlanon.publish import FileRelease, check_file, leftover_parts, open_file, type_problems
 from sqlanon.sql import Relation
 from tests.engines.publish_support import rows, run
 
@@ -133,6 +133,6 @@ def test_wrong_places_are_named(duckdb: Engine, tmp_path: Path) -> None:
     assert "local .parquet, .csv or .csv.gz" in check_file("s3://bucket/o.csv", False)[0]
     assert "directory" in check_file(tmp_path / "none" / "o.csv", False)[0]
     assert "is not a file" in check_file(tmp_path / "dir.csv", True)[0]
-    assert '"h"' in check_file(tmp_path / "o.parquet", False, duckdb.columns(RELATION))[0]
+    assert '"h"' in type_problems(tmp_path / "o.parquet", duckdb.columns(RELATION))[0]
     with pytest.raises(PolicyError, match="Parquet"), FileRelease(duckdb, tmp_path / "o.parquet") as file:
         file.write(RELATION)
