@@ -17,6 +17,7 @@ from typing import Any
 from sqlanon.before import count_labels, count_values, source_statistics
 from sqlanon.catalog import Step
 from sqlanon.checking import check_release
+from sqlanon.checkpoints import basis_of
 from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.hierarchies.scratch import hierarchies_of_models
@@ -82,6 +83,7 @@ def _play(engine: _RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) 
     workspace = _Names(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
+    basis_of(engine, plan, wishes)
     tuples = None
     if isinstance(policy.algorithm, Tree | RothkoS | TopDown):
         tuples = collapse(engine, workspace, coded, groups_of(policy.algorithm, models).fields(coded))
