@@ -14,10 +14,11 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies import HierarchyTable, build_hierarchy
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Relation, Statement
+from tests.random_cases import many
 
 VALUES = Relation('the "values". {{ x }} %s')
 TABLE = Relation("Größe :x")
-SETTINGS = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(max_examples=many(20), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def sql(engine: Engine, text: str) -> None:

@@ -1,7 +1,11 @@
-"""Many random cases inside of one test, so that a database is made once."""
+"""Many random cases inside of one test, so that a database is made once.
+
+SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,10 +17,16 @@ from tests.run_support import Database
 Check = Callable[..., None]
 
 
+def many(examples: int) -> int:
+    """How many examples a random test tries that has so many by default."""
+    return max(1, round(examples * float(os.environ.get("SQLANON_TEST_EXAMPLES", "1"))))
+
+
 def random_cases(examples: int, *strategies: SearchStrategy[Any]) -> Callable[[Check], Callable[[], None]]:
     """Make a function of what the strategies draw into one without arguments, which tries so many examples."""
-    many = settings(max_examples=examples, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
-    return lambda check: many(given(*strategies)(check))
+    wanted = {"max_examples": many(examples), "deadline": None, "print_blob": True}
+    quick = settings(**wanted, suppress_health_check=list(HealthCheck))
+    return lambda check: quick(given(*strategies)(check))
 
 
 def for_random(

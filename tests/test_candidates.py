@@ -15,6 +15,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.lattice.candidates import Candidate, CandidateGraph, first_graph
 from sqlanon.lattice.lattice import Lattice
 from sqlanon.workspace import Workspace
+from tests.random_cases import many
 
 Key = tuple[tuple[int, int], ...]
 """A candidate, as pairs of an attribute's place and a level."""
@@ -92,7 +93,7 @@ def grow(
 def test_nodes_and_edges_are_those_of_a_construction_in_python(workspace: Workspace) -> None:
     engine = workspace._engine
 
-    @settings(max_examples=EXAMPLES[engine.dialect], deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=many(EXAMPLES[engine.dialect]), deadline=None, suppress_health_check=list(HealthCheck))
     @given(heights=st.lists(st.integers(1, 3), min_size=1, max_size=4), minima=st.data())
     def check(heights: list[int], minima: st.DataObject) -> None:
         """Fails are closed downwards, as a search's are: what fails is below every one of some nodes."""

@@ -13,6 +13,7 @@ from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Relation, Statement
 from tests.engines.publish_support import run
+from tests.random_cases import many
 
 MIXED = """
     SELECT CAST(i AS SMALLINT) AS i, CAST(i AS BIGINT) * 1000000007 AS "B.ig", 'it''s, "ä"' AS "t ""q",
@@ -37,7 +38,7 @@ def test_engines_and_orders_of_rows_agree(engines: tuple[Engine, Engine]) -> Non
     assert len(set(found)) == 1
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=many(15), deadline=None)
 @given(rows=st.lists(st.tuples(TEXTS, TEXTS, st.integers(-3, 3)), max_size=8))
 def test_it_is_the_sum_of_the_rows_hashes(engines: tuple[Engine, Engine], rows: list[tuple[str | None, ...]]) -> None:
     low = high = 0

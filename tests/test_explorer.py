@@ -17,6 +17,7 @@ from sqlanon.lattice.chart import Standing
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import build_policy
 from tests.oracle.lattice import Case, cases, minimal
+from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize
 
 K2 = {"model": "k-anonymity", "k": 2}
@@ -77,7 +78,7 @@ def _all(policy: Policy, **more: Any) -> Exploration:
 # --- it is true
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_all_and_the_minimal_ones_are_those_of_brute_force(database: Database, case: Case) -> None:
     table = database.create(case.columns, case.rows)
@@ -97,7 +98,7 @@ def test_all_and_the_minimal_ones_are_those_of_brute_force(database: Database, c
     assert [one.suppressed for one in found.frontier] == [len(case.suppressed_rows(o.levels)) for o in found.frontier]
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases())
 def test_whatever_an_algorithm_knows_is_true(database: Database, case: Case) -> None:
     table = database.create(case.columns, case.rows)

@@ -15,6 +15,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import read_rules
 from tests.jobs_support import carry_out, frozen
+from tests.random_cases import many
 from tests.rules_support import classes
 from tests.run_support import Database, Row, anonymize, quoted
 
@@ -46,7 +47,7 @@ TEXTS = st.lists(st.sampled_from([*ODD, "a", "B"]), min_size=1, max_size=6).map(
 LONG = st.sampled_from(["x" * 63, "漢" * 21, "y" * 59, "ü" * 31, "z" * 64, "漢" * 22])
 NAMES = TEXTS | TEXTS | LONG
 SOME = settings(
-    max_examples=6,
+    max_examples=many(6),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

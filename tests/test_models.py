@@ -30,8 +30,9 @@ from sqlanon.models.closeness import DISTANCES
 from sqlanon.models.numbers import threshold_of_ratios
 from sqlanon.sql import Relation, Statement
 from tests.oracle import brute_force
+from tests.random_cases import many
 
-MANY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=many(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 HEIGHT = 3
 Classes = dict[int, list[int | None]]

@@ -27,10 +27,11 @@ from sqlanon.policy_reader import build_policy
 from tests.adult import ADULT, ATTRIBUTES, needs_adult, quasi_identifiers
 from tests.lattice_support import posed
 from tests.oracle.lattice import Case, Node, cases
+from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]  # shrinking a search takes minutes
-EXAMPLES = {"duckdb": 35, "postgres": 8}
+EXAMPLES = {"duckdb": 20, "postgres": 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +85,10 @@ def attempt(
 
 def for_random_cases(database: Database, test: Any) -> None:
     quick = settings(
-        max_examples=EXAMPLES[database.engine], deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
+        max_examples=many(EXAMPLES[database.engine]),
+        deadline=None,
+        phases=PHASES,
+        suppress_health_check=list(HealthCheck),
     )
     quick(given(st.data())(test))()
 

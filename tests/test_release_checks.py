@@ -27,9 +27,10 @@ from sqlanon.release_checks import (
 )
 from sqlanon.sql import Relation, Statement
 from sqlanon.text import text_of
+from tests.random_cases import many
 from tests.test_verify import create, diseases
 
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=many(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 TYPES = {
     Kind.INTEGER: "BIGINT",

@@ -23,6 +23,7 @@ from sqlanon.policy import RothkoS
 from sqlanon.policy_reader import build_policy
 from sqlanon.sql import Relation, Statement
 from tests.mondrian_oracle import satisfies
+from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, Row, anonymize, open_database
 from tests.test_mondrian import FEW, Case, cases, check_release
 
@@ -65,7 +66,7 @@ def released_alike(databases: tuple[Database, Database], case: Case, algorithm: 
     return released
 
 
-@settings(FEW, max_examples=12)
+@settings(FEW, max_examples=many(7))
 @given(
     case=cases(),
     sample=st.integers(2, 12),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sqlanon.errors import PolicyError
 from sqlanon.rehearsal import rehearse
 from tests.mondrian_oracle import satisfies
+from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize
 from tests.test_mondrian import FEW, Case, cases, check_release
 from tests.test_rehearsal import PERIPHERAL
@@ -46,7 +47,7 @@ def people(number: int, *, noise: float = 0.0) -> list[Row]:
     return rows
 
 
-@settings(FEW, max_examples=6)
+@settings(FEW, max_examples=many(4))
 @given(
     case=cases(),
     split=st.sampled_from(["information-gain", "regression"]),

@@ -21,11 +21,12 @@ from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import NAMES, RuleTables
 from sqlanon.sql import Relation
 from tests.mondrian_oracle import FLAVOURS, Attribute, order_of, satisfies
+from tests.random_cases import many
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, classes, coded, listed, opened, recoded
 from tests.run_support import Database, Row, anonymize
 
 FEW = settings(
-    max_examples=4,
+    max_examples=many(4),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

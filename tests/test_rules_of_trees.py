@@ -14,11 +14,12 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.partition import forest, scanning
 from sqlanon.rules import routing
 from tests.mondrian_oracle import FLAVOURS, JOBS, Attribute, satisfies
+from tests.random_cases import many
 from tests.rules_support import classes, opened, recoded
 from tests.run_support import Database, Row, anonymize
 
 SOME = settings(
-    max_examples=2,
+    max_examples=many(2),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

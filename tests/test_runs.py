@@ -23,6 +23,7 @@ from sqlanon.models import (
 from sqlanon.models.base import Runs
 from sqlanon.models.closeness import DISTANCES
 from sqlanon.sql import Statement
+from tests.random_cases import many
 from tests.test_models import insert, load, measure
 
 Steps = list[list[int | None]]  # the values that join at each step of a run
@@ -95,7 +96,7 @@ def follow(engine: Engine, model: PrivacyModel, runs: Runs) -> dict[int, bool | 
     return dict(rows)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_running_sums_say_what_the_measures_say(engine: Engine, seed: int) -> None:
     runs, groups = load_runs(engine, drawn(seed))
@@ -113,7 +114,7 @@ def test_a_model_without_running_sums_decides_nothing(engine: Engine) -> None:
         assert set(follow(engine, model, runs).values()) == {None}
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), t=st.sampled_from([0.02, 0.1, 0.2]))
 def test_what_a_class_shows_of_its_neighbours_is_so(engine: Engine, seed: int, t: float) -> None:
     _, groups = load_runs(engine, drawn(seed))

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from sqlanon.engines.base import Engine
 from sqlanon.partition import collapse, forest, growth, thresholds
 from tests.mondrian_oracle import FLAVOURS, Attribute, satisfies, splittable
+from tests.random_cases import many
 from tests.run_support import Database, Row
 
 FEW = settings(
-    max_examples=12,
+    max_examples=many(8),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -26,6 +26,7 @@ from sqlanon.workload.read_back import FIRST, LAST, Reader, Span
 from sqlanon.workload.utility import release_utility
 from sqlanon.workload.views import table_view
 from tests.oracle.brute_force import Row, entropy, variance
+from tests.random_cases import many
 from tests.run_support import OPTIONS, anonymize, duckdb_url, open_database
 from tests.test_verify import FEW, create
 
@@ -77,7 +78,7 @@ def is_like(found: Measures, wanted: tuple[float, float | None]) -> bool:
     return found.conditional_entropy == pytest.approx(bits, abs=1e-9) and found.rmse == same
 
 
-@settings(FEW, max_examples=10)
+@settings(FEW, max_examples=many(10))
 @given(rows=rows_of_a_table, data=st.data())
 def test_measures_are_those_of_their_definitions(engine: Engine, rows: list[Row], data: st.DataObject) -> None:
     held = classes_of(rows)

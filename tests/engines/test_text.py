@@ -18,6 +18,7 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.sql import Relation, Statement
 from sqlanon.text import text_of
 from tests.postgres_server import PostgresServer
+from tests.random_cases import many
 
 V = Markup("v")
 
@@ -155,7 +156,7 @@ SINGLES = st.one_of(
     st.tuples(st.integers(1, 2**24), st.integers(1, 30)).map(lambda pair: pair[0] / 2.0 ** pair[1]),
     st.integers(-149, 127).map(lambda exponent: 2.0**exponent),
 )
-MANY = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=many(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @MANY
