@@ -21,7 +21,7 @@ from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import for_random
 from tests.run_support import Database
 
-EXAMPLES = {"duckdb": 14, "postgres": 4}
+EXAMPLES = {"duckdb": 9, "postgres": 3}
 VARIANTS = ("basic", "super-roots", "cube")
 COMPLETE: tuple[dict[str, Any], ...] = (
     *({"name": "incognito", "variant": variant} for variant in VARIANTS),
@@ -184,7 +184,7 @@ def test_keys_of_more_than_one_word_are_counted_by_all_of_them(database: Databas
     attributes = {name: {"role": "quasi-identifier", "hierarchy": "suppress"} for name in names}
     table = database.create(dict.fromkeys(names, "INTEGER"), rows)
     expected = {(*rest, 1, 1) for rest in itertools.product((0, 1), repeat=8)}
-    for algorithm in COMPLETE[:4]:
+    for algorithm in COMPLETE[:4] if database.engine == "duckdb" else COMPLETE[:2]:
         policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
         with posed(policy) as problem:
             assert problem.sets.keys.words > 1

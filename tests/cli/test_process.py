@@ -30,7 +30,7 @@ from tests.postgres_server import PostgresServer
 
 
 def test_usage_errors_end_with_2(tmp_path: Path) -> None:
-    for arguments in (["nonesuch"], ["runs", "--limit", "x"], []):
+    for arguments in (["nonesuch"], []):
         code, _, err = run_program(*arguments)
         assert code == 2, arguments
         assert "Traceback" not in err
