@@ -75,6 +75,8 @@ class Migration:
         config.attributes |= {"connection": self.connection, "prefix": self.prefix}
         with _one_at_a_time:
             try:
+                if not revision:
+                    raise CommandError("a revision has a name")
                 change(config, revision)
             except CommandError as error:
                 known = sorted(script.revision for script in _scripts().walk_revisions())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from tests.cli.support import call, only_object, query, write_policy
@@ -69,8 +70,8 @@ def test_the_catalog_goes_up_and_down(patients_url: str) -> None:
     assert up.exit_code == 0
     assert call("db", "current", "--url", patients_url).stdout == up.stdout
     assert up.stdout.strip() != "none"
-    for where in ("upgrade", "downgrade"):
-        unknown = call("db", where, "nope", "--url", patients_url)
+    for where, revision in itertools.product(("upgrade", "downgrade"), ("nope", "")):
+        unknown = call("db", where, revision, "--url", patients_url)
         assert unknown.exit_code == 2
         assert "0001, 0002" in unknown.stderr
     assert call("db", "current", "--url", patients_url).stdout == up.stdout
