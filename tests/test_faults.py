@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,7 +26,7 @@ from sqlanon.session import open_session
 from sqlanon.workspace import gc
 from tests.jobs_support import carry_out, frozen, released, runs, simple
 from tests.postgres_server import PostgresServer, crash, find_binaries, start
-from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
+from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 from tests.test_crashes import ROLES, SLOW, with_old_release
 
 ROOT = Path(__file__).parents[1]
@@ -59,17 +59,24 @@ def made(database: Database, rows: int = 0) -> Policy:
     return policy
 
 
-def fails(database: Database, policy: Policy, problem: str, **more: Any) -> None:
-    """A run fails with an error that says so, leaves the old release and nothing else, and is recorded as failed."""
+class Failure(NamedTuple):
+    """What a run that failed left: whether the old release is as it was, tables, and its record."""
+
+    released: bool
+    leftovers: list[str]
+    record: Row
+
+
+CLEAN = Failure(True, [], ("failed", "EngineError"))
+
+
+def failure(database: Database, policy: Policy, problem: str, **more: Any) -> Failure:
+    """What is left of a run that fails with an error that says so."""
     before = database.sql("SELECT * FROM people_r")
     with pytest.raises(EngineError, match=problem):
         anonymize(policy, replace=True, **more)
-    assert database.sql("SELECT * FROM people_r") == before
-    assert database.leftovers() == []
-    assert database.sql("SELECT status, error_class FROM sqlanon.runs ORDER BY started")[-1] == (
-        "failed",
-        "EngineError",
-    )
+    record = database.sql("SELECT status, error_class FROM sqlanon.runs ORDER BY started")[-1]
+    return Failure(database.sql("SELECT * FROM people_r") == before, database.leftovers(), record)
 
 
 # --- a crash of the server
@@ -140,7 +147,7 @@ def test_a_full_disk_of_the_server(postgres_server: PostgresServer, postgres_url
             database.sql(MANY["postgres"].format(60_000))
             ((name,),) = database.sql("SELECT current_database()")
             postgres_server.run(f'ALTER DATABASE "{name}" SET default_tablespace = tiny')
-            fails(database, policy, "the disk of the PostgreSQL server is full")
+            assert failure(database, policy, "the disk of the PostgreSQL server is full") == CLEAN
             database.sql("DELETE FROM people WHERE id >= 60")
             postgres_server.run(f'ALTER DATABASE "{name}" RESET default_tablespace')
             assert anonymize(policy, replace=True).published
@@ -174,7 +181,8 @@ def test_a_limit_of_temporary_space(database: Database, monkeypatch: pytest.Monk
         database.sql(
             "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET temp_file_limit = 100', current_database()); END $$"
         )
-        fails(database, policy, "temp_file_limit", options=EngineOptions(threads=1, memory_limit="1MB"))
+        options = EngineOptions(threads=1, memory_limit="1MB")
+        assert failure(database, policy, "temp_file_limit", options=options) == CLEAN
         return
     settings = duckdb_engine.DuckDBEngine._apply_settings
 
@@ -183,7 +191,8 @@ def test_a_limit_of_temporary_space(database: Database, monkeypatch: pytest.Monk
         engine.driver_connection.execute("SET max_temp_directory_size = '1MB'")
 
     monkeypatch.setattr(duckdb_engine.DuckDBEngine, "_apply_settings", limited)
-    fails(database, policy, "disk space for spilled data", options=EngineOptions(threads=1, memory_limit="25MB"))
+    options = EngineOptions(threads=1, memory_limit="25MB")
+    assert failure(database, policy, "disk space for spilled data", options=options) == CLEAN
 
 
 # --- limits, others, clocks
@@ -193,7 +202,8 @@ def test_a_statement_that_takes_too_long(database: Database) -> None:
     made(database, 3000)
     database.sql(SLOW[database.engine])
     policy = database.policy("slow", ROLES, release={"table": "people_r"})
-    fails(database, policy, "statement timeout", options=EngineOptions(threads=1, statement_timeout=0.3))
+    options = EngineOptions(threads=1, statement_timeout=0.3)
+    assert failure(database, policy, "statement timeout", options=options) == CLEAN
 
 
 def test_two_procedures_of_a_job_at_once(postgres_url: str) -> None:
