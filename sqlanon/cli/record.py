@@ -1,4 +1,4 @@
-"""record: the record of a run as one document, to be signed and kept."""
+"""record: the record of a run as one document, to be signed and kept; and what holding its release against it tells."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Annotated
 
 import typer
 
+from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.catalog import PolicyOption, UrlOption
 from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.rules import RunName
+from sqlanon.errors import ProtectionError
 from sqlanon.policy_reader import load_policy
 from sqlanon.reading import run_record
+from sqlanon.signoff.check import RecordCheck, check_record, read_record
 
 
 def register(app: typer.Typer) -> None:
@@ -45,3 +48,39 @@ def record_command(
         return
     write(output, text + "\n")
     call.note(f"Wrote {output}.")
+
+
+def _url(place: str | None) -> str | None:
+    """The URL that a policy, or the command line itself, gives for the release."""
+    if place is None or "://" in (place := expanded(place)):
+        return place
+    policy = load_policy(Path(place))
+    return policy.release.url or policy.source.url
+
+
+def tell_record(call: Call, record: Path, place: str | None, table: str | None) -> int:
+    """Hold a release against its record and print what was found; the exit code. `place` is a policy or a URL."""
+    found = check_record(read_record(record), url=_url(place), table=table, options=call.options)
+    if call.json:
+        call.emit(found.as_json())
+    else:
+        print(record_text(found))
+    return 0 if found.satisfied else ProtectionError.exit_code
+
+
+def record_text(found: RecordCheck) -> str:
+    """The check of a record, for people."""
+    if not found.intact:
+        return f"The record was altered since it was written. {found.note} Nothing in it can be relied on."
+    lines = [f"The record of run {found.run} is as it was written."]
+    if found.digest is not None:
+        lines.append(
+            f"{found.release} is as it was recorded."
+            if found.unchanged
+            else f"{found.release} has been changed since it was recorded."
+        )
+    if found.verification is not None:
+        lines.append(summary.verification_text(found.verification, found.release))
+    elif found.note:
+        lines.append(found.note)
+    return "\n".join(lines)

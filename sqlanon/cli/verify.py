@@ -13,10 +13,10 @@ from sqlanon import policy as grammar
 from sqlanon.api import check_table, verify_release
 from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.policy_reader import load_policy
-from sqlanon.signoff.check import RecordCheck, check_record, read_record
 from sqlanon.verify import Verification
 
 _MODELS = "Models, for a table without a policy"
@@ -88,9 +88,7 @@ def verify_command(
     unfit = [*(f"--{name}" for name, value in options.items() if value), *(["TABLE"] if other else [])]
     if record is not None:
         _refuse("record", unfit)
-        return _tell_record(
-            call, check_record(read_record(record), url=_url(policy), table=table, options=call.options)
-        )
+        return tell_record(call, record, policy, table)
     if policy is None:
         raise PolicyError("What is to be checked? Give a policy, a URL and a table, a data file, or --record.")
     place = expanded(policy)
@@ -110,41 +108,6 @@ def verify_command(
 def _refuse(what: str, given: list[str]) -> None:
     if given:
         raise PolicyError(f"A {what} says all itself; leave {', '.join(given)} out (--table names another table).")
-
-
-def _url(place: str | None) -> str | None:
-    """The URL that a policy, or the command line itself, gives for the release."""
-    if place is None or "://" in (place := expanded(place)):
-        return place
-    policy = load_policy(Path(place))
-    return policy.release.url or policy.source.url
-
-
-def _tell_record(call: Call, found: RecordCheck) -> int:
-    """Print what the check of a record found; the exit code."""
-    if call.json:
-        call.emit(found.as_json())
-    else:
-        print(record_text(found))
-    return 0 if found.satisfied else ProtectionError.exit_code
-
-
-def record_text(found: RecordCheck) -> str:
-    """The check of a record, for people."""
-    if not found.intact:
-        return f"The record was altered since it was written. {found.note} Nothing in it can be relied on."
-    lines = [f"The record of run {found.run} is as it was written."]
-    if found.digest is not None:
-        lines.append(
-            f"{found.release} is as it was recorded."
-            if found.unchanged
-            else f"{found.release} has been changed since it was recorded."
-        )
-    if found.verification is not None:
-        lines.append(summary.verification_text(found.verification, found.release))
-    elif found.note:
-        lines.append(found.note)
-    return "\n".join(lines)
 
 
 def _names(given: list[str]) -> list[str]:
