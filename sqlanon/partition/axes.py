@@ -55,10 +55,6 @@ class Axis(Ranged):
         return Identifier(f"known_{self.number}")
 
     @property
-    def range(self) -> Identifier:
-        return Identifier(f"range_{self.number}")
-
-    @property
     def dimension(self) -> Relation | None:
         hierarchy = self.field.coding.hierarchy
         return hierarchy.table if hierarchy else None

@@ -10,9 +10,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.partition.axes import chosen, masked_value
+from sqlanon.partition.axes import masked_value
 from sqlanon.partition.task import Branch
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation
 
 HISTOGRAM_CELLS = 2**18  # nodes x bins of a level that are few enough to be counted fast
 MOST_BIN_BITS, LEAST_BIN_BITS = 8, 4
@@ -84,22 +84,15 @@ def cut_at_medians(
 
 def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Relation, wanted: dict[str, Any]) -> None:
     task = branch.task
-    axes = task.axes
-    nested = [axis for axis in axes if axis.dimension is not None]
     branch.run(
         "choose_attributes",
         candidates=candidates,
         ranges=ranges,
         splits=splits,
         bits=task.bits,
-        axes=axes,
+        axes=task.axes,
+        nested=task.nested,
         smallest=task.smallest,
-        all_ranges=Markup(", ").join(Markup(axis.range) for axis in axes),
-        choices=Markup(" + ").join(expression("CASE WHEN {r} >= 0 THEN 1 ELSE 0 END", r=axis.range) for axis in axes),
-        width=chosen(axes, lambda a: a.range),
-        lo=chosen(axes, lambda a: a.lo),
-        hi=chosen(axes, lambda a: a.hi),
-        child_shift=chosen(nested, lambda a: a.child_shift) if nested else Markup("CAST(NULL AS INT)"),
         masks=task.masks,
         **wanted,
     )
