@@ -1,7 +1,8 @@
 """The rows of the staged release, in an order that is a function of the released multiset alone.
 
 They are sorted last, by region, then by the kept columns: no engine promises that what comes out of a join is in the
-order of what went in.
+order of what went in. Where a large release has few different rows, these are counted, sorted, and written out as often
+as they were counted.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from sqlanon.workspace import Workspace
 
 TEXT = Markup("TEXT")
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
+FEW_ROWS = 1_000_000  # so many different rows are few, and enough to be written out by several threads
 
 
 def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
@@ -91,13 +93,45 @@ def _stage_sorted(
     }
     for (table, column_name), type_name in types.items():
         engine.run("release/create_texts", type=type_name, table=table, column=column_name)
-    rows = workspace.table("sorted")
-    engine.run("release/sort_rows", sorted=rows, **_sources(recoding, columns, types))
+    rows = _sort(engine, workspace, recoding, _sources(recoding, columns, types))
     copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
     engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied)
     workspace.drop(rows)
     for type_name in types.values():
         engine.run("release/drop_texts", type=type_name)
+
+
+def _sort(engine: Engine, workspace: Workspace, recoding: Recoding, sources: dict[str, Any]) -> Relation:
+    """The work table of the sorted rows."""
+    rows, alike = workspace.table("sorted"), _alike(engine, recoding)
+    if alike == 1:
+        engine.run("release/sort_rows", sorted=rows, **sources)
+        return rows
+    counted, few = workspace.table("counted"), workspace.table("few_sorted")
+    engine.run("release/count_rows", counted=counted, most=alike, assigned=sources["assigned"], codes=sources["codes"])
+    engine.run("release/sort_rows", sorted=few, **_of_counted(sources, counted))
+    engine.run("release/expand_rows", expanded=rows, sorted=few, columns=[c["name"] for c in sources["columns"]])
+    workspace.drop(counted, few)
+    return rows
+
+
+def _alike(engine: Engine, recoding: Recoding) -> int:
+    """How many equal rows are to be counted as one at most; 1 where that does not pay."""
+    most = recoding.coded.source_rows // FEW_ROWS
+    if most < 2:
+        return 1
+    (different,) = engine.query_one("count_rows", table=recoding.regions)
+    for field in recoding.coded.kept:
+        different *= field.coding.leaves + 1
+    return most if different <= FEW_ROWS else 1
+
+
+def _of_counted(sources: dict[str, Any], counted: Relation) -> dict[str, Any]:
+    """What the select of the rows reads where equal ones have been counted: their number `n` goes along."""
+    number = {"name": Identifier("n"), "code": Markup("a.n")}
+    codes = [{"name": c["name"], "code": expression("a.{name}", name=c["name"])} for c in sources["codes"]]
+    columns = [*sources["columns"], {"name": number["name"], "value": Markup("o.n")}]
+    return sources | {"assigned": counted, "codes": [*codes, number], "columns": columns}
 
 
 def _text(number: int, column: _Column) -> Markup:

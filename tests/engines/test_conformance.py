@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sqlanon import rows as released_rows
 from sqlanon.engines.base import EngineOptions
 from sqlanon.partition import collapse, forest, growth, medians
 from tests import run_support
@@ -149,3 +150,24 @@ def test_order_of_many_rows(tmp_path: Path) -> None:
         rows = database.sql("SELECT q, id FROM t_r")
     assert len({q for q, _ in rows}) > 2
     assert rows == sorted(rows, key=lambda row: (int(row[0][1:].partition("-")[0]), row[1]))
+
+
+def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large release of few different rows: the same rows in the same order, by other statements."""
+    found: list[list[Row]] = []
+    with open_database(duckdb_url(tmp_path / "test.duckdb")) as database:
+        database.sql(
+            "CREATE TABLE t AS SELECT hash(i) % 1000 AS q, (hash(i, 2) % 3)::INT AS n,"
+            " CASE WHEN i % 7 <> 0 THEN 'class ' || hash(i, 1) % 5 END AS c FROM range(400000) AS r(i)"
+        )
+        k = [{"model": "k-anonymity", "k": 3_000}]
+        roles = {"q": "quasi-identifier", "c": "sensitive", "n": "insensitive"}
+        for few in (released_rows.FEW_ROWS, 100_000):
+            monkeypatch.setattr(released_rows, "FEW_ROWS", few)
+            policy = database.policy("t", roles, privacy=k)
+            outcome = anonymize(policy, options=EngineOptions(threads=4), replace=True)
+            steps = database.sql("SELECT name FROM sqlanon.steps WHERE run = ?", [outcome.run])
+            assert steps.count(("release/expand_rows",)) == (few == 100_000)
+            found.append(database.sql("SELECT q, c, n FROM t_r"))
+    assert found[0] == found[1]
+    assert len(found[0]) == 400_000
