@@ -115,12 +115,7 @@ class Shown:
         coding = self.axis.field.coding
         if coding.dictionary is not None:
             return expression("{alias}_{i}.value", alias=Markup(alias), i=self.axis.number)
-        return self._at(
-            "CAST(nullif(t.{column}, 0) - 1 + ({least}) AS {type})",
-            column=Identifier(f"{column}_{self.axis.number}"),
-            least=coding.least,
-            type=Markup(self.axis.field.attribute.column.type),
-        )
+        return coding.value_of(expression("nullif(t.{column}, 0)", column=Identifier(f"{column}_{self.axis.number}")))
 
     @property
     def _low(self) -> Markup:

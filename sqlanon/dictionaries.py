@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.fields import Coding
+from sqlanon.fractions import Range
 from sqlanon.hierarchies import build_hierarchy
 from sqlanon.plan import Attribute, Plan
 from sqlanon.policy import Role
@@ -20,20 +19,27 @@ PLAIN = 2**126  # numbers up to this can be reckoned with in every engine's inte
 
 
 def code_attribute(
-    engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, bounds: tuple[Any, Any] | None
+    engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, found: Range | None
 ) -> Coding:
     """The coding that the release is made from: kept values are told apart byte for byte.
 
     number: tells the work tables of this coding from those of others.
-    bounds: the least and the greatest value of an integer attribute without a hierarchy.
+    found: the range of an attribute that may need no dictionary.
     """
-    if bounds is not None and bounds[0] is None:
-        return Coding(attribute, bits=0, leaves=0, origin=0)
-    if bounds is not None and bounds[1] - bounds[0] <= NARROW and bounds[0] > -PLAIN and bounds[1] < PLAIN:
-        low, high = (int(b) for b in bounds)
-        return Coding(attribute, bits=(high - low + 1).bit_length(), leaves=high - low + 1, origin=low)
+    if found is not None and (coding := _reckoned(attribute, found)) is not None:
+        return coding
     keyed = attribute.role is not Role.QUASI_IDENTIFIER and attribute.column.kind in LOOK_DIFFERENT
     return _look_up(engine, plan, workspace, number, attribute, keyed)
+
+
+def _reckoned(attribute: Attribute, found: Range) -> Coding | None:
+    """The coding by what values are worth; None if their range is too wide."""
+    low, high = found.low, found.high
+    if low is None or high is None:
+        return Coding(attribute, bits=0, leaves=0, origin=0)
+    if high - low > NARROW or low <= -PLAIN or high >= PLAIN:
+        return None
+    return Coding(attribute, (high - low + 1).bit_length(), high - low + 1, origin=low, scale=found.scale)
 
 
 def code_by_value(engine: Engine, plan: Plan, workspace: Workspace, number: int, kept: Coding) -> Coding | None:

@@ -18,10 +18,11 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.engines.files import source_file
 from sqlanon.errors import ConflictError
 from sqlanon.fields import Field, place, word_column
+from sqlanon.fractions import Range, measure_fractions
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.release_checks import count_column
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, Renderer, expression
 from sqlanon.workspace import Workspace
 
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
@@ -82,9 +83,7 @@ def encode(engine: Engine, plan: Plan, workspace: Workspace) -> CodedTable:
     return coded
 
 
-def _encode(
-    engine: Engine, plan: Plan, workspace: Workspace, rows: int, ranges: dict[str, tuple[Any, Any]]
-) -> CodedTable:
+def _encode(engine: Engine, plan: Plan, workspace: Workspace, rows: int, ranges: dict[str, Range]) -> CodedTable:
     kept = [code_attribute(engine, plan, workspace, n, a, ranges.get(a.name)) for n, a in enumerate(plan.attributes)]
     by_value = (code_by_value(engine, plan, workspace, len(kept) + n, coding) for n, coding in enumerate(kept))
     codings = [*kept, *(coding for coding in by_value if coding is not None)]
@@ -114,7 +113,7 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | 
     return table
 
 
-def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, tuple[Any, Any]]]:
+def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, Range]]:
     integers = [a for a in plan.attributes if a.column.kind is Kind.INTEGER and a.hierarchy is None]
     columns = [Identifier(a.name) for a in integers]
     refusing = [Identifier(a.name) for a in plan.attributes if plan.policy.attributes[a.name].nulls == "refuse"]
@@ -124,13 +123,15 @@ def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, tuple[An
     bounds, nulls = found[: 2 * len(columns)], found[2 * len(columns) :]
     if any(nulls):
         raise ConflictError(f"{plan.source_name} got NULLs that the policy refuses after the run began.")
-    return count, {a.name: (bounds[2 * i], bounds[2 * i + 1]) for i, a in enumerate(integers)}
+    lows, highs = ([None if b is None else int(b) for b in bounds[side::2]] for side in (0, 1))
+    ranges = {a.name: Range(low, high) for a, low, high in zip(integers, lows, highs, strict=True)}
+    return count, ranges | measure_fractions(engine, plan)
 
 
 def _encode_statement(
     engine: Engine, plan: Plan, fields: list[Field], words: int, table: Relation, *, raw: bool, share: float | None
 ) -> Any:
-    codes = {f.number: _code_expression(f) for f in fields if f.coding.bits}
+    codes = {f.number: _code_expression(engine.render, f) for f in fields if f.coding.bits}
     named_words = [
         {"name": word_column(w), "codes": _packed(codes[f.number] for f in fields if f.word == w and f.coding.bits)}
         for w in range(words)
@@ -159,10 +160,13 @@ def _source_column(field: Field) -> Markup:
     return Markup("s.") + Markup(str(Identifier(field.attribute.name)))
 
 
-def _code_expression(field: Field) -> Markup:
+def _code_expression(render: Renderer, field: Field) -> Markup:
     coding = field.coding
     if coding.dictionary is not None:
         code = expression("coalesce(d{number}.code, 0)", number=field.number)
+    elif coding.scale is not None:
+        whole = coding.whole_of(render, _source_column(field))
+        code = expression("coalesce({whole} - ({least}) + 1, 0)", whole=whole, least=coding.least)
     else:
         column = _source_column(field)
         origin = coding.origin or 0

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.plan import Attribute
-from sqlanon.sql import Identifier, Relation, Withheld, expression
+from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
 
 WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry
 
@@ -17,15 +17,17 @@ WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for
 class Coding:
     """How an attribute's values become codes: NULL is 0, values start at 1 and keep their order.
 
-    Integers in a narrow range are `value - origin + 1`; everything else is looked up in `dictionary` (`value`, `code`
-    and, where equal values can look different, the `key` they are told apart by). With a hierarchy the dictionary is
-    its dimension table and the code is a path (one digit a level).
+    Integers in a narrow range are `value - origin + 1`, and whole multiples of a unit `value * scale - origin + 1`;
+    everything else is looked up in `dictionary` (`value`, `code` and, where equal values can look different, the `key`
+    they are told apart by). With a hierarchy the dictionary is its dimension table and the code is a path (one digit a
+    level).
     """
 
     attribute: Attribute
     bits: int
     leaves: int  # distinct positions, NULL's not counted
     origin: int | None = None
+    scale: int | None = None
     dictionary: Relation | None = None
     keyed: bool = False
     hierarchy: HierarchyTable | None = None
@@ -34,6 +36,21 @@ class Coding:
     def least(self) -> Withheld:
         """The value of code 1, for statements."""
         return Withheld(self.origin or 0)
+
+    def value_of(self, code: Markup) -> Markup:
+        """The value of a code that is not looked up."""
+        whole = expression("{code} - 1 + ({least})", code=code, least=self.least)
+        return self.value_of_whole(whole)
+
+    def value_of_whole(self, whole: Markup) -> Markup:
+        """The value that is worth so many units; an integer is one itself."""
+        if self.scale is not None:
+            whole = expression("CAST({whole} AS FLOAT8) / {scale}", whole=whole, scale=self.scale)
+        return expression("CAST({whole} AS {type})", whole=whole, type=Markup(self.attribute.column.type))
+
+    def whole_of(self, render: Renderer, value: Markup) -> Markup:
+        """How many units a value is worth."""
+        return render.macro("units", value, self.scale)
 
 
 @dataclass(frozen=True)

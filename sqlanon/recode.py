@@ -17,7 +17,7 @@ from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.labels import SET_LIMIT, quote_member
 from sqlanon.partition.result import Partition
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation
 from sqlanon.text import text_of
 from sqlanon.workspace import Workspace
 
@@ -122,9 +122,8 @@ def _create_set(engine: Engine, workspace: Workspace, partition: Partition, show
 
 def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
     table, field = workspace.table("mean", shown.axis.number), shown.axis.field
-    value = double_of(engine.render, Markup("v.value"), shown.kind)
-    if field.coding.dictionary is None:
-        value = double_of(engine.render, expression("(c.code - 1 + ({least}))", least=field.coding.least), shown.kind)
+    value = Markup("v.value") if field.coding.dictionary is not None else field.coding.value_of(Markup("c.code"))
+    value = double_of(engine.render, value, shown.kind)
     engine.run(
         "release/create_means",
         means=table,

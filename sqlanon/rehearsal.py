@@ -48,7 +48,7 @@ from sqlanon.workload.views import measures_of_run
 from sqlanon.workspace import Workspace
 
 VALUES = 1_000  # made-up size of a dictionary
-_READ = ("encoding/measure_source", "engine/")  # what is really asked
+_READ = ("encoding/measure_source", "encoding/measure_fractions", "engine/")  # what is really asked
 _REPEATS = 2  # statements of one template that a search over a lattice shows
 _REMARKS = {
     "lattice/create_plain_base": "-- One of two forms: where many sampled rows are alike, the run groups all rows\n"

@@ -70,13 +70,7 @@ def _kept(field: Field) -> _Column:
     name, kind = Identifier(field.attribute.name), Markup(field.attribute.column.type)
     dictionary = field.coding.dictionary
     if dictionary is None:
-        value = expression(
-            "CAST(nullif(o.k{n}, 0) - 1 + ({least}) AS {type})",
-            n=field.number,
-            least=field.coding.least,
-            type=kind,
-        )
-        return _Column(name, value)
+        return _Column(name, field.coding.value_of(expression("nullif(o.k{n}, 0)", n=field.number)))
     if field.attribute.column.kind is Kind.TEXT and field.coding.leaves <= MOST_TEXTS and field.coding.leaves:
         return _Column(name, expression("v{n}.value", n=field.number), (dictionary, Identifier("value")), kind)
     return _Column(name, expression("CAST(v{n}.value AS {type})", n=field.number, type=kind))

@@ -27,9 +27,14 @@ def text_of(render: Renderer, value: Markup, kind: Kind, type_name: str = "") ->
     return render.macro(_macro(kind, type_name.lower()), value)
 
 
+def is_single(type_name: str) -> bool:
+    """Whether this is the type of floats of four bytes."""
+    return type_name.lower() in _SINGLE
+
+
 def _macro(kind: Kind, type_name: str) -> str:
     if kind is Kind.FLOAT:
-        return "text_of_single" if type_name in _SINGLE else "text_of_double"
+        return "text_of_single" if is_single(type_name) else "text_of_double"
     if kind is Kind.DECIMAL:
         return "text_of_number" if type_name == "numeric" else "text_of_decimal"
     return "text_of_day" if kind in _DAYS else "text"

@@ -82,6 +82,7 @@ FLAVOURS = (
     Attribute("VARCHAR(9)", _WORDS),
     Attribute("DECIMAL(9, 2)", (None, Decimal("-1.50"), Decimal("0.00"), Decimal("2.25"), Decimal("10.00"))),
     Attribute("DOUBLE PRECISION", (None, -math.inf, -0.5, 0.0, -0.0, 1e-7, 0.1, 2.5e20, math.inf, math.nan)),
+    Attribute("DOUBLE PRECISION", (None, -1.25, -0.0, 0.29, 0.57, 1.1, 2.0, 123456.789)),
     Attribute("DATE", (None, *_DAYS)),
     Attribute("BOOLEAN", (None, False, True)),
     Attribute("INTEGER", _INTEGERS, {"intervals": [5, 20]}, _widths(5, 20)),

@@ -168,6 +168,7 @@ _NUMBERS: dict[str, list[Any]] = {
     "DECIMAL(9, 2)": [Decimal("-1.50"), Decimal("0.10"), Decimal("0.30"), Decimal("2.25")],
     "DECIMAL(38, 10)": [Decimal("0.1000000001"), Decimal("1234567890123456789012345678"), Decimal(-3), Decimal(7) / 8],
     "DOUBLE PRECISION": [-0.5, 0.1, 0.2, 0.3, 1e-7, 2.5e20, 1.7e308, -1.7e308],
+    "FLOAT8": [-0.5, 0.1, 0.2, 0.3, 0.57, 1.1, 98765.4321],
 }
 
 

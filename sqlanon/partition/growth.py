@@ -51,7 +51,7 @@ class Frontier:
     searched: whether any node is to be searched at every threshold.
     next_leaf: what is added to the number of a node to make it one of all nodes of the tree, and of its leaf.
     parent_leaf: the same for the round before, whose nodes are the parents of these.
-    active_rows: there are no more rows than that; None if it is unknown.
+    active_rows: there are no more rows than that, or tuples where rows are collapsed; None if it is unknown.
     ranges: a table of the ranges of these nodes, where there is one already.
     tight: whether those are as narrow as the rows allow.
     inheriting: the last round whose nodes may go by the ranges of their parents.
@@ -162,7 +162,7 @@ class Growth:
             self._retire(frontier, tight, splits)
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
-        following = self._send(frontier, splits, (numbers, leaves, searched > 0, active_rows))
+        following = self._send(frontier, splits, numbers, leaves, searched=searched > 0)
         if following and frontier.tight and MEASURED < following.round <= following.inheriting:
             following = self._inherit(following, ranges)
         self._drop(frontier, [ranges, *spent, *(() if following else (splits,))])
@@ -205,13 +205,14 @@ class Growth:
         bits = self.task.bits
         self.branch.run("record_tree", round=frontier.round, bits=bits, shift=shift, **tables, **first_nodes)
 
-    def _send(self, frontier: Frontier, splits: Relation, counts: tuple[int, int, bool, int]) -> Frontier | None:
+    def _send(
+        self, frontier: Frontier, splits: Relation, numbers: int, leaves: int, *, searched: bool
+    ) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
-        numbers, leaves, searched, active_rows = counts
         if not numbers:
             return None
         rows = self.branch.table("rows", frontier.round + 1)
-        self.branch.run(
+        sent = self.branch.run(
             "split_rows",
             new_rows=rows,
             rows=frontier.rows,
@@ -224,6 +225,7 @@ class Growth:
             clustered=frontier.round == CLUSTERING_ROUND and self.task.table_rows >= CLUSTERING_ROWS,
         )
         spent, following = (rows, splits), frontier.round + 1
+        active_rows = sent if sent >= 0 else None
         at = following, leaves, self._next_leaf(frontier), frontier.next_leaf, searched, active_rows
         return Frontier(rows, splits, spent, numbers, *at, inheriting=frontier.inheriting)
 

@@ -94,6 +94,6 @@ class Branch:
         """The same branch, whose rows have these columns too."""
         return replace(self, task=replace(self.task, extra=columns))
 
-    def run(self, template: str, **values: Any) -> None:
-        """Render `partition/template` and execute it."""
-        self.engine.run(f"partition/{template}", **values)
+    def run(self, template: str, **values: Any) -> int:
+        """Render `partition/template` and execute it; the number of rows it wrote, or -1 if that is unknown."""
+        return self.engine.run(f"partition/{template}", **values)

@@ -83,9 +83,7 @@ def _attribute(axis: Axis, segments: int) -> RuleAttribute:
 def _value_text(engine: Engine, axis: Axis) -> Markup:
     """The text of a code's value: of the dictionary's row `v`, or reckoned from the code `c`."""
     column, coding = axis.field.attribute.column, axis.field.coding
-    value = Markup("v.value")
-    if coding.dictionary is None:
-        value = expression("(c.code - 1 + ({least}))", least=coding.least)
+    value = Markup("v.value") if coding.dictionary is not None else coding.value_of(Markup("c.code"))
     return text_of(engine.render, value, column.kind, column.type)
 
 

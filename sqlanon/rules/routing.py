@@ -14,12 +14,12 @@ from markupsafe import Markup
 
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.fields import Field
+from sqlanon.fields import Coding, Field
 from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_value
 from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show
 from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.sql import Identifier, Relation, Renderer, expression
+from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
 from sqlanon.text import text_of
 from sqlanon.workspace import Workspace
 
@@ -146,14 +146,28 @@ def _bin_shift(axes: Sequence[Axis]) -> Markup:
 def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Relation, marks: Relation) -> None:
     values: dict[str, Any] = {"marks": marks, "segments": segments, "number": attribute.number}
     coding = field.coding
+    cut = value_of(engine.render, attribute, Markup("s.value"))
+    if coding.scale is not None:
+        engine.run("rules/mark_fractions", leaves=coding.leaves, cut=cut, **values, **_fractions(engine.render, coding))
+        return
     if coding.dictionary is None:
         engine.run("rules/mark_integers", leaves=coding.leaves, least=coding.least, **values)
         return
     order = Markup("u.value")
     if attribute.kind is Kind.TEXT:
         order = engine.render.macro("collate", order)
-    cut = value_of(engine.render, attribute, Markup("s.value"))
     engine.run("rules/mark_values", dictionary=coding.dictionary, order=order, cut=cut, **values)
+
+
+def _fractions(render: Renderer, coding: Coding) -> dict[str, Any]:
+    """What it takes to find a cut `x.cut` among codes by units."""
+    return {
+        "least": coding.least,
+        "low": coding.value_of(Markup("1")),
+        "high": coding.value_of(expression("{leaves}", leaves=Withheld(coding.leaves))),
+        "whole": coding.whole_of(render, Markup("x.cut")),
+        "value": coding.value_of_whole(Markup("y.whole")),
+    }
 
 
 def _create_kids(
