@@ -21,7 +21,7 @@ Key = tuple[tuple[int, int], ...]
 """A candidate, as pairs of an attribute's place and a level."""
 Keys = set[Key]
 START = RunStart("s", "r", "{}", "test", "none", 1)
-EXAMPLES = {"duckdb": 40, "postgres": 15}
+EXAMPLES = {"duckdb": 25, "postgres": 10}
 
 
 @pytest.fixture

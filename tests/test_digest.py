@@ -38,7 +38,7 @@ def test_engines_and_orders_of_rows_agree(engines: tuple[Engine, Engine]) -> Non
     assert len(set(found)) == 1
 
 
-@settings(max_examples=many(15), deadline=None)
+@settings(max_examples=many(10), deadline=None)
 @given(rows=st.lists(st.tuples(TEXTS, TEXTS, st.integers(-3, 3)), max_size=8))
 def test_it_is_the_sum_of_the_rows_hashes(engines: tuple[Engine, Engine], rows: list[tuple[str | None, ...]]) -> None:
     low = high = 0

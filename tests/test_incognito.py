@@ -21,7 +21,7 @@ from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import for_random
 from tests.run_support import Database
 
-EXAMPLES = {"duckdb": 9, "postgres": 3}
+EXAMPLES = {"duckdb": 6, "postgres": 3}
 VARIANTS = ("basic", "super-roots", "cube")
 COMPLETE: tuple[dict[str, Any], ...] = (
     *({"name": "incognito", "variant": variant} for variant in VARIANTS),

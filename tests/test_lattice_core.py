@@ -14,7 +14,7 @@ from tests.oracle.lattice import Case, Node, Row, cases, minimal
 from tests.random_cases import for_random
 from tests.run_support import Database, anonymize
 
-EXAMPLES = {"duckdb": 9, "postgres": 4}
+EXAMPLES = {"duckdb": 6, "postgres": 3}
 ALGORITHM = {"name": "bottom-up", "quality": "height"}
 
 

@@ -31,7 +31,7 @@ from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]  # shrinking a search takes minutes
-EXAMPLES = {"duckdb": 14, "postgres": 4}
+EXAMPLES = {"duckdb": 9, "postgres": 3}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,7 +25,7 @@ from tests.oracle.quality import SCORES
 from tests.random_cases import many
 from tests.run_support import Database, duckdb_url, open_database
 
-EXAMPLES = {"duckdb": 16, "postgres": 4}
+EXAMPLES = {"duckdb": 10, "postgres": 3}
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from sqlanon.text import text_of
 from tests.random_cases import many
 from tests.test_verify import create, diseases
 
-FEW = settings(max_examples=many(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=many(16), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 TYPES = {
     Kind.INTEGER: "BIGINT",

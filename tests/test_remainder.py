@@ -13,7 +13,7 @@ from tests.oracle.lattice import MODELS, ROOT, Case, Hierarchy, Node, Row, cases
 from tests.random_cases import random_cases
 from tests.run_support import Database, anonymize
 
-EXAMPLES = {"duckdb": 8, "postgres": 3}
+EXAMPLES = {"duckdb": 6, "postgres": 3}
 Groups = dict[Row, list[Row]]
 BUDGETS = (0.25, 0.5, 0.75)
 QUALITIES = ("loss", "height", "discernibility", "entropy", "kl-divergence")

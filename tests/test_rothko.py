@@ -22,7 +22,7 @@ from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squa
 from tests.random_cases import random_cases
 from tests.run_support import Database, anonymize
 
-EXAMPLES = {"duckdb": 8, "postgres": 3}
+EXAMPLES = {"duckdb": 6, "postgres": 3}
 NESTED = {
     "role": "quasi-identifier",
     "hierarchy": {"mapping": {letter: list(path) for letter, path in LETTERS.items()}},

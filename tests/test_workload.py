@@ -78,7 +78,7 @@ def is_like(found: Measures, wanted: tuple[float, float | None]) -> bool:
     return found.conditional_entropy == pytest.approx(bits, abs=1e-9) and found.rmse == same
 
 
-@settings(FEW, max_examples=many(10))
+@settings(FEW, max_examples=many(7))
 @given(rows=rows_of_a_table, data=st.data())
 def test_measures_are_those_of_their_definitions(engine: Engine, rows: list[Row], data: st.DataObject) -> None:
     held = classes_of(rows)

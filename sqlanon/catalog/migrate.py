@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -86,5 +87,9 @@ class Migration:
                 ) from error
 
 
+@functools.cache
 def _scripts() -> ScriptDirectory:
-    return ScriptDirectory(str(migrations_directory()))
+    """The migrations; they are read once a process."""
+    scripts = ScriptDirectory(str(migrations_directory()))
+    scripts.get_current_head()  # reads them, before several threads may ask
+    return scripts
