@@ -12,6 +12,7 @@ from sqlanon.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, expression
 
 MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
+MOST_BITS = 62  # codes above 0 that have a bit of their own in a BIGINT
 
 
 def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> ClassStatistics:
@@ -37,13 +38,16 @@ def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> di
     Those of a wide range of numbers are not counted: it would take longer than to check the release.
     """
     fields = coded.quasi_identifiers
-    looked_up = {f.attribute.name: f.coding.leaves for f in fields if f.coding.dictionary is not None}
+    values = {f.attribute.name: f.coding.leaves for f in fields if f.coding.dictionary is not None}
     counted = [f for f in fields if f.coding.dictionary is None and f.coding.leaves <= MOST_COUNTED]
-    if not counted:
-        return looked_up
-    codes = [f.code(Identifier("r")) for f in counted]
-    found = engine.query_one("encoding/count_values", rows=tuples.table if tuples else coded.rows, codes=codes)
-    return looked_up | {f.attribute.name: int(n) for f, n in zip(counted, found, strict=True)}
+    few = [f for f in counted if f.coding.leaves <= MOST_BITS]
+    rows = tuples.table if tuples else coded.rows
+    for template, some in (("count_few_values", few), ("count_values", [f for f in counted if f not in few])):
+        if some:
+            codes = [f.code(Identifier("r")) for f in some]
+            found = engine.query_one(f"encoding/{template}", rows=rows, codes=codes)
+            values |= {f.attribute.name: int(n) for f, n in zip(some, found, strict=True)}
+    return values
 
 
 def count_labels(engine: Engine, recoding: Recoding) -> dict[str, int]:

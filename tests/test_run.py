@@ -352,3 +352,14 @@ def test_a_source_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) 
     with pytest.raises(ConflictError, match=r"patients\.csv changed"):
         run(policy, observer=_TouchWhileCoding(source))
     assert not (tmp_path / "released.csv").exists()
+
+
+def test_how_many_values_there_were(database: Database) -> None:
+    """Few codes have bits of their own, more are counted one by one, and those of a wide range aren't counted."""
+    columns = dict.fromkeys(("none", "few", "more", "wide"), "INTEGER") | {"cents": "DOUBLE PRECISION", "t": "TEXT"}
+    rows = [(None, n % 62 if n else None, n % 63, n * 100_000, n % 40 / 100, "ab"[n % 2]) for n in range(130)]
+    table = database.create(columns, rows)
+    roles = dict.fromkeys(columns, "quasi-identifier")
+    outcome = anonymize(database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 5}]))
+    found = {one.name: one.values for one in outcome.quasi_identifiers}
+    assert found == {"none": 0, "few": 62, "more": 63, "wide": None, "cents": 40, "t": 2}
