@@ -1,4 +1,4 @@
-"""How one attribute's values become codes: as integers from an origin, or looked up in a dictionary."""
+"""How one attribute's values become codes: as whole numbers from an origin, or looked up in a dictionary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 
 LOOK_DIFFERENT = (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)  # -0.0 and 0.0, 1.0 and 1.00: equal, but not byte for byte
-NARROW = 2**31 - 2  # an integer range that needs no dictionary
+NARROW = 2**31 - 2  # a range of whole numbers that needs no dictionary
 PLAIN = 2**126  # numbers up to this can be reckoned with in every engine's integers
 
 

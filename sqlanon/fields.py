@@ -21,6 +21,8 @@ class Coding:
     everything else is looked up in `dictionary` (`value`, `code` and, where equal values can look different, the `key`
     they are told apart by). With a hierarchy the dictionary is its dimension table and the code is a path (one digit a
     level).
+
+    scale: how many units make one; None where codes aren't units. Quasi-identifiers alone are coded in units.
     """
 
     attribute: Attribute
@@ -34,7 +36,7 @@ class Coding:
 
     @property
     def least(self) -> Withheld:
-        """The value of code 1, for statements."""
+        """What code 1 stands for, in units where there are any; for statements."""
         return Withheld(self.origin or 0)
 
     def value_of(self, code: Markup) -> Markup:

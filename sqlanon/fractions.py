@@ -1,4 +1,4 @@
-"""Numbers with few digits after the point: decimals and doubles that are whole multiples of a small unit.
+"""Numbers with few digits after the point: decimals and doubles that are all whole multiples of a small unit.
 
 They need no dictionary: a value is coded by the number of units that it is worth, and a range of them is as wide as its
 ends are apart. That every value comes back from its code, as the same number, is checked in the database.
@@ -7,6 +7,7 @@ ends are apart. That every value comes back from its code, as the same number, i
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +19,10 @@ from sqlanon.sql import Identifier, expression
 from sqlanon.text import is_single
 
 FINEST = 1_000_000  # the smallest unit is a millionth
+MOST_DIGITS = 6  # after the point: engines round a double differently to decimals of more
 FIVES = range(6, 0, -1)  # as often 5 may divide the units that make one
 LARGEST = 10**9  # beyond it a double may not tell the millionths apart
+_AFTER_THE_POINT = re.compile(r"\(\d+, ?(-?\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -81,4 +84,7 @@ def _may_be_whole(attribute: Attribute) -> bool:
     column = attribute.column
     if attribute.hierarchy is not None:
         return False
-    return column.kind is Kind.DECIMAL or (column.kind is Kind.FLOAT and not is_single(column.type))
+    if column.kind is Kind.DECIMAL:
+        digits = _AFTER_THE_POINT.search(column.type)
+        return digits is None or int(digits[1]) <= MOST_DIGITS
+    return column.kind is Kind.FLOAT and not is_single(column.type)

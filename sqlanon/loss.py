@@ -65,7 +65,7 @@ def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
 
 
 def _share(axis: Axis) -> Markup:
-    """Codes covered over all codes: of ranks, NULL's among them, or of integers, whose codes are their values."""
+    """Codes covered over all codes: of ranks, NULL's among them, or of numbers whose codes are what they are worth."""
     kind, leaves = axis.field.attribute.column.kind, axis.field.coding.leaves
     extra, total = (0, Withheld(max(1, leaves - 1))) if kind.is_numeric else (1, leaves + axis.has_null)
     return expression(

@@ -24,6 +24,7 @@ from sqlanon.workspace import Workspace
 TEXT = Markup("TEXT")
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
 FEW_ROWS = 1_000_000  # so many different rows are few, and enough to be written out by several threads
+LEAST_ALIKE = 4  # times as many rows there must be: counting fewer costs as much as sorting all
 
 
 def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
@@ -112,7 +113,7 @@ def _sort(engine: Engine, workspace: Workspace, recoding: Recoding, sources: dic
 def _alike(engine: Engine, recoding: Recoding) -> int:
     """How many equal rows are to be counted as one at most; 1 where that does not pay."""
     most = recoding.coded.source_rows // FEW_ROWS
-    if most < 2:
+    if most < LEAST_ALIKE:
         return 1
     (different,) = engine.query_one("count_rows", table=recoding.regions)
     for field in recoding.coded.kept:

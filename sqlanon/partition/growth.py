@@ -22,7 +22,7 @@ from sqlanon.sql import Relation, expression
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
 CLUSTERING_ROWS = 500_000
 MEASURED = 1  # the last round up to which all are measured: first cuts tell most of how attributes depend on each other
-CELLS_AT_ONCE = 2_000_000  # rows times attributes that are so few that another round costs more than to count them all
+CELLS_AT_ONCE = 2_000_000  # rows or tuples, times attributes, so few that counting all is less than another round
 LARGE = 4  # how many times as many rows as can be split a node must have, on average, to go by its parent's ranges
 
 

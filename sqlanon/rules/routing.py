@@ -147,11 +147,12 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
     values: dict[str, Any] = {"marks": marks, "segments": segments, "number": attribute.number}
     coding = field.coding
     cut = value_of(engine.render, attribute, Markup("s.value"))
+    beyond = Withheld(coding.leaves + 1)
     if coding.scale is not None:
-        engine.run("rules/mark_fractions", leaves=coding.leaves, cut=cut, **values, **_fractions(engine.render, coding))
+        engine.run("rules/mark_fractions", beyond=beyond, cut=cut, **values, **_fractions(engine.render, coding))
         return
     if coding.dictionary is None:
-        engine.run("rules/mark_integers", leaves=coding.leaves, least=coding.least, **values)
+        engine.run("rules/mark_integers", beyond=beyond, least=coding.least, **values)
         return
     order = Markup("u.value")
     if attribute.kind is Kind.TEXT:
@@ -163,8 +164,8 @@ def _fractions(render: Renderer, coding: Coding) -> dict[str, Any]:
     """What it takes to find a cut `x.cut` among codes by units."""
     return {
         "least": coding.least,
-        "low": coding.value_of(Markup("1")),
-        "high": coding.value_of(expression("{leaves}", leaves=Withheld(coding.leaves))),
+        "low": coding.value_of(Markup("CAST(1 AS BIGINT)")),
+        "high": coding.value_of(expression("CAST({leaves} AS BIGINT)", leaves=Withheld(coding.leaves))),
         "whole": coding.whole_of(render, Markup("x.cut")),
         "value": coding.value_of_whole(Markup("y.whole")),
     }
