@@ -1,0 +1,144 @@
+"""What a run would send to the database, without sending it: for `run --dry-run` and `check --sql`.
+
+Planning reads the live table, and so does the measuring of the source. From then on statements are only rendered, and
+what they would answer is made up: dictionaries of 1,000 values, a target of three classes, a tree that splits once more
+in its second round and ends in its third, a lattice of the four most general nodes, all of which satisfy the models.
+The statements are those of a run; widths of codes, cuts, the number of rounds and of checks depend on the data. Of a
+statement that a search over a lattice repeats, the first few stand for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlanon.before import count_labels, count_values, source_statistics
+from sqlanon.catalog import Step
+from sqlanon.checking import check_release
+from sqlanon.checkpoints import basis_of
+from sqlanon.encoding import CodedTable, encode
+from sqlanon.engines.base import EngineOptions
+from sqlanon.hierarchies.scratch import hierarchies_of_models
+from sqlanon.lattice.search import pose, search
+from sqlanon.lattice.wishes import Wishes
+from sqlanon.loss import measure_loss
+from sqlanon.models import from_spec
+from sqlanon.models.base import PrivacyModel
+from sqlanon.partition import mondrian, rothko_s, specialization
+from sqlanon.partition.collapse import collapse
+from sqlanon.partition.groups import groups_of
+from sqlanon.partition.result import Partition
+from sqlanon.plan import Plan, resolve
+from sqlanon.policy import Policy, RothkoS, TopDown, Tree
+from sqlanon.recode import Recoding, create_regions
+from sqlanon.rehearsal.answers import Scene
+from sqlanon.rehearsal.engine import RehearsedEngine, RehearsedNames
+from sqlanon.rows import stage
+from sqlanon.rules.digest import table_digests
+from sqlanon.rules.keeping import make
+from sqlanon.rules.store import drop_codes
+from sqlanon.rules.tables import NAMES
+from sqlanon.session import open_to_look
+from sqlanon.sql import Identifier, Relation
+from sqlanon.verify import verify_table
+from sqlanon.workload.views import measures_of_run
+from sqlanon.workspace import Workspace
+
+_REPEATS = 2  # statements of one template that a search over a lattice shows
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The plan, and the statements by phase in the order of a run."""
+
+    plan: Plan
+    steps: list[Step]
+
+
+def rehearse(
+    policy: Policy, options: EngineOptions | None = None, replace: bool = False, wishes: Wishes | None = None
+) -> Rehearsal:
+    """Resolve the policy and render every statement of its run; raises what `run` would raise before it begins."""
+    policy = (wishes or Wishes()).applied_to(policy)
+    with open_to_look(policy, options) as (engine, target):
+        plan = resolve(policy, engine, replace=replace, release_engine=target)
+        rehearsed = RehearsedEngine(engine, Scene(plan))
+        _play(rehearsed, plan, policy, wishes or Wishes())
+        return Rehearsal(plan, rehearsed.scene.steps)
+
+
+def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -> None:
+    models = tuple(from_spec(spec) for spec in policy.privacy)
+    workspace = RehearsedNames(engine)
+    engine.phase = "encode"
+    coded = encode(engine, plan, workspace)
+    basis_of(engine, plan, wishes)
+    tuples = None
+    if isinstance(policy.algorithm, Tree | RothkoS | TopDown):
+        tuples = collapse(engine, workspace, coded, groups_of(policy.algorithm, models).fields(coded))
+    source_statistics(engine, coded, tuples)
+    count_values(engine, coded, tuples)
+    engine.phase = "search"
+    if isinstance(policy.algorithm, Tree):
+        partition = mondrian.search(engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None)
+    elif isinstance(policy.algorithm, RothkoS):
+        partition = rothko_s.search(engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None)
+    elif isinstance(policy.algorithm, TopDown):
+        partition = specialization.search(
+            engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None
+        )
+    else:
+        partition = _search_lattice(engine, workspace, coded, models, policy, wishes)
+    engine.phase = "recode"
+    recoding = create_regions(engine, workspace, coded, partition)
+    if policy.target is not None:
+        measures_of_run(engine, recoding, policy.target)
+    measure_loss(engine, partition)
+    count_labels(engine, recoding)
+    _keep_rules(engine, plan, workspace, recoding)
+    staged = plan.release.sibling("sqlanon_staging")
+    stage(engine, workspace, plan, recoding, staged)
+    engine.phase = "verify"
+    check_release(engine, workspace, plan, recoding, staged)
+    columns = [cell.column.name for cell in recoding.cells]
+    with hierarchies_of_models(engine, policy, models, staged) as hierarchies:
+        verify_table(engine, staged, columns, models, hierarchies=hierarchies)
+    engine.phase = "publish"
+    if policy.release.file is None:
+        engine.run("publish/rename_table", table=staged, name=Identifier(plan.release.name))
+
+
+def _keep_rules(engine: RehearsedEngine, plan: Plan, workspace: Workspace, recoding: Recoding) -> None:
+    """The statements that make, check and keep the rules."""
+    made = make(engine, workspace, recoding)
+    if made is not None:
+        drop_codes(engine, made.tables)
+        engine.query_one("count_rows", table=made.tables.leaves)
+        table_digests(engine, made.attributes, made.tables)
+        for name, work in zip(NAMES, made.tables.all, strict=True):
+            table = Relation(f"rules_{name}", plan.policy.catalog.schema_)
+            engine.run("rules/store_table", table=table, work=work)
+
+
+def _search_lattice(
+    engine: RehearsedEngine,
+    workspace: Workspace,
+    coded: CodedTable,
+    models: tuple[PrivacyModel, ...],
+    policy: Policy,
+    wishes: Wishes,
+) -> Partition:
+    """The policy's algorithm, at work on the top of the lattice; heights are made up, and limits not looked at."""
+    algorithm = policy.algorithm.model_copy(update={"limits": {}})
+    policy = policy.model_copy(update={"algorithm": algorithm})
+    posed = Wishes(time_limit=wishes.time_limit, any_size=True)
+    engine.repeats = _REPEATS
+    problem = pose(engine, workspace, coded, models, policy, lambda _progress: None, posed)
+    top = problem.lattice.top
+    lowered = [max(0, level - 1) if place < 2 else level for place, level in enumerate(top)]
+    engine.scene.bottom = tuple(lowered)
+    problem = replace(problem, lattice=replace(problem.lattice, bottom=engine.scene.bottom))
+    if wishes.levels is not None:
+        posed = Wishes(levels=dict(zip(problem.lattice.names, top, strict=True)))
+    partition = search(problem, policy, posed)
+    engine.repeats = None
+    return partition
