@@ -19,9 +19,45 @@ from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.policy_reader import load_policy
 from sqlanon.verify import Verification
 
-_MODELS = "Models, for a table without a policy"
 _DATA = (".csv", ".tsv", ".parquet", ".gz", ".zst")
-Distance = Literal["equal", "ordered", "hierarchical", "kl"]
+
+
+_About = Annotated[
+    str | None,
+    typer.Argument(metavar="[POLICY|URL|FILE]", help="A policy, a database (with TABLE), or a data file."),
+]
+_Other = Annotated[str | None, typer.Argument(metavar="[TABLE]", help="The table, after a URL.")]
+_Table = Annotated[
+    str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
+]
+_Record = Annotated[
+    Path | None,
+    typer.Option(help="Check the release of this record, which `sqlanon record` wrote; a policy or URL says where."),
+]
+
+
+def _model(*names: str, help: str, **limits: Any) -> Any:
+    """An option of the models, which are for a table without a policy."""
+    return typer.Option(*names, help=help, rich_help_panel="Models, for a table without a policy", **limits)
+
+
+_Qi = Annotated[
+    list[str] | None, _model(help="Quasi-identifiers, separated by commas; repeat it for names with commas.")
+]
+_K = Annotated[int | None, _model(min=1, help="k-anonymity.")]
+_Sensitive = Annotated[list[str] | None, _model(help="A sensitive attribute; may be repeated.")]
+_L = Annotated[float | None, _model("--l", min=1, help="Distinct l-diversity; recursive with --c.")]
+_C = Annotated[float | None, _model("--c", min=1e-9, help="c of recursive (c, l)-diversity.")]
+_Entropy = Annotated[bool, _model("--entropy", help="--l is of entropy l-diversity.")]
+_T = Annotated[float | None, _model("--t", min=0, help="t-closeness.")]
+_Distance = Annotated[
+    Literal["equal", "ordered", "hierarchical", "kl"] | None,
+    _model(help="Distance of t-closeness; equal if not given."),
+]
+_V = Annotated[float | None, _model("--v", min=0, help="Variance diversity.")]
+_SuppressedLabel = Annotated[
+    str | None, _model(help="What the quasi-identifiers of suppressed rows show; they are no class.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -31,51 +67,20 @@ def register(app: typer.Typer) -> None:
 
 def verify_command(
     call: Call,
-    policy: Annotated[
-        str | None,
-        typer.Argument(metavar="[POLICY|URL|FILE]", help="A policy, a database (with TABLE), or a data file."),
-    ] = None,
-    other: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="The table, after a URL.")] = None,
-    table: Annotated[
-        str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
-    ] = None,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            help="Check the release of this record, which `sqlanon record` wrote; a policy or URL says where."
-        ),
-    ] = None,
-    qi: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Quasi-identifiers, separated by commas; repeat it for names with commas.", rich_help_panel=_MODELS
-        ),
-    ] = None,
-    k: Annotated[int | None, typer.Option(min=1, help="k-anonymity.", rich_help_panel=_MODELS)] = None,
-    sensitive: Annotated[
-        list[str] | None, typer.Option(help="A sensitive attribute; may be repeated.", rich_help_panel=_MODELS)
-    ] = None,
-    l: Annotated[  # noqa: E741
-        float | None,
-        typer.Option("--l", min=1, help="Distinct l-diversity; recursive with --c.", rich_help_panel=_MODELS),
-    ] = None,
-    c: Annotated[
-        float | None, typer.Option("--c", min=1e-9, help="c of recursive (c, l)-diversity.", rich_help_panel=_MODELS)
-    ] = None,
-    entropy: Annotated[
-        bool, typer.Option("--entropy", help="--l is of entropy l-diversity.", rich_help_panel=_MODELS)
-    ] = False,
-    t: Annotated[float | None, typer.Option("--t", min=0, help="t-closeness.", rich_help_panel=_MODELS)] = None,
-    distance: Annotated[
-        Distance | None, typer.Option(help="Distance of t-closeness; equal if not given.", rich_help_panel=_MODELS)
-    ] = None,
-    v: Annotated[float | None, typer.Option("--v", min=0, help="Variance diversity.", rich_help_panel=_MODELS)] = None,
-    suppressed_label: Annotated[
-        str | None,
-        typer.Option(
-            help="What the quasi-identifiers of suppressed rows show; they are no class.", rich_help_panel=_MODELS
-        ),
-    ] = None,
+    policy: _About = None,
+    other: _Other = None,
+    table: _Table = None,
+    record: _Record = None,
+    qi: _Qi = None,
+    k: _K = None,
+    sensitive: _Sensitive = None,
+    l: _L = None,  # noqa: E741
+    c: _C = None,
+    entropy: _Entropy = False,
+    t: _T = None,
+    distance: _Distance = None,
+    v: _V = None,
+    suppressed_label: _SuppressedLabel = None,
 ) -> int:
     """Check a release against its policy or record, or any table against models given here. Exit code 3 if one is
     violated, or if the record or the release was altered.
