@@ -7,7 +7,6 @@ ends are apart. That every value comes back from its code, as the same number, i
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +21,6 @@ FINEST = 1_000_000  # the smallest unit is a millionth
 MOST_DIGITS = 6  # after the point: engines round a double differently to decimals of more
 FIVES = range(6, 0, -1)  # as often 5 may divide the units that make one
 LARGEST = 10**9  # beyond it a double may not tell the millionths apart
-_AFTER_THE_POINT = re.compile(r"\(\d+, ?(-?\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,5 @@ def _may_be_whole(attribute: Attribute) -> bool:
     if attribute.hierarchy is not None:
         return False
     if column.kind is Kind.DECIMAL:
-        digits = _AFTER_THE_POINT.search(column.type)
-        return digits is None or int(digits[1]) <= MOST_DIGITS
+        return column.decimals is None or column.decimals <= MOST_DIGITS
     return column.kind is Kind.FLOAT and not is_single(column.type)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import time
 import weakref
 from abc import ABC, abstractmethod
@@ -49,6 +50,12 @@ class Column:
     type: str
     kind: Kind
     nullable: bool = True
+
+    @property
+    def decimals(self) -> int | None:
+        """How many digits after the point a decimal type declares, as in DECIMAL(10,2); None where it doesn't say."""
+        found = re.search(r"\(\s*\d+\s*,\s*(\d+)\s*\)", self.type) if self.kind is Kind.DECIMAL else None
+        return int(found[1]) if found else None
 
 
 class RelationType(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -110,17 +109,11 @@ def _grid(spec: Hierarchy, column: Column) -> Grid | None:
     return Grid.of(spec.intervals or (), spec.origin, -22 if column.kind is Kind.FLOAT else 0)
 
 
-def _decimals(column: Column) -> int:
-    """The scale of a decimal type, as in DECIMAL(10,2); 0 where the type does not say."""
-    found = re.search(r"\(\s*\d+\s*,\s*(\d+)\s*\)", column.type)
-    return int(found.group(1)) if found and column.kind is Kind.DECIMAL else 0
-
-
 def _limit(grid: Grid, column: Column) -> Decimal:
     """Values at this distance from 0 and beyond are not counted exactly."""
     if column.kind is Kind.FLOAT:
         return Decimal(_FLOAT_UNITS).scaleb(-grid.scale)
-    return Decimal(1).scaleb(_EXACT_DIGITS - grid.scale - _decimals(column))
+    return Decimal(1).scaleb(_EXACT_DIGITS - grid.scale - (column.decimals or 0))
 
 
 def _literal(render: Renderer, column: Column, number: Decimal) -> Markup:
@@ -129,7 +122,7 @@ def _literal(render: Renderer, column: Column, number: Decimal) -> Markup:
     if column.kind is Kind.FLOAT:
         return expression("CAST({string} AS FLOAT8)", string=text)
     if column.kind is Kind.DECIMAL:
-        return expression("CAST({string} AS DECIMAL(38, {scale}))", string=text, scale=_decimals(column))
+        return expression("CAST({string} AS DECIMAL(38, {scale}))", string=text, scale=(column.decimals or 0))
     return expression("CAST({string} AS {wide})", string=text, wide=render.macro("wide_integer"))
 
 
@@ -235,4 +228,4 @@ def _bound_type(grid: Grid, column: Column) -> Markup:
     """The type of bounds; a value stands beside them in a CASE, and must keep its own decimals there."""
     if column.kind is Kind.FLOAT:
         return expression("FLOAT8")
-    return expression("DECIMAL(38, {scale})", scale=max(grid.scale, _decimals(column)))
+    return expression("DECIMAL(38, {scale})", scale=max(grid.scale, (column.decimals or 0)))

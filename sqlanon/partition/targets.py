@@ -10,7 +10,6 @@ million rows that is a range in four billion parts.
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -79,5 +78,4 @@ def _own_unit(column: Column) -> float | None:
     """How many of a type's last digits make one; None where it has no last digit."""
     if column.kind is Kind.INTEGER:
         return 1.0
-    digits = re.fullmatch(r"\w+\(\d+, ?(\d+)\)", column.type)
-    return 10.0 ** int(digits[1]) if column.kind is Kind.DECIMAL and digits else None
+    return None if column.decimals is None else 10.0**column.decimals
