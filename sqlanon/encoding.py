@@ -70,15 +70,21 @@ class CodedTable:
         return next((f for f in self.judged if f.attribute.name == name), self.field(name))
 
 
-def encode(engine: Engine, plan: Plan, workspace: Workspace) -> CodedTable:
-    """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot."""
-    measured = _measure_source(engine, plan)
-    if plan.policy.source.file is None or source_file(plan.policy.source.file).format == "parquet":
+def encode(engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | None = None) -> CodedTable:
+    """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot.
+
+    fitting: a condition on rows `s` of the source; others are left out.
+    """
+    file = plan.policy.source.file
+    measured = _measure_source(engine, plan) if fitting is None else None
+    if measured is not None and (file is None or source_file(file).format == "parquet"):
         return _encode(engine, plan, workspace, *measured)
     copy = workspace.table("source")
     columns = [Identifier(attribute.name) for attribute in plan.attributes]
-    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns)
-    coded = _encode(engine, replace(plan, source=copy), workspace, *measured)
+    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, fitting=fitting)
+    engine.analyze(copy)
+    copied = replace(plan, source=copy)
+    coded = _encode(engine, copied, workspace, *(measured or _measure_source(engine, copied)))
     workspace.drop(copy)
     return coded
 
