@@ -24,7 +24,7 @@ from sqlanon.catalog import (
     Status,
     Step,
 )
-from sqlanon.catalog.migrate import migrations_directory
+from sqlanon.catalog.migrate import migrations_directory, revisions
 from sqlanon.catalog.tables import Tables
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
@@ -66,6 +66,11 @@ def test_migrations_make_the_tables_that_the_metadata_describes(engine: Engine) 
         " WHERE table_schema = 'sqlanon' AND table_name <> 'alembic_version' GROUP BY table_name",
     )
     assert dict(keys) == {name: len(table.primary_key) for name, table in Tables.named().metadata.tables.items()}
+
+
+def test_the_revisions_are_those_that_alembic_knows() -> None:
+    scripts = ScriptDirectory(str(migrations_directory()))
+    assert list(revisions()) == [script.revision for script in scripts.walk_revisions()][::-1]
 
 
 def test_migrations_go_up_and_down_and_up(engine: Engine, catalog: Catalog) -> None:

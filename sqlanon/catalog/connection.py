@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import sqlalchemy
-from psycopg import IsolationLevel
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects import registry
 from sqlalchemy.exc import DBAPIError
@@ -109,6 +108,8 @@ def _alchemy(session: Engine) -> sqlalchemy.Engine:
     if session.dialect == "duckdb":
         wrapped = dialect.DuckDBConnection(raw)
         return sqlalchemy.create_engine(f"{dialect.NAME}://", creator=lambda: wrapped, poolclass=StaticPool)
+    from psycopg import IsolationLevel  # here, where its driver is loaded already: DuckDB needs none of it
+
     raw.autocommit = False
     raw.isolation_level = IsolationLevel.READ_COMMITTED
     return sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: raw, poolclass=StaticPool)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import functools
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Literal
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection
+from sqlalchemy import Column, Connection, MetaData, Table, Text, select
 
 from sqlanon.catalog.tables import VERSION_TABLE
 from sqlanon.errors import PolicyError, SqlanonError
 
 HEAD = "head"
-_one_at_a_time = threading.Lock()  # Alembic's `op` and `context` are the module's, not the thread's
 
 
 class CatalogTooNewError(SqlanonError):
@@ -49,9 +42,11 @@ class Migration:
         Raises:
             CatalogTooNewError: this program does not know the revision.
         """
-        options = {"version_table": self.prefix + VERSION_TABLE}
-        revision = MigrationContext.configure(self.connection, opts=options).get_current_revision()
-        if revision is not None and revision not in {script.revision for script in _scripts().walk_revisions()}:
+        versions = Table(self.prefix + VERSION_TABLE, MetaData(), Column("version_num", Text))
+        if not self.connection.dialect.has_table(self.connection, versions.name):
+            return None
+        revision: str | None = self.connection.scalar(select(versions.c.version_num))
+        if revision is not None and revision not in revisions():
             raise CatalogTooNewError(
                 f"The catalog is at revision {revision}, which this version of sqlanon does not know: upgrade sqlanon."
             )
@@ -59,37 +54,32 @@ class Migration:
 
     def is_current(self) -> bool:
         """Whether nothing is left to upgrade."""
-        return self.current() == _scripts().get_current_head()
+        return self.current() == revisions()[-1]
 
     def upgrade(self, revision: str = HEAD) -> None:
         """Upgrade to `revision`; PolicyError where no revision is called so."""
-        self._run(command.upgrade, revision)
+        self._run("upgrade", revision)
 
     def downgrade(self, revision: str) -> None:
         """Downgrade to `revision`: `base` removes the tables, `-1` undoes the last migration; PolicyError as above."""
-        self._run(command.downgrade, revision)
+        self._run("downgrade", revision)
 
-    def _run(self, change: Callable[[Config, str], None], revision: str) -> None:
+    def _run(self, change: Literal["upgrade", "downgrade"], revision: str) -> None:
+        # Alembic takes longer to load than most commands to run, and is imported where there is something to migrate.
+        from sqlanon.catalog.migrating import UnknownRevisionError, migrate
+
         current = self.current()
-        config = Config()
-        config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
-        config.attributes |= {"connection": self.connection, "prefix": self.prefix}
-        with _one_at_a_time:
-            try:
-                if not revision:
-                    raise CommandError("a revision has a name")
-                change(config, revision)
-            except CommandError as error:
-                known = sorted(script.revision for script in _scripts().walk_revisions())
-                raise PolicyError(
-                    f"The catalog is at revision {current or 'base'}, from where no migration leads to '{revision}'; "
-                    f"the revisions are base, {', '.join(known)} (the head)."
-                ) from error
+        try:
+            migrate(self.connection, self.prefix, change, revision)
+        except UnknownRevisionError as error:
+            raise PolicyError(
+                f"The catalog is at revision {current or 'base'}, from where no migration leads to '{revision}'; "
+                f"the revisions are base, {', '.join(revisions())} (the head)."
+            ) from error
 
 
 @functools.cache
-def _scripts() -> ScriptDirectory:
-    """The migrations; they are read once a process."""
-    scripts = ScriptDirectory(str(migrations_directory()))
-    scripts.get_current_head()  # reads them, before several threads may ask
-    return scripts
+def revisions() -> tuple[str, ...]:
+    """The revisions that there are migrations to, from the oldest to the head: their files' names begin with them."""
+    files = (migrations_directory() / "versions").glob("*_*.py")
+    return tuple(sorted(file.name.partition("_")[0] for file in files))

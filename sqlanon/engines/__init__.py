@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import difflib
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.duckdb import DuckDBEngine
-from sqlanon.engines.postgres import PostgresEngine
 from sqlanon.engines.urls import redacted, scheme_of
 from sqlanon.errors import PolicyError
 
+if TYPE_CHECKING:
+    from sqlanon.engines.base import Engine, EngineOptions
+
 __all__ = ["connect", "redacted", "schemes"]
+
+_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
 
 
 class _Connector(Protocol):
-    def __call__(self, url: str, options: EngineOptions, *, read_only: bool, create: bool) -> Engine: ...
-
-
-_CONNECTORS: dict[str, _Connector] = {
-    scheme: connector
-    for connector, names in (
-        (DuckDBEngine.connect, DuckDBEngine.schemes),
-        (PostgresEngine.connect, PostgresEngine.schemes),
-    )
-    for scheme in names
-}
+    def __call__(
+        self, url: str, options: EngineOptions | None, *, read_only: bool = False, create: bool = False
+    ) -> Engine: ...
 
 
 def schemes() -> tuple[str, ...]:
     """The URL schemes there is an engine for."""
-    return tuple(_CONNECTORS)
+    return ("duckdb", *_POSTGRES)
 
 
 def connect(url: str, options: EngineOptions | None = None, read_only: bool = False, create: bool = False) -> Engine:
@@ -45,8 +39,19 @@ def connect(url: str, options: EngineOptions | None = None, read_only: bool = Fa
     scheme = scheme_of(url)
     if scheme is None:
         raise PolicyError("The database must be given as a URL, such as duckdb:///file.duckdb or postgresql://host/db.")
-    if scheme not in _CONNECTORS:
-        near = difflib.get_close_matches(scheme, _CONNECTORS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}?" if near else "there are: " + ", ".join(_CONNECTORS) + "."
+    if scheme not in schemes():
+        near = difflib.get_close_matches(scheme, schemes(), n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else "there are: " + ", ".join(schemes()) + "."
         raise PolicyError(f"There is no engine for '{scheme}://' URLs; {hint}")
-    return _CONNECTORS[scheme](url, options or EngineOptions(), read_only=read_only, create=create)
+    return _connector(scheme)(url, options, read_only=read_only, create=create)
+
+
+def _connector(scheme: str) -> _Connector:
+    # Each adapter is imported for those who connect with it: so nobody loads the driver of the other.
+    if scheme in _POSTGRES:
+        from sqlanon.engines.postgres import PostgresEngine
+
+        return PostgresEngine.connect
+    from sqlanon.engines.duckdb import DuckDBEngine
+
+    return DuckDBEngine.connect

@@ -54,7 +54,6 @@ class PostgresEngine(Engine):
 
     name: ClassVar[str] = "postgres"
     dialect: ClassVar[str] = "postgres"
-    schemes: ClassVar[tuple[str, ...]] = ("postgresql", "postgres", "postgresql+psycopg")
 
     def __init__(self, url: str, options: EngineOptions, read_only: bool = False) -> None:
         self._url = url

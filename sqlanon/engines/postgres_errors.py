@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-
-import psycopg
+from typing import TYPE_CHECKING
 
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import (
@@ -17,6 +16,9 @@ from sqlanon.errors import (
     SqlanonError,
     VerificationError,
 )
+
+if TYPE_CHECKING:
+    import psycopg
 
 # Classes of SQLSTATE whose primary message speaks of names and limits; those of all others may quote values.
 QUOTABLE_CLASSES = ("0A", "25", "2B", "3D", "3F", "42", "54", "55", "58")

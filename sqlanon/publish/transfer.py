@@ -9,17 +9,20 @@ import functools
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from markupsafe import Markup
 
 from sqlanon.digest import DigestedColumn, rows_statement
 from sqlanon.engines.base import Engine
-from sqlanon.engines.postgres import PostgresEngine
 from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.publish.base import Grants
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.publish.transfer_types import Carried, carry
 from sqlanon.sql import Identifier, Relation, Text
+
+if TYPE_CHECKING:
+    from sqlanon.engines.postgres import PostgresEngine
 
 _CHUNK = 1 << 20  # bytes
 
@@ -71,7 +74,7 @@ def _export_duckdb(engine: Engine, relation: Relation, columns: list[Carried], p
 
 
 def _export_postgres(engine: Engine, relation: Relation, columns: list[Carried], path: Path) -> None:
-    assert isinstance(engine, PostgresEngine)
+    engine = cast("PostgresEngine", engine)
     with engine.transaction(), path.open("wb") as file:
         engine.query("publish/set_plain_formats")
         engine.copy_out(engine.render("publish/export_rows", relation=relation, columns=_names(columns)), file.write)
@@ -83,7 +86,7 @@ def _import_duckdb(engine: Engine, path: Path, table: Relation, columns: list[Ca
 
 
 def _import_postgres(engine: Engine, path: Path, table: Relation, columns: list[Carried]) -> None:
-    assert isinstance(engine, PostgresEngine)
+    engine = cast("PostgresEngine", engine)
     engine.query("publish/set_plain_formats")
     statement = engine.render("publish/import_rows", table=table, columns=_names(columns))
     with path.open("rb") as file:
