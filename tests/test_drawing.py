@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sqlanon import explore
-from sqlanon.drawing import draw
+from sqlanon.drawing.picture import draw
 from sqlanon.drawing.shapes import LEGEND
 from sqlanon.exploration import Exploration
 from tests.run_support import OPTIONS, Database, duckdb_url, open_database
@@ -68,7 +68,7 @@ def test_what_is_known_shows_without_colour() -> None:
 
 
 def test_a_large_lattice_is_drawn_as_its_frontier(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.drawing.MOST_NODES", 10)
+    monkeypatch.setattr("sqlanon.drawing.picture.MOST_NODES", 10)
     found = _explored(database, suppression=0.05)
     root = ET.fromstring(draw(found))
     rows = [group.findtext(f"{SVG}title") or "" for group in root.findall(f"{SVG}g")]

@@ -15,9 +15,10 @@ from sqlanon.api import verify_release
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.grants import grant_script
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import build_policy
-from sqlanon.roles import Roles, grant_script
+from sqlanon.roles import Roles
 from tests.jobs_support import carry_out, frozen
 from tests.postgres_server import PostgresServer
 from tests.run_support import Database, anonymize, open_database, quoted

@@ -9,14 +9,17 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from sqlanon.engines.base import EngineOptions
+from sqlanon.cli.house import base
 from sqlanon.engines.urls import scrubbed
 from sqlanon.environment import expand
 from sqlanon.errors import Cancelled, PolicyError, SqlanonError
+
+if TYPE_CHECKING:
+    from sqlanon.engines.base import EngineOptions
 
 INTERRUPTED = Cancelled.exit_code
 
@@ -48,6 +51,13 @@ StatementTimeout = Annotated[
     float | None, typer.Option(min=0.001, help="Seconds that a statement may take.", rich_help_panel=_DATABASE)
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show where an unexpected error came from.")]
+Follow = Annotated[
+    Literal["auto", "json", "none"],
+    typer.Option(
+        "--progress", help="On stderr: for people, as JSON (an object a line), or none; auto is none with --json."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress; the same as --progress none.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, on failure too.")]
 
 _LIMITS: dict[str, Any] = {
@@ -70,7 +80,7 @@ def command(app: typer.Typer, name: str | None = None, *, as_json: bool = True) 
         @functools.wraps(function)
         def called(**values: Any) -> None:
             limits = {key: values.pop(key) for key in _LIMITS}
-            call = Call(EngineOptions(**limits), values.pop("json", False), values.pop("verbose"))
+            call = Call(base.EngineOptions(**limits), values.pop("json", False), values.pop("verbose"))
             _end(call, functools.partial(function, call, **values))
 
         _set_signature(called, function, as_json)

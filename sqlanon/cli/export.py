@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
-from sqlanon.cli.rules import RunName
-from sqlanon.dbt.project import project_files, write_project
+from sqlanon.cli.house import freezing, project, select, sql, store
+from sqlanon.cli.rules import OnViolation, RunName
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.freezing import Freezing, export_procedure
-from sqlanon.rules.applying import OnViolation
-from sqlanon.rules.select import rules_select
-from sqlanon.rules.store import read_rules
-from sqlanon.sql import Relation
+
+if TYPE_CHECKING:
+    from sqlanon.jobs.freezing import Freezing
 
 Form = Literal["sql", "view", "procedure", "dbt"]
 
@@ -62,18 +60,18 @@ def export_command(
     if form == "dbt":
         assert name is not None
         assert output is not None
-        _export_dbt(call, run, Freezing(name, on_violation, budget), source, output, (url, policy))
+        _export_dbt(call, run, freezing.Freezing(name, on_violation, budget), source, output, (url, policy))
         return
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
         found = catalog.run(run)
         if form == "procedure":
             assert name is not None
-            text = export_procedure(engine, catalog, found, Freezing(name, on_violation, budget))
+            text = freezing.export_procedure(engine, catalog, found, freezing.Freezing(name, on_violation, budget))
         else:
-            text = rules_select(catalog.store, read_rules(catalog, found.id), found, source)
+            text = select.rules_select(catalog.store, store.read_rules(catalog, found.id), found, source)
     if form == "view":
         assert name is not None
-        text = f"CREATE VIEW {Relation.parse(name)} AS\n{text}"
+        text = f"CREATE VIEW {sql.Relation.parse(name)} AS\n{text}"
     if call.json:
         call.emit({"run": found.id, "as": form, "sql": text})
     else:
@@ -85,8 +83,8 @@ def _export_dbt(
 ) -> None:
     with opened(call, *place, upgrade=True) as (engine, catalog):
         found = catalog.run(run)
-        files = project_files(engine, catalog, found, wanted, source)
-    written = write_project(output, wanted.name, files)
+        files = project.project_files(engine, catalog, found, wanted, source)
+    written = project.write_project(output, wanted.name, files)
     if call.json:
         call.emit({"run": found.id, "as": "dbt", "files": [str(path) for path in written]})
     else:

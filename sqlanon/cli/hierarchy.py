@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.api import open_source
-from sqlanon.catalog import Catalog, HierarchyRecord
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.catalog import opened
+from sqlanon.cli.house import api, hierarchies, policy_reader
 from sqlanon.cli.layout import table
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.hierarchies import HierarchySummary, export_csv, show
-from sqlanon.hierarchies.library import kind_of, read_hierarchy, recorded_lines
-from sqlanon.hierarchies.scratch import scratch_hierarchies
-from sqlanon.policy import Policy
-from sqlanon.policy_reader import load_policy
 from sqlanon.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from sqlanon.catalog import Catalog, HierarchyRecord
+    from sqlanon.hierarchies import HierarchySummary
+    from sqlanon.policy import Policy
 
 Attribute = Annotated[str, typer.Argument(help="The attribute whose hierarchy is meant.")]
 PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.")]
@@ -43,10 +42,13 @@ def show_command(
     labels: Annotated[int, typer.Option(min=1, help="At most so many labels a level.")] = 8,
 ) -> None:
     """Build an attribute's hierarchy from its values, and show its levels: how many groups, and some labels."""
-    loaded = load_policy(policy)
+    loaded = policy_reader.load_policy(policy)
     spec = {attribute: _spec(loaded, attribute)}
-    with open_source(loaded, call.options) as (engine, source), scratch_hierarchies(engine, source, spec) as built:
-        summary = show(engine, built[attribute], labels)
+    with (
+        api.open_source(loaded, call.options) as (engine, source),
+        hierarchies.scratch_hierarchies(engine, source, spec) as built,
+    ):
+        summary = hierarchies.show(engine, built[attribute], labels)
     if call.json:
         call.emit({"attribute": attribute, "kind": spec[attribute].kind, **asdict(summary)})
     else:
@@ -88,19 +90,22 @@ def export_command(
     """
     if "://" in expanded(policy):
         with opened(call, policy, None) as (_, catalog):
-            lines = recorded_lines(_recorded(catalog, attribute))
+            lines = hierarchies.recorded_lines(_recorded(catalog, attribute))
         _write(lines, output)
         return
-    loaded = load_policy(Path(policy))
+    loaded = policy_reader.load_policy(Path(policy))
     spec = {attribute: _spec(loaded, attribute)}
-    with open_source(loaded, call.options) as (engine, source), scratch_hierarchies(engine, source, spec) as built:
-        _write(export_csv(engine, built[attribute]), output)
+    with (
+        api.open_source(loaded, call.options) as (engine, source),
+        hierarchies.scratch_hierarchies(engine, source, spec) as built,
+    ):
+        _write(hierarchies.export_csv(engine, built[attribute]), output)
 
 
 def _recorded(catalog: Catalog, name: str) -> HierarchyRecord:
     """The recorded hierarchy of that name whose values were recorded with it."""
     records = catalog.hierarchies() if catalog.current() is not None else []
-    known = {record.name: record for record in records if kind_of(record) == "mapping"}
+    known = {record.name: record for record in records if hierarchies.kind_of(record) == "mapping"}
     if name not in known:
         hint = did_you_mean(name, known) or "none was imported."
         raise PolicyError(f"The catalog holds no values of a hierarchy '{name}'; {hint}")
@@ -126,10 +131,10 @@ def import_command(
     file: Annotated[Path, typer.Argument(help="Lines `value;level 1;...;*`, as ARX writes them.")],
 ) -> None:
     """Check a hierarchy's file (same depth everywhere, levels that nest) and record it in the catalog."""
-    record = read_hierarchy(name, file)
+    record = hierarchies.read_hierarchy(name, file)
     with opened(call, url, None, upgrade=True) as (_, catalog):
         for other in catalog.hierarchies():
-            if other.name == name and other.digest != record.digest and kind_of(other) == "mapping":
+            if other.name == name and other.digest != record.digest and hierarchies.kind_of(other) == "mapping":
                 raise PolicyError(f"The catalog has another hierarchy '{name}'; choose another name.")
         catalog.record_hierarchy(record)
     if call.json:
@@ -157,7 +162,7 @@ def list_command(call: Call, url: Annotated[str, typer.Argument(help="The databa
 def _object(record: HierarchyRecord) -> dict[str, Any]:
     return {
         "name": record.name,
-        "kind": kind_of(record),
+        "kind": hierarchies.kind_of(record),
         "digest": record.digest,
         "values": record.leaves,
         "height": record.height,

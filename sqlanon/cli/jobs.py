@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.catalog import Catalog, Job, Run, recoded_alike
-from sqlanon.cli import summary
-from sqlanon.cli.call import Call, command
+from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_object
+from sqlanon.cli.house import catalog as catalogs
+from sqlanon.cli.house import freezing, policy_reader, running, summary
+from sqlanon.cli.house import progress as progressing
 from sqlanon.cli.layout import table
-from sqlanon.cli.progress import Follow, Quiet, observer
-from sqlanon.cli.rules import RunName
-from sqlanon.jobs.freezing import Freezing, freeze
-from sqlanon.jobs.running import run_by_rules, run_procedure
-from sqlanon.journal import Observer
-from sqlanon.policy_reader import load_policy
-from sqlanon.rules.applying import OnViolation
+from sqlanon.cli.rules import OnViolation, RunName
+
+if TYPE_CHECKING:
+    from sqlanon.catalog import Catalog, Job, Run
+    from sqlanon.journal import Observer
 
 JobName = Annotated[str, typer.Argument(help="The job's name.")]
 
@@ -59,7 +58,9 @@ def freeze_command(
     """
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
         older = next(iter(catalog.jobs(name)), None)
-        job = freeze(engine, catalog, catalog.run(run), Freezing(name, on_violation, budget, not no_procedure))
+        job = freezing.freeze(
+            engine, catalog, catalog.run(run), freezing.Freezing(name, on_violation, budget, not no_procedure)
+        )
         differs = older is not None and older.run != job.run and not _alike(catalog, older, job)
     if differs and older is not None:
         call.note(
@@ -74,7 +75,7 @@ def freeze_command(
 
 def _alike(catalog: Catalog, *jobs: Job) -> bool | None:
     """Whether two versions have the same rules; None where that is not known."""
-    return recoded_alike(*(catalog.recoding_digest(job.run) for job in jobs))
+    return catalogs.recoded_alike(*(catalog.recoding_digest(job.run) for job in jobs))
 
 
 def _how(job: Job) -> str:
@@ -164,7 +165,7 @@ def run_command(
 
     Exit code 3 if a check failed or more rows than the budget violate a model; the old release stays.
     """
-    with observer(call, progress, quiet) as watching:
+    with progressing.observer(call, progress, quiet) as watching:
         result = _carried_out(call, name, url, policy, watching)
     if call.json:
         call.emit(result)
@@ -178,7 +179,7 @@ def _carried_out(call: Call, name: str, url: str | None, policy: Path | None, wa
         job = catalog.job(name)
         if job.routine is not None:
             watching.phase("procedure")
-            return run_procedure(engine, catalog, job)
+            return running.run_procedure(engine, catalog, job)
         found, schema = catalog.run(job.run), catalog.home.schema
-    known = None if policy is None else load_policy(policy)
-    return run_by_rules(job, found, (place_of(url, policy)[0], schema), known, call.options, watching)
+    known = None if policy is None else policy_reader.load_policy(policy)
+    return running.run_by_rules(job, found, (place_of(url, policy)[0], schema), known, call.options, watching)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli import summary
-from sqlanon.cli.call import Call, command
+from sqlanon.cli.call import Call, Follow, Quiet, command
+from sqlanon.cli.house import explorer, picture, policy_reader, refusal, summary
+from sqlanon.cli.house import progress as progressing
 from sqlanon.cli.layout import number, percent, table
-from sqlanon.cli.progress import Follow, Quiet, observer
-from sqlanon.drawing import draw
 from sqlanon.errors import AccessError
-from sqlanon.exploration import Candidate, Exploration
-from sqlanon.explorer import explore
-from sqlanon.lattice.refusal import levels_text
-from sqlanon.policy_reader import load_policy
+
+if TYPE_CHECKING:
+    from sqlanon.exploration import Candidate, Exploration
 
 MOST_ROWS = 30  # of the frontier, for people
 
@@ -47,11 +45,11 @@ def lattice_command(
     quiet: Quiet = False,
 ) -> None:
     """Explore the generalization lattice: which levels satisfy the models, and which are best. Nothing is released."""
-    loaded = load_policy(policy)
+    loaded = policy_reader.load_policy(policy)
     if svg is not None:
         require_writable(svg)
-    with observer(call, progress, quiet) as watching:
-        found = explore(
+    with progressing.observer(call, progress, quiet) as watching:
+        found = explorer.explore(
             loaded,
             everything=everything,
             options=call.options,
@@ -60,14 +58,14 @@ def lattice_command(
             any_size=any_size,
         )
     if svg is not None:
-        write(svg, draw(found))
+        write(svg, picture.draw(found))
     if call.json:
         call.emit(found.as_json())
         return
     print(exploration_text(found))
     if svg is not None:
         call.note(f"Drew {svg}.")
-    levels = shlex.quote(levels_text(found.lattice, found.optimum.levels))
+    levels = shlex.quote(refusal.levels_text(found.lattice, found.optimum.levels))
     file = shlex.quote(os.fspath(policy))
     print("\n" + summary.commands_text([[f"{summary.program()} run {file} --levels {levels}", "release the best"]]))
 
@@ -143,6 +141,6 @@ def _optimum(found: Exploration) -> str:
     assert best.score is not None
     assert best.suppressed is not None
     return (
-        f"Best by {found.quality}: {levels_text(found.lattice, best.levels)}\n"
+        f"Best by {found.quality}: {refusal.levels_text(found.lattice, best.levels)}\n"
         f"  score {best.score:.6g} (lower is better), {best.suppressed:,} rows suppressed, {summary.proof(vars(found))}"
     )

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.api import check_policy, draft_policy
-from sqlanon.before_after import compare
-from sqlanon.cli import summary
-from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.call import Call, Follow, Quiet, command, expanded
+from sqlanon.cli.house import api, before_after, policy_reader, rehearsal, resuming, runner, summary
+from sqlanon.cli.house import progress as progressing
+from sqlanon.cli.house import wishes as wished
 from sqlanon.cli.lattice import AnySize, TimeLimit
 from sqlanon.cli.levels import parse_levels
-from sqlanon.cli.progress import Follow, Quiet, observer
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
-from sqlanon.lattice.wishes import Wishes
-from sqlanon.plan import Plan
-from sqlanon.policy import Policy
-from sqlanon.policy_reader import load_policy
-from sqlanon.rehearsal import rehearse
-from sqlanon.rules.resuming import resume_run
-from sqlanon.runner import run
+
+if TYPE_CHECKING:
+    from sqlanon.lattice.wishes import Wishes
+    from sqlanon.plan import Plan
+    from sqlanon.policy import Policy
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.", show_default=False)]
 Replace = Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")]
@@ -63,11 +60,11 @@ def _draft(source: str, table: str | None, output: Path | None, call: Call) -> s
     if "://" in source:
         if table is None:
             raise PolicyError("A table is missing: sqlanon init URL TABLE.")
-        return draft_policy(source, table, call.options)
+        return api.draft_policy(source, table, call.options)
     if table is not None:
         raise PolicyError("A file holds one table; leave TABLE out, or give a database as a URL (scheme://...).")
     directory = output.parent if output is not None else Path()
-    return draft_policy(None, source, call.options, relative_to=directory)
+    return api.draft_policy(None, source, call.options, relative_to=directory)
 
 
 def _write(path: Path, text: str) -> None:
@@ -85,9 +82,9 @@ def check_command(
 ) -> None:
     """Check a policy against its table, and list every problem at once. Nothing is changed."""
     if sql:
-        _print_rehearsal(call, load_policy(policy), replace, Wishes())
+        _print_rehearsal(call, policy_reader.load_policy(policy), replace, wished.Wishes())
         return
-    plan = check_policy(load_policy(policy), replace=replace, options=call.options)
+    plan = api.check_policy(policy_reader.load_policy(policy), replace=replace, options=call.options)
     if call.json:
         call.emit(_plan_object(plan))
     else:
@@ -119,22 +116,22 @@ def run_command(
     quiet: Quiet = False,
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
-    loaded = load_policy(policy)
-    wishes = Wishes(None if levels is None else parse_levels(levels), time_limit, any_size)
+    loaded = policy_reader.load_policy(policy)
+    wishes = wished.Wishes(None if levels is None else parse_levels(levels), time_limit, any_size)
     if dry_run:
         if resume is not None:
             raise PolicyError("--dry-run does not go with --resume: what can be used again shows in the run alone.")
         _print_rehearsal(call, loaded, replace, wishes)
         return
-    with observer(call, progress, quiet) as watching:
+    with progressing.observer(call, progress, quiet) as watching:
         common = {"replace": replace, "options": call.options, "observer": watching, **vars(wishes)}
-        outcome = run(loaded, **common) if resume is None else resume_run(resume, loaded, **common)
+        outcome = runner.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
     if call.json:
         call.emit(outcome.as_json())
         return
     print(summary.outcome_text(outcome.as_json(), loaded))
     try:
-        print("\n" + summary.comparison_text(compare(loaded, outcome, call.options)))
+        print("\n" + summary.comparison_text(before_after.compare(loaded, outcome, call.options)))
     except SqlanonError as error:
         call.note(f"The release is published; a sample of it could not be read: {error}")
     print("\n" + summary.next_text(outcome.run, os.fspath(policy)))
@@ -142,13 +139,13 @@ def run_command(
 
 def _print_rehearsal(call: Call, policy: Policy, replace: bool, wishes: Wishes) -> None:
     """The plan and the statements: as a script with comments, or as one object."""
-    rehearsal = rehearse(policy, call.options, replace, wishes)
+    rehearsed = rehearsal.rehearse(policy, call.options, replace, wishes)
     if call.json:
-        steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in rehearsal.steps]
-        call.emit({**_plan_object(rehearsal.plan), "statements": steps})
+        steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in rehearsed.steps]
+        call.emit({**_plan_object(rehearsed.plan), "statements": steps})
         return
-    print("\n".join(f"-- {line}".rstrip() for line in summary.plan_text(rehearsal.plan).splitlines()))
-    for step in rehearsal.steps:
+    print("\n".join(f"-- {line}".rstrip() for line in summary.plan_text(rehearsed.plan).splitlines()))
+    for step in rehearsed.steps:
         print(f"\n-- {step.phase}: {step.name}\n{step.statement.rstrip().rstrip(';')};")
 
 

@@ -7,9 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from typing import Annotated, Literal
 
-import typer
 from rich.console import Console
 from rich.status import Status
 
@@ -28,14 +26,6 @@ _WORDS = {
     "procedure": "running the procedure",
 }
 
-
-Follow = Annotated[
-    Literal["auto", "json", "none"],
-    typer.Option(
-        "--progress", help="On stderr: for people, as JSON (an object a line), or none; auto is none with --json."
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress; the same as --progress none.")]
 EVENTS_VERSION = 1
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.catalog import PolicyOption, UrlOption
+from sqlanon.cli.house import check, policy_reader, reading, summary
 from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.rules import RunName
 from sqlanon.errors import ProtectionError
-from sqlanon.policy_reader import load_policy
-from sqlanon.reading import run_record
-from sqlanon.signoff.check import RecordCheck, check_record, read_record
+
+if TYPE_CHECKING:
+    from sqlanon.signoff.check import RecordCheck
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +41,9 @@ def record_command(
     if output is not None:
         require_writable(output)
     place = {"url": expanded(url)} if policy is None and url is not None else {}
-    document = run_record(run, policy=None if policy is None else load_policy(policy), options=call.options, **place)
+    document = reading.run_record(
+        run, policy=None if policy is None else policy_reader.load_policy(policy), options=call.options, **place
+    )
     text = json.dumps(document, ensure_ascii=False, indent=2)
     if output is None:
         print(text)
@@ -54,13 +56,13 @@ def _url(place: str | None) -> str | None:
     """The URL that a policy, or the command line itself, gives for the release."""
     if place is None or "://" in (place := expanded(place)):
         return place
-    policy = load_policy(Path(place))
+    policy = policy_reader.load_policy(Path(place))
     return policy.release.url or policy.source.url
 
 
 def tell_record(call: Call, record: Path, place: str | None, table: str | None) -> int:
     """Hold a release against its record and print what was found; the exit code. `place` is a policy or a URL."""
-    found = check_record(read_record(record), url=_url(place), table=table, options=call.options)
+    found = check.check_record(check.read_record(record), url=_url(place), table=table, options=call.options)
     if call.json:
         call.emit(found.as_json())
     else:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli.call import Call, command
+from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, place_of
+from sqlanon.cli.house import difference, material, policy_reader, reading, tradeoff, trials
+from sqlanon.cli.house import page as pages
+from sqlanon.cli.house import progress as progressing
 from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.policy import PolicyFile
-from sqlanon.cli.progress import Follow, Quiet, observer
 from sqlanon.cli.rules import RunName
-from sqlanon.difference import Change, Difference, Recoding, compare_runs
-from sqlanon.drawing.tradeoff import draw_tradeoff
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.policy_reader import load_policy
-from sqlanon.reading import open_recorded
-from sqlanon.report.material import collect
-from sqlanon.report.page import render
-from sqlanon.trials import Sweep, Trial, frontier, sweep
+
+if TYPE_CHECKING:
+    from sqlanon.difference import Change, Difference
+    from sqlanon.trials import Sweep, Trial
 
 _SHARES = ("gcp", "prosecutor_max", "prosecutor_mean", "marketer")
 
@@ -48,8 +47,8 @@ def report_command(
     """
     if output is not None:
         require_writable(output)
-    with open_recorded(place_of(url, policy), call.options) as catalog:
-        page = render(collect(catalog, run))
+    with reading.open_recorded(place_of(url, policy), call.options) as catalog:
+        page = pages.render(material.collect(catalog, run))
     if output is None:
         print(page)
         return
@@ -68,26 +67,24 @@ def diff_command(
 
     It warns where two releases of one source can be held against each other.
     """
-    with open_recorded(place_of(url, policy), call.options) as catalog:
-        found = compare_runs(catalog, run_a, run_b)
+    with reading.open_recorded(place_of(url, policy), call.options) as catalog:
+        found = difference.compare_runs(catalog, run_a, run_b)
     if call.json:
         call.emit(found.as_json())
     else:
         print(diff_text(found))
 
 
-_RECODINGS = {
-    Recoding.SAME: "the same in both",
-    Recoding.DIFFERENT: "different",
-    Recoding.UNKNOWN: "not known: the catalog does not hold the rules of both",
-}
-
-
 def diff_text(found: Difference) -> str:
     """The comparison, for people: what differs."""
+    recodings = {
+        difference.Recoding.SAME: "the same in both",
+        difference.Recoding.DIFFERENT: "different",
+        difference.Recoding.UNKNOWN: "not known: the catalog does not hold the rules of both",
+    }
     changed = [change for change in (*found.figures, *found.columns) if change.changed]
     parts = [
-        f"Recoding: {_RECODINGS[found.recoding]}",
+        f"Recoding: {recodings[found.recoding]}",
         "Policy:\n" + table(["", found.a, found.b], [[c.name, c.before, c.after] for c in found.policy], widest=60)
         if found.policy
         else "Policy: the same in both",
@@ -123,13 +120,13 @@ def sweep_command(
 
     Exit code 3 if none of them can be met.
     """
-    loaded, ks = load_policy(policy), _parse(k)
+    loaded, ks = policy_reader.load_policy(policy), _parse(k)
     if svg is not None:
         require_writable(svg)
-    with observer(call, progress, quiet) as watching:
-        found = sweep(loaded, ks, options=call.options, observer=watching)
+    with progressing.observer(call, progress, quiet) as watching:
+        found = trials.sweep(loaded, ks, options=call.options, observer=watching)
     if svg is not None and found.points:
-        write(svg, draw_tradeoff(found.points))
+        write(svg, tradeoff.draw_tradeoff(found.points))
     if call.json:
         call.emit(found.as_json())
     else:
@@ -147,7 +144,7 @@ def _parse(text: str) -> list[int]:
 
 def sweep_text(found: Sweep) -> str:
     """The trials, for people."""
-    best = {point.k for point in frontier(found.points)}
+    best = {point.k for point in trials.frontier(found.points)}
     headings = ["k", "", "classes", "smallest", "suppressed", "lost (GCP)", "C_AVG", "greatest risk", "mean risk"]
     rows = [_trial(trial, trial.k in best) for trial in found.trials]
     refused = [f"k = {trial.k:,} can't be met: {trial.refusal}" for trial in found.trials if trial.outcome is None]

@@ -8,8 +8,8 @@ import typer
 
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.hierarchy import PolicyFile
-from sqlanon.policy_reader import load_policy
-from sqlanon.roles import Roles, grant_script
+from sqlanon.cli.house import grants, policy_reader
+from sqlanon.roles import Roles
 
 _NAMES = Roles()
 
@@ -31,4 +31,4 @@ def grant_script_command(
 
     The runner sees the columns that are released, and no identifier; readers see releases alone.
     """
-    print(grant_script(load_policy(policy), Roles(owner, runner, reader), pg_cron=pg_cron))
+    print(grants.grant_script(policy_reader.load_policy(policy), Roles(owner, runner, reader), pg_cron=pg_cron))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sqlanon.catalog import RulesKind, Run
-from sqlanon.cli import summary
-from sqlanon.cli.call import Call, command
+from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
+from sqlanon.cli.house import applying, listing, policy_reader, select, store, summary
+from sqlanon.cli.house import catalog as catalogs
+from sqlanon.cli.house import progress as progressing
 from sqlanon.cli.layout import table
-from sqlanon.cli.progress import Follow, Quiet, observer
-from sqlanon.engines.base import Engine
-from sqlanon.policy_reader import load_policy
-from sqlanon.rules.applying import Application, OnViolation, apply_rules
-from sqlanon.rules.listing import list_replaced, list_rules
-from sqlanon.rules.select import rules_select
-from sqlanon.rules.store import StoredRules, read_rules
 
+if TYPE_CHECKING:
+    from sqlanon.catalog import Run
+    from sqlanon.engines.base import Engine
+    from sqlanon.rules.store import StoredRules
+
+OnViolation = Literal["suppress", "error"]
 RunName = Annotated[str, typer.Argument(help="The run's id, its beginning, or its last four digits.")]
 
 
@@ -43,9 +43,9 @@ def rules_command(
     """Show how rows are recoded like those of a release: the rules, or one SELECT. Rules hold values of the data."""
     with opened(call, url, policy, upgrade=True) as (_, catalog):
         found = catalog.run(run)
-        stored = read_rules(catalog, found.id)
+        stored = store.read_rules(catalog, found.id)
         if sql:
-            text = rules_select(catalog.store, stored, found, source)
+            text = select.rules_select(catalog.store, stored, found, source)
             if call.json:
                 call.emit({"run": found.id, "sql": text})
             else:
@@ -62,12 +62,12 @@ def _described(found: Run, stored: StoredRules, engine: Engine, limit: int, offs
     """The rules as programs read them."""
     names = [attribute.name for attribute in stored.attributes]
     described: dict[str, Any] = {"run": found.id, "kind": stored.record.kind.value, "quasi_identifiers": names}
-    if stored.record.kind is RulesKind.LEVELS:
+    if stored.record.kind is catalogs.RulesKind.LEVELS:
         return described | {"passes": stored.content["passes"]}
-    if stored.record.kind is RulesKind.CUTS:
-        replaced = list_replaced(engine, stored)
+    if stored.record.kind is catalogs.RulesKind.CUTS:
+        replaced = listing.list_replaced(engine, stored)
         return described | {"replaced": [dict(zip(("name", "level", "group"), one, strict=True)) for one in replaced]}
-    rules = list_rules(engine, stored, limit, offset)
+    rules = listing.list_rules(engine, stored, limit, offset)
     listed = [{"rule": r.leaf, "rows": r.rows, "shows": dict(zip(names, r.cells, strict=True))} for r in rules]
     return described | {"rules": stored.record.leaves, "offset": offset, "listed": listed}
 
@@ -112,11 +112,11 @@ def apply_command(
     with opened(call, url, policy, upgrade=True) as (_, catalog):
         found = catalog.run(run)
         schema = catalog.home.schema
-    known = None if policy is None else load_policy(policy)
+    known = None if policy is None else policy_reader.load_policy(policy)
     place = (place_of(url, policy)[0], schema)
-    application = Application(found.id, to, out, on_violation, replace)
-    with observer(call, progress, quiet) as watching:
-        outcome = apply_rules(application, found, place, known, options=call.options, observer=watching)
+    application = applying.Application(found.id, to, out, on_violation, replace)
+    with progressing.observer(call, progress, quiet) as watching:
+        outcome = applying.apply_rules(application, found, place, known, options=call.options, observer=watching)
     if call.json:
         call.emit(outcome.as_json())
     else:

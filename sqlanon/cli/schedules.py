@@ -5,19 +5,21 @@ from __future__ import annotations
 import getpass
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sqlanon.catalog import Job
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
+from sqlanon.cli.house import moments as times
+from sqlanon.cli.house import pg_cron, units
 from sqlanon.cli.jobs import JobName
-from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError
-from sqlanon.jobs import pg_cron
-from sqlanon.jobs.moments import Moments
-from sqlanon.jobs.units import Start
+
+if TYPE_CHECKING:
+    from sqlanon.catalog import Job
+    from sqlanon.engines.base import Engine
+    from sqlanon.jobs.units import Start
 
 Scheduler = Literal["pg_cron", "systemd", "cron", "print"]
 
@@ -56,12 +58,12 @@ def schedule_command(
     For systemd and cron the files are printed, or written with --write; `print` shows what to tell another scheduler.
     What is only printed changes nothing: neither what starts the job so far, nor what `sqlanon jobs` shows.
     """
-    moments = Moments.parse(at)
+    moments = times.Moments.parse(at)
     with opened(call, url, policy, upgrade=True) as (session, catalog):
         job = catalog.job(name)
         chosen: Scheduler = engine or ("pg_cron" if job.routine and pg_cron.is_there(session) else "print")
         _refuse(chosen, write, user, purge)
-        start = Start(job, place_of(url, policy)[0], moments, Path.cwd() if session.dialect == "duckdb" else None)
+        start = units.Start(job, place_of(url, policy)[0], moments, Path.cwd() if session.dialect == "duckdb" else None)
         shown = _carry_out(session, start, chosen, (write, user), purge)
         scheduled = chosen == "pg_cron" or write is not None
         if scheduled:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sqlanon.cli.call import Call, command
+from sqlanon.cli.house import policy_reader, utility
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.policy import PolicyFile
-from sqlanon.policy_reader import load_policy
-from sqlanon.workload.utility import SAMPLE, Utility, release_utility
+from sqlanon.workload import SAMPLE
+
+if TYPE_CHECKING:
+    from sqlanon.workload.utility import Utility
 
 Predict = Literal["class", "number"]
 
@@ -38,8 +41,8 @@ def utility_command(
 
     docs/metrics.md says what the measures mean.
     """
-    found = release_utility(
-        load_policy(policy), target, tree=tree, predict=predict, sample=sample, options=call.options
+    found = utility.release_utility(
+        policy_reader.load_policy(policy), target, tree=tree, predict=predict, sample=sample, options=call.options
     )
     if call.json:
         call.emit(found.as_json())

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sqlanon import policy as grammar
-from sqlanon.api import check_table, verify_release
-from sqlanon.cli import summary
 from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.house import api, models, policy_reader, summary
+from sqlanon.cli.house import policy as grammar
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.models import PrivacyModel, from_spec
-from sqlanon.policy_reader import load_policy
-from sqlanon.verify import Verification
+
+if TYPE_CHECKING:
+    from sqlanon.models import PrivacyModel
+    from sqlanon.verify import Verification
 
 _DATA = (".csv", ".tsv", ".parquet", ".gz", ".zst")
 
@@ -100,13 +100,13 @@ def verify_command(
     is_file = Path(place).suffix.lower() in _DATA
     if "://" not in place and not is_file:
         _refuse("policy", unfit)
-        loaded = load_policy(Path(place))
-        return _tell(call, verify_release(loaded, table, call.options), table or summary.release_text(loaded))
+        loaded = policy_reader.load_policy(Path(place))
+        return _tell(call, api.verify_release(loaded, table, call.options), table or summary.release_text(loaded))
     if (other is None) != is_file or table is not None:
         raise PolicyError("Write URL TABLE or FILE, then models: sqlanon verify URL TABLE --qi age,zip --k 5.")
     what, names, models = other or place, _names(qi or []), _models(given, sensitive or [])
     url = None if is_file else place
-    found = check_table(url, what, names, models, suppressed_label=suppressed_label, options=call.options)
+    found = api.check_table(url, what, names, models, suppressed_label=suppressed_label, options=call.options)
     return _tell(call, found, what)
 
 
@@ -135,7 +135,7 @@ def _models(asked: dict[str, Any], sensitive: list[str]) -> list[PrivacyModel]:
         specs.append(grammar.KAnonymity(model="k-anonymity", k=asked["k"]))
     for attribute in sensitive:
         specs += _about(attribute, asked)
-    return [from_spec(spec) for spec in specs]
+    return [models.from_spec(spec) for spec in specs]
 
 
 def _contradictions(asked: dict[str, Any], sensitive: list[str]) -> Iterator[str]:

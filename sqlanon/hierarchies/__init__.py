@@ -2,6 +2,8 @@
 
 from sqlanon.hierarchies.build import build_hierarchy, hierarchy_problems
 from sqlanon.hierarchies.describe import HierarchyLevel, HierarchySummary, export_csv, show
+from sqlanon.hierarchies.library import kind_of, read_hierarchy, recorded_lines
+from sqlanon.hierarchies.scratch import scratch_hierarchies
 from sqlanon.hierarchies.table import HierarchyTable
 
 __all__ = [
@@ -11,5 +13,9 @@ __all__ = [
     "build_hierarchy",
     "export_csv",
     "hierarchy_problems",
+    "kind_of",
+    "read_hierarchy",
+    "recorded_lines",
+    "scratch_hierarchies",
     "show",
 ]

@@ -1,0 +1,116 @@
+"""The modules that commands call, each loaded when something of it is first used.
+
+So help and completion come at once, and a command loads only what it needs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sqlanon import (
+        api,
+        before_after,
+        catalog,
+        demo,
+        difference,
+        explorer,
+        grants,
+        hierarchies,
+        models,
+        policy,
+        policy_reader,
+        reading,
+        rehearsal,
+        runner,
+        session,
+        sql,
+        trials,
+        workspace,
+    )
+    from sqlanon.cli import progress, summary, watch
+    from sqlanon.dbt import project
+    from sqlanon.drawing import picture, tradeoff
+    from sqlanon.engines import base
+    from sqlanon.jobs import freezing, moments, pg_cron, running, units
+    from sqlanon.lattice import refusal, wishes
+    from sqlanon.report import material, page
+    from sqlanon.rules import applying, listing, resuming, select, store
+    from sqlanon.signoff import check
+    from sqlanon.workload import utility
+
+_PARTS = {
+    "sqlanon.cli": ("progress", "summary", "watch"),
+    "sqlanon.dbt": ("project",),
+    "sqlanon.drawing": ("picture", "tradeoff"),
+    "sqlanon.engines": ("base",),
+    "sqlanon.jobs": ("freezing", "moments", "pg_cron", "running", "units"),
+    "sqlanon.lattice": ("refusal", "wishes"),
+    "sqlanon.report": ("material", "page"),
+    "sqlanon.rules": ("applying", "listing", "resuming", "select", "store"),
+    "sqlanon.signoff": ("check",),
+    "sqlanon.workload": ("utility",),
+}
+_PACKAGE_OF = {module: package for package, modules in _PARTS.items() for module in modules}  # the others: sqlanon
+
+__all__ = [
+    "api",
+    "applying",
+    "base",
+    "before_after",
+    "catalog",
+    "check",
+    "demo",
+    "difference",
+    "explorer",
+    "freezing",
+    "grants",
+    "hierarchies",
+    "listing",
+    "material",
+    "models",
+    "moments",
+    "page",
+    "pg_cron",
+    "picture",
+    "policy",
+    "policy_reader",
+    "progress",
+    "project",
+    "reading",
+    "refusal",
+    "rehearsal",
+    "resuming",
+    "runner",
+    "running",
+    "select",
+    "session",
+    "sql",
+    "store",
+    "summary",
+    "tradeoff",
+    "trials",
+    "units",
+    "utility",
+    "watch",
+    "wishes",
+    "workspace",
+]
+
+
+class _Later:
+    """Stands for a module."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+def __getattr__(name: str) -> Any:
+    """What stands for the module of that name."""
+    if name not in __all__:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return _Later(f"{_PACKAGE_OF.get(name, 'sqlanon')}.{name}")

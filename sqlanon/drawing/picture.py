@@ -1,0 +1,14 @@
+"""Pictures of a lattice as SVG: all of it while it is small, the frontier alone beyond. They hold no cell values."""
+
+from __future__ import annotations
+
+from sqlanon.drawing.frontier import draw_frontier
+from sqlanon.drawing.hasse import MOST_NODES, draw_lattice
+from sqlanon.exploration import Exploration
+
+
+def draw(found: Exploration) -> str:
+    """An SVG document: the whole lattice if it has at most 300 generalizations, else the minimal ones as a chart."""
+    if found.chart is None or found.lattice.size > MOST_NODES:
+        return draw_frontier(found)
+    return draw_lattice(found, found.chart)
