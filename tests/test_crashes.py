@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
+import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -23,33 +22,12 @@ from sqlanon.partition import forest
 from sqlanon.policy import Policy, Release
 from sqlanon.session import open_session
 from sqlanon.workspace import Workspace, gc
-from tests.run_support import OPTIONS, Database, anonymize, open_database
+from tests.child_run import PATIENCE, Child
+from tests.postgres_server import PostgresServer
+from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
 ROLES = {"q": "quasi-identifier", "id": "insensitive"}
-PATIENCE = 20.0  # seconds
-CHILD = """
-import json, sys, time
-from sqlanon.engines.base import EngineOptions
-from sqlanon.errors import SqlanonError
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
-
-class Pausing:
-    def started(self, run):
-        pass
-    def phase(self, name):
-        print(name, flush=True)
-        if name == sys.argv[2]:
-            time.sleep(60)
-    def progress(self, progress):
-        pass
-
-try:
-    run(build_policy(json.loads(sys.argv[1])), replace=True, options=EngineOptions(threads=1), observer=Pausing())
-except SqlanonError as error:
-    print(f"{type(error).__name__}: {error}", flush=True)
-    sys.exit(error.exit_code)
-"""
+Start = Callable[..., Child]
 SLOW = {
     "duckdb": "CREATE VIEW slow AS SELECT id, len([x FOR x IN range(200000) IF hash(x + id) % 7 = 0]) AS q FROM people",
     "postgres": "CREATE VIEW slow AS SELECT id,"
@@ -57,46 +35,56 @@ SLOW = {
 }
 
 
-class Child:
-    """A run in a process of its own, which tells the phases it comes to, and stops for a minute at one of them."""
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    """Starts a run to the people's release in a process of its own, from another table if need be."""
 
-    def __init__(self, url: str, source: str = "people", pause: str = "") -> None:
+    def child(url: str, source: str = "people", pause: str = "") -> Child:
         policy = {
             "source": {"url": url, "table": source},
             "release": {"table": "people_r"},
             "attributes": {name: {"role": role} for name, role in ROLES.items()},
             "privacy": [{"model": "k-anonymity", "k": 2}],
         }
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CHILD, json.dumps(policy), pause],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parent.parent,
-        )
+        return Child(policy, pause, tmp_path / "errors")
 
-    def until(self, phase: str) -> None:
-        """Wait until the run comes to a phase."""
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.strip() == phase:
-                return
-        pytest.fail(f"the run ended before {phase}: {self.process.communicate()[1]}")
-
-    def signal(self, number: int) -> str:
-        """Send a signal and wait for the end; what the process still said."""
-        self.process.send_signal(number)
-        said, _errors = self.process.communicate(timeout=PATIENCE)
-        return said
+    return child
 
 
-@pytest.fixture
-def url(database_url: str) -> str:
-    """A database with people and their release."""
-    with open_database(database_url) as database:
+def _prepare(url: str) -> None:
+    """People and their release."""
+    with open_database(url) as database:
         database.create({"q": "INTEGER", "id": "INTEGER"}, [(n % 17, n) for n in range(60)], name="people")
         anonymize(_policy(database))
         database.sql(SLOW[database.engine])
+
+
+@pytest.fixture(scope="module")
+def prepared_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A DuckDB file with people and their release, to be copied."""
+    path = tmp_path_factory.mktemp("prepared") / "prepared.duckdb"
+    _prepare(duckdb_url(path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def prepared_database(postgres_server: PostgresServer) -> str:
+    """A PostgreSQL database with people and their release, to be copied."""
+    postgres_server.run("CREATE DATABASE prepared")
+    _prepare(postgres_server.url("prepared"))
+    return "prepared"
+
+
+@pytest.fixture
+def url(database_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """A database with people and their release, as a run has left them."""
+    if database_url.startswith("duckdb"):
+        shutil.copy(request.getfixturevalue("prepared_file"), tmp_path / "test.duckdb")
+        return database_url
+    server, template = (request.getfixturevalue(name) for name in ("postgres_server", "prepared_database"))
+    name = urlsplit(database_url).path[1:]
+    server.run(f"DROP DATABASE {name}")
+    server.run(f"CREATE DATABASE {name} TEMPLATE {template}")
     return database_url
 
 
@@ -129,9 +117,9 @@ def _state(url: str) -> tuple[list[Any], list[str]]:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_killed_in_a_phase(url: str, phase: str) -> None:
+def test_killed_in_a_phase(url: str, start: Start, phase: str) -> None:
     before, _ = _state(url)
-    child = Child(url, pause=phase)
+    child = start(url, pause=phase)
     child.until(phase)
     child.signal(signal.SIGKILL)
     after, left = _state(url)
@@ -150,14 +138,14 @@ def test_killed_in_a_phase(url: str, phase: str) -> None:
         assert database.sql("SELECT * FROM people_r") == before
 
 
-def test_killed_at_any_moment(url: str) -> None:
+def test_killed_at_any_moment(url: str, start: Start) -> None:
     """Whatever was going on, the release is the old one or the new one."""
     rng = random.Random(7)
     expected, _ = _state(url)
     for turn in range(4):
         with open_database(url) as database:
             database.sql(f"INSERT INTO people VALUES ({turn}, {1000 + turn})")
-        child = Child(url)
+        child = start(url)
         child.until(rng.choice(PHASES[1:]))
         time.sleep(rng.random() * 0.15)
         child.signal(signal.SIGKILL)
@@ -172,17 +160,16 @@ def test_killed_at_any_moment(url: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_stopped_during_a_statement(url: str, number: int) -> None:
+def test_stopped_during_a_statement(url: str, start: Start, number: int) -> None:
     with open_database(url) as database:
         database.insert("people", [(0, n) for n in range(3000)])
     before, _ = _state(url)
-    child = Child(url, source="slow")
+    child = start(url, source="slow")
     child.until("encode")
     time.sleep(0.5)
-    said = child.signal(number)
+    code, said, _ = child.signal(number)
     if number == signal.SIGINT:
-        assert child.process.returncode == 130
-        assert said.strip() == "Cancelled: Interrupted."
+        assert (code, said) == (130, "Cancelled: Interrupted.")
     with open_database(url) as database:
         _wait_for_silence(database)
         if number == signal.SIGINT:
@@ -194,12 +181,11 @@ def test_stopped_during_a_statement(url: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("phase", ["plan", "search", "publish"])
-def test_interrupted_between_statements(url: str, phase: str) -> None:
+def test_interrupted_between_statements(url: str, start: Start, phase: str) -> None:
     before, _ = _state(url)
-    child = Child(url, pause=phase)
+    child = start(url, pause=phase)
     child.until(phase)
-    assert child.signal(signal.SIGINT).strip() == "Cancelled: Interrupted."
-    assert child.process.returncode == 130
+    assert child.signal(signal.SIGINT)[:2] == (130, "Cancelled: Interrupted.")
     assert _state(url) == (before, [])
     with open_database(url) as database:
         statuses = database.sql("SELECT status FROM sqlanon.runs ORDER BY started")
@@ -217,16 +203,16 @@ def _wait_for_silence(database: Database) -> None:
         time.sleep(0.1)
 
 
-def test_connection_terminated(postgres_url: str) -> None:
+def test_connection_terminated(postgres_url: str, start: Start) -> None:
     with open_database(postgres_url) as database:
         database.create({"q": "INTEGER", "id": "INTEGER"}, [(n % 17, n) for n in range(3000)], name="people")
         database.sql(SLOW["postgres"])
-        child = Child(postgres_url, source="slow")
+        child = start(postgres_url, source="slow")
         child.until("encode")
         time.sleep(0.3)
         database.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sqlanon'")
-        said, errors = child.process.communicate(timeout=PATIENCE)
-        assert child.process.returncode == 1
+        code, said, errors = child.end()
+        assert code == 1
         assert "EngineError" in said
         assert "connection to the PostgreSQL server was lost" in said
         assert "Traceback" not in errors
@@ -265,8 +251,8 @@ def test_two_runs_to_the_same_release(database: Database) -> None:
     assert database.leftovers() == []
 
 
-def test_two_processes(url: str) -> None:
-    child = Child(url, pause="search")
+def test_two_processes(url: str, start: Start) -> None:
+    child = start(url, pause="search")
     child.until("search")
     with pytest.raises(ConflictError):
         _run_once(url)

@@ -1,0 +1,101 @@
+"""A run in a process of its own, which tells the phases it comes to, and stops for a minute at one of them.
+
+The processes are forked from one that has loaded all that a run needs: loading it takes longer than such a run.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.util
+import os
+import sys
+import time
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import SqlanonError
+from sqlanon.policy_reader import build_policy
+from sqlanon.runner import run
+
+PATIENCE = 20.0  # seconds
+
+multiprocessing.util.get_temp_dir()  # before a test has a temporary directory of its own, which ends with it
+_forked = multiprocessing.get_context("forkserver")
+_forked.set_forkserver_preload([__name__, "pytest", "sqlanon.engines.duckdb", "sqlanon.engines.postgres"])
+
+
+class Child:
+    """The process, seen from the test."""
+
+    def __init__(self, policy: Mapping[str, Any], pause: str, errors: Path) -> None:
+        """pause: the phase to stop at, if any; errors: the file that stderr goes to."""
+        self._told, telling = _forked.Pipe(duplex=False)
+        self._errors = errors
+        arguments = (policy, pause, telling, errors, dict(os.environ))
+        self._process = _forked.Process(target=_carry_out, args=arguments, daemon=True)
+        self._process.start()
+        telling.close()  # the child's end, so that reading ends with the child
+
+    def until(self, phase: str) -> None:
+        """Wait until the run comes to a phase."""
+        while (told := self._next()) != phase:
+            assert told, f"the run ended before {phase}: {self._errors.read_text()}"
+
+    def signal(self, number: int) -> tuple[int | None, str, str]:
+        """Send a signal, and wait for the end as `end` does."""
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+        return self.end()
+
+    def end(self) -> tuple[int | None, str, str]:
+        """Wait for the end: the exit code, what the process still said, and what went to stderr."""
+        said = []
+        while told := self._next():
+            said.append(told)
+        self._process.join(PATIENCE)
+        return self._process.exitcode, "\n".join(said), self._errors.read_text()
+
+    def _next(self) -> str:
+        """What the process says next; nothing when it has ended."""
+        assert self._told.poll(PATIENCE), "the run says nothing"
+        try:
+            told: str = self._told.recv()
+        except EOFError:
+            return ""
+        return told
+
+
+class _Telling:
+    """An observer that passes on the phases, and pauses at one."""
+
+    def __init__(self, told: Connection, pause: str) -> None:
+        self._told = told
+        self._pause = pause
+
+    def started(self, _run: str) -> None:
+        pass
+
+    def phase(self, name: str) -> None:
+        self._told.send(name)
+        if name == self._pause:
+            time.sleep(60)
+
+    def progress(self, _progress: object) -> None:
+        pass
+
+
+def _carry_out(
+    policy: Mapping[str, Any], pause: str, told: Connection, errors: Path, environment: Mapping[str, str]
+) -> None:
+    """What the process does."""
+    os.environ.update(environment)
+    with errors.open("w") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        run(build_policy(policy), replace=True, options=EngineOptions(threads=1), observer=_Telling(told, pause))
+    except SqlanonError as error:
+        told.send(f"{type(error).__name__}: {error}")
+        sys.exit(error.exit_code)
