@@ -26,17 +26,21 @@ class Cube:
         self._sets = sets
         self._heights = heights
         self._shelf = Shelf(sets, budget)
-        self._made: dict[Family, FrequencySet] = {tuple(range(len(heights))): sets.base}
+        self._sources: dict[Family, FrequencySet] = {tuple(range(len(heights))): sets.base}
         chosen = self._affordable(budget)
         for size in range(len(heights) - 1, 0, -1):
             self._make([family for family in chosen if len(family) == size])
 
     def source(self, family: Family) -> FrequencySet:
-        """The smallest set that every generalization of a family can be counted from."""
-        wanted = set(family)
-        if family in self._made:
-            return self._made[family]
-        return min((one for made, one in self._made.items() if wanted <= set(made)), key=lambda one: one.tuples)
+        """The smallest set that every generalization of a family can be counted from.
+
+        That of a family that was not made is one of a family with one member more: they were made before.
+        """
+        if family not in self._sources:
+            others = set(range(len(self._heights))).difference(family)
+            wider = [self.source(tuple(sorted((*family, one)))) for one in others]
+            self._sources[family] = min(wider, key=lambda one: one.tuples)
+        return self._sources[family]
 
     def drop(self) -> None:
         """Drop all of it."""
@@ -54,7 +58,7 @@ class Cube:
     def _make(self, families: list[Family]) -> None:
         by_node = {self._bottom(family): family for family in families}
         made = self._shelf.make([Step(node, self.source(family)) for node, family in by_node.items()])
-        self._made |= {by_node[node]: one for node, one in made.items()}
+        self._sources |= {by_node[node]: one for node, one in made.items()}
 
     def _bottom(self, family: Family) -> Node:
         return tuple(0 if place in family else height for place, height in enumerate(self._heights))
