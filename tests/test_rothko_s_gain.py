@@ -83,7 +83,7 @@ def test_a_lying_sample_can_only_cost_detail(
     """Samples of some rows of many hundreds, at the lowest confidence: what is pruned is counted on all rows."""
     algorithm, found = sampled(sample=size, alpha=0.49, seed=seed, **split), []
     for database in databases:
-        table = database.create(COLUMNS, people(1200, noise=0.2), name="people")
+        table = database.create(COLUMNS, people(600, noise=0.2), name="people")
         outcome = anonymize(database.policy(table, ROLES, privacy=models, algorithm=algorithm)).as_json()
         assert outcome["verified"]
         assert outcome["release"]["min_class_size"] >= 20
