@@ -63,7 +63,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """The URL of a fresh database, as its superuser; fits libpq, `sqlanon.engines.connect` and SQLAlchemy's psycopg."""
     name = f"test_{next(_numbers)}"
-    postgres_server.run(f'CREATE DATABASE "{name}"')
+    postgres_server.create(name)
     yield postgres_server.url(name)
     postgres_server.run(f'DROP DATABASE "{name}" WITH (FORCE)')
 
@@ -104,7 +104,7 @@ def engine(engine_name: str, request: pytest.FixtureRequest) -> Iterator[Engine]
 def engines(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[tuple[Engine, Engine]]:
     """Both engines at once, to compare them: in memory, and in a database of the module."""
     name = request.module.__name__.rpartition(".")[2]
-    postgres_server.run(f'CREATE DATABASE "{name}"')
+    postgres_server.create(name)
     with (
         contextlib.closing(connect("duckdb:///:memory:")) as duckdb,
         contextlib.closing(connect(postgres_server.url(name))) as postgres,

@@ -45,6 +45,12 @@ class PostgresServer:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
 
+    def create(self, database: str, template: str = "template1") -> None:
+        """Make a database, by copying files where the server can: that takes half as long as writing them to a log."""
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            how = "STRATEGY file_copy" if connection.info.server_version >= 150000 else ""
+            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}" {how}'.encode())
+
 
 def crash(server: PostgresServer) -> None:
     """Kill the server as a power failure would, and start it again."""

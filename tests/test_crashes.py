@@ -70,7 +70,7 @@ def prepared_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def prepared_database(postgres_server: PostgresServer) -> str:
     """A PostgreSQL database with people and their release, to be copied."""
-    postgres_server.run("CREATE DATABASE prepared")
+    postgres_server.create("prepared")
     _prepare(postgres_server.url("prepared"))
     return "prepared"
 
@@ -84,7 +84,7 @@ def url(database_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> st
     server, template = (request.getfixturevalue(name) for name in ("postgres_server", "prepared_database"))
     name = urlsplit(database_url).path[1:]
     server.run(f"DROP DATABASE {name}")
-    server.run(f"CREATE DATABASE {name} TEMPLATE {template}")
+    server.create(name, template)
     return database_url
 
 
