@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner, Result
 
-from sqlanon.cli.program import app
+from sqlanon.cli.program import app, main
 from sqlanon.engines import connect
 from sqlanon.sql import Statement
 
@@ -93,6 +94,24 @@ REPLACEABLE = {
 def call(*arguments: object, environment: dict[str, str] | None = None) -> Result:
     """Call the program inside this process."""
     return CliRunner().invoke(app, [str(argument) for argument in arguments], env=environment)
+
+
+def call_main(
+    capture: pytest.CaptureFixture[str], *arguments: object, environment: Mapping[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Call all of the program inside this process, what it makes of a wrong command line and of signals included."""
+    heeded = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    capture.readouterr()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in (environment or {}).items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main([str(argument) for argument in arguments])
+    finally:
+        for number, handler in heeded.items():
+            signal.signal(number, handler)
+    return (int(ended.value.code or 0), *capture.readouterr())
 
 
 def spawn(

@@ -17,6 +17,7 @@ from tests.cli.support import (
     PROGRAM,
     ROOT,
     call,
+    call_main,
     execute,
     finish,
     make_patients,
@@ -63,7 +64,9 @@ def test_no_connection_ends_with_4(tmp_path: Path) -> None:
     assert "hidden-word" not in err
 
 
-def test_a_wrong_password_is_not_shown(postgres_server: PostgresServer, tmp_path: Path) -> None:
+def test_a_wrong_password_is_not_shown(
+    postgres_server: PostgresServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     postgres_server.run("DROP ROLE IF EXISTS locked")
     postgres_server.run("CREATE ROLE locked LOGIN PASSWORD 'right'")
     try:
@@ -76,9 +79,10 @@ def test_a_wrong_password_is_not_shown(postgres_server: PostgresServer, tmp_path
             ("runs", "--url", url),
             ("init", url, "t"),
         ]
-        for arguments in calls:
-            code, out, err = run_program(*arguments, environment={"CLINIC": url})
-            assert code == 4, arguments
+        ended = [call_main(capfd, *arguments, environment={"CLINIC": url}) for arguments in calls]
+        ended.append(run_program(*calls[0], environment={"CLINIC": url}))
+        for code, out, err in ended:
+            assert code == 4, out + err
             assert "swordfish" not in out + err
             assert "Traceback" not in err
     finally:
@@ -99,8 +103,8 @@ def test_a_wrong_password_is_not_shown(postgres_server: PostgresServer, tmp_path
         ["runs", "--url", "postgrs://user:swordfish@host/db"],
     ],
 )
-def test_a_password_at_the_wrong_place_is_not_shown(arguments: list[str]) -> None:
-    code, out, err = run_program(*arguments)
+def test_a_password_at_the_wrong_place_is_not_shown(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call_main(capfd, *arguments)
     assert code in (2, 4)
     assert out + err
     assert "fish" not in out + err
