@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from sqlanon.partition.axes import carried, chosen, masked_value
+from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.judging import judge
 from sqlanon.partition.medians import Candidates, cut_at_medians
+from sqlanon.partition.recording import Numbers, record_tree, remember_splits
 from sqlanon.partition.task import Branch
 from sqlanon.partition.thresholds import searchable
 from sqlanon.sql import Relation, expression
@@ -100,6 +101,7 @@ class Growth:
         self.branch.run("create_done", done=self.done, columns=self.task.word_columns)
         self.branch.run("create_leaves", leaves=self.leaves, axes=self.task.axes)
         self.branch.run("create_tree", tree=self.tree)
+        self.branch.run("create_history", history=self.branch.table("history"))
 
     def root(self, table: Relation) -> Frontier:
         """The frontier before the first round: all rows of a coded table are one node. The table is used up."""
@@ -148,8 +150,7 @@ class Growth:
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
         ranges = frontier.ranges or self._measure(frontier.rows)
         splits = self.branch.table("splits", frontier.round + 1)
-        if self.records and frontier.round:
-            self._record(frontier, ranges)
+        self.remember(frontier)
         nodes = 2 * frontier.parents
         options = {"searched": self.searches_thresholds, "at_once": self._tries_at_once(frontier)}
         candidates = cut_at_medians(self.branch, frontier.rows, ranges, frontier.splits, nodes, **options)
@@ -181,6 +182,17 @@ class Growth:
         repeated = () if self.branch.engine.replaces_work_tables else tables
         self.branch.workspace.drop(*dict.fromkeys((*frontier.tables, *repeated)))
 
+    def remember(self, frontier: Frontier) -> None:
+        """Keep the splits that made the nodes of a frontier until the tree is written down."""
+        if self.records and frontier.round:
+            numbers = Numbers(frontier.next_leaf, frontier.parent_leaf)
+            remember_splits(self.branch, frontier.splits, frontier.round, numbers)
+
+    def finish(self) -> None:
+        """Write the tree down, when no node is active here."""
+        if self.records:
+            record_tree(self.branch, self.leaves)
+
     def _measure(self, rows: Relation | Markup) -> Relation:
         """The table of the tight ranges of the nodes of these rows."""
         ranges, weight, axes = self.branch.table("ranges"), self.task.weight("r"), self.task.axes
@@ -196,14 +208,6 @@ class Growth:
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
         return judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched, tight=frontier.tight)
-
-    def _record(self, frontier: Frontier, ranges: Relation) -> None:
-        """Write the nodes of this round down, with what their parents' splits say of them."""
-        shift = chosen(self.task.axes, lambda axis: axis.shift)
-        first_nodes = {"first_node": frontier.next_leaf, "first_parent": frontier.parent_leaf}
-        tables = {"tree": self.tree, "ranges": ranges, "splits": frontier.splits}
-        bits = self.task.bits
-        self.branch.run("record_tree", round=frontier.round, bits=bits, shift=shift, **tables, **first_nodes)
 
     def _send(
         self, frontier: Frontier, splits: Relation, numbers: int, leaves: int, *, searched: bool
