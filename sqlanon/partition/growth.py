@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.judging import judge
-from sqlanon.partition.medians import Candidates, cut_at_medians
+from sqlanon.partition.medians import Candidates, attributes_of, cut_at_medians, list_attributes
 from sqlanon.partition.recording import Numbers, record_tree, remember_splits
 from sqlanon.partition.task import Branch
 from sqlanon.partition.thresholds import searchable
@@ -97,11 +97,12 @@ class Growth:
         return searchable(self.task)
 
     def prepare(self) -> None:
-        """Create the empty tables that finished rows, leaves and the nodes of the tree go to."""
+        """List the attributes, and create the empty tables that rows, leaves and the nodes of the tree end in."""
         self.branch.run("create_done", done=self.done, columns=self.task.word_columns)
         self.branch.run("create_leaves", leaves=self.leaves, axes=self.task.axes)
         self.branch.run("create_tree", tree=self.tree)
         self.branch.run("create_history", history=self.branch.table("history"))
+        list_attributes(self.branch)
 
     def root(self, table: Relation) -> Frontier:
         """The frontier before the first round: all rows of a coded table are one node. The table is used up."""
@@ -192,6 +193,7 @@ class Growth:
         """Write the tree down, when no node is active here."""
         if self.records:
             record_tree(self.branch, self.leaves)
+        self.branch.workspace.drop(attributes_of(self.branch))
 
     def _measure(self, rows: Relation | Markup) -> Relation:
         """The table of the tight ranges of the nodes of these rows."""

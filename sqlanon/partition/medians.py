@@ -43,6 +43,18 @@ class Candidates:
         return (1 << self.key_bits) - 1
 
 
+def attributes_of(branch: Branch) -> Relation:
+    """The table of the attributes of a branch, which `list_attributes` makes."""
+    return branch.table("attributes")
+
+
+def list_attributes(branch: Branch) -> None:
+    """Create the table of the attributes, once for all rounds."""
+    attributes = attributes_of(branch)
+    branch.run("create_attributes", attributes=attributes, axes=branch.task.axes, masks=branch.task.masks)
+    branch.engine.analyze(attributes)
+
+
 def cut_at_medians(
     branch: Branch,
     rows: Relation | Markup,
@@ -87,6 +99,7 @@ def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Rela
     branch.run(
         "choose_attributes",
         candidates=candidates,
+        attributes=attributes_of(branch),
         ranges=ranges,
         splits=splits,
         bits=task.bits,
