@@ -25,18 +25,19 @@ class Candidates:
     table: `(candidate, node, n, banned, stage, next_stage, breadth, attribute, width, lo, hi, shift, child_shift,
         mask_0, …, turn, bin_shift, first_bin)`; `stage` is 0 for the widest attributes, 1 for the others, 2 for a
         search at every threshold, which has no cuts here; `child_shift` is NULL for an attribute that is cut at values.
-    histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin.
+    histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin. None where no
+        attribute has a hierarchy: then nothing but the cuts is needed of it.
     cuts: `(candidate, cut, below, inside, above)`; a split by a hierarchy has none.
     """
 
     table: Relation
-    histogram: Relation
+    histogram: Relation | None
     cuts: Relation
     key_bits: int
 
     @property
     def tables(self) -> tuple[Relation, ...]:
-        return self.table, self.histogram, self.cuts
+        return (self.table, self.cuts) if self.histogram is None else (self.table, self.histogram, self.cuts)
 
     @property
     def key_mask(self) -> int:
@@ -73,7 +74,7 @@ def cut_at_medians(
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, HISTOGRAM_CELLS.bit_length() - 1 - nodes.bit_length()))
     candidates = Candidates(
         branch.table("candidates"),
-        branch.table("histogram"),
+        branch.table("histogram") if branch.task.nested else None,
         branch.table("cuts"),
         max(bin_bits + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
@@ -81,6 +82,7 @@ def cut_at_medians(
     _choose(branch, candidates.table, ranges, splits, {"bin_bits": bin_bits, "searched": searched, "breadth": breadth})
     values = {
         "rows": rows,
+        "value": masked_value("c", branch.task.words),
         "candidates": candidates.table,
         "histogram": candidates.histogram,
         "cuts": candidates.cuts,
@@ -89,8 +91,9 @@ def cut_at_medians(
         "weight": branch.task.weight("x"),
         "carried": branch.task.carried_weight,
     }
-    branch.run("count_bins", value=masked_value("c", branch.task.words), **values)
-    branch.run("find_medians", value=masked_value("m", branch.task.words), **values)
+    if candidates.histogram is not None:
+        branch.run("count_bins", **values)
+    branch.run("find_medians", **values)
     return candidates
 
 
