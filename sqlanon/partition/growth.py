@@ -106,7 +106,7 @@ class Growth:
 
     def root(self, table: Relation) -> Frontier:
         """The frontier before the first round: all rows of a coded table are one node. The table is used up."""
-        splits = self.branch.table("splits", 0)
+        splits = self._table("splits", 0)
         self.branch.run("seed_splits", splits=splits, rows=self.task.table_rows)
         rows = expression(
             "(SELECT CAST(0 AS BIGINT) AS node{columns} FROM {t} AS c)",
@@ -114,6 +114,10 @@ class Growth:
             columns=carried("c", self.task.word_columns),
         )
         return Frontier(rows, splits, (table, splits), active_rows=self.task.table_rows, inheriting=self._inheriting())
+
+    def _table(self, meaning: str, round_: int) -> Relation:
+        """What a round makes and the next one uses up: two tables take turns, so that statements are often the same."""
+        return self.branch.table(meaning, round_ % 2)
 
     def _inheriting(self) -> int:
         """The last round in which nodes are large: their ranges are nearly those of their parents.
@@ -126,7 +130,7 @@ class Growth:
 
     def share(self, trunk: Frontier, number: int, shares: int, first_leaf: int) -> Frontier:
         """The frontier of one share of another growth's nodes, in tables of this one."""
-        rows, splits = self.branch.table("rows", trunk.round), self.branch.table("splits", trunk.round)
+        rows, splits = self._table("rows", trunk.round), self._table("splits", trunk.round)
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
@@ -150,7 +154,7 @@ class Growth:
 
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
         ranges = frontier.ranges or self._measure(frontier.rows)
-        splits = self.branch.table("splits", frontier.round + 1)
+        splits = self._table("splits", frontier.round + 1)
         self.remember(frontier)
         nodes = 2 * frontier.parents
         options = {"searched": self.searches_thresholds, "at_once": self._tries_at_once(frontier)}
@@ -217,7 +221,7 @@ class Growth:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
         if not numbers:
             return None
-        rows = self.branch.table("rows", frontier.round + 1)
+        rows = self._table("rows", frontier.round + 1)
         sent = self.branch.run(
             "split_rows",
             new_rows=rows,

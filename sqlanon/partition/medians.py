@@ -76,7 +76,7 @@ def cut_at_medians(
         branch.table("candidates"),
         branch.table("histogram") if branch.task.nested else None,
         branch.table("cuts"),
-        max(bin_bits + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
+        max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
     breadth = Markup(len(branch.task.axes) if at_once else "s.breadth")
     _choose(branch, candidates.table, ranges, splits, {"bin_bits": bin_bits, "searched": searched, "breadth": breadth})
