@@ -80,6 +80,7 @@ class DuckDBEngine(Engine):
     sorts_narrow_rows: ClassVar[bool] = True  # it writes sorted rows with one thread, and a plain copy with all
     stacked_tuples: ClassVar[int] = 500_000  # beyond it, hash tables outgrow the processor's cache
     replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
+    tables_for_plans: ClassVar[bool] = False  # plans don't suffer, and writing a table costs
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 
     def __init__(

@@ -25,8 +25,8 @@ class Candidates:
     table: `(candidate, node, n, banned, stage, next_stage, breadth, attribute, width, lo, hi, shift, child_shift,
         mask_0, …, turn, bin_shift, first_bin)`; `stage` is 0 for the widest attributes, 1 for the others, 2 for a
         search at every threshold, which has no cuts here; `child_shift` is NULL for an attribute that is cut at values.
-    histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin. None where no
-        attribute has a hierarchy: then nothing but the cuts is needed of it.
+    histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin. None where it is
+        counted in the statement that finds the cuts: nothing else needs it unless an attribute has a hierarchy.
     cuts: `(candidate, cut, below, inside, above)`; a split by a hierarchy has none.
     """
 
@@ -74,7 +74,7 @@ def cut_at_medians(
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, HISTOGRAM_CELLS.bit_length() - 1 - nodes.bit_length()))
     candidates = Candidates(
         branch.table("candidates"),
-        branch.table("histogram") if branch.task.nested else None,
+        branch.table("histogram") if branch.task.nested or branch.engine.tables_for_plans else None,
         branch.table("cuts"),
         max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
