@@ -7,13 +7,12 @@ of one moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.dictionaries import LOOK_DIFFERENT, code_attribute, code_by_value, key_of, plain_value
+from sqlanon.coded_rows import encode_statement
+from sqlanon.dictionaries import LOOK_DIFFERENT, code_attribute, code_by_value
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.engines.files import source_file
 from sqlanon.errors import ConflictError
@@ -22,7 +21,7 @@ from sqlanon.fractions import Range, measure_fractions
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.release_checks import count_column
-from sqlanon.sql import Identifier, Relation, Renderer, expression
+from sqlanon.sql import Identifier, Relation
 from sqlanon.workspace import Workspace
 
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
@@ -70,15 +69,21 @@ class CodedTable:
         return next((f for f in self.judged if f.attribute.name == name), self.field(name))
 
 
-def encode(engine: Engine, plan: Plan, workspace: Workspace) -> CodedTable:
-    """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot."""
-    measured = _measure_source(engine, plan)
-    if plan.policy.source.file is None or source_file(plan.policy.source.file).format == "parquet":
+def encode(engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | None = None) -> CodedTable:
+    """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot.
+
+    fitting: a condition on rows `s` of the source; others are left out.
+    """
+    file = plan.policy.source.file
+    measured = _measure_source(engine, plan) if fitting is None else None
+    if measured is not None and (file is None or source_file(file).format == "parquet"):
         return _encode(engine, plan, workspace, *measured)
     copy = workspace.table("source")
     columns = [Identifier(attribute.name) for attribute in plan.attributes]
-    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns)
-    coded = _encode(engine, replace(plan, source=copy), workspace, *measured)
+    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, fitting=fitting)
+    engine.analyze(copy)
+    copied = replace(plan, source=copy)
+    coded = _encode(engine, copied, workspace, *(measured or _measure_source(engine, copied)))
     workspace.drop(copy)
     return coded
 
@@ -89,12 +94,15 @@ def _encode(engine: Engine, plan: Plan, workspace: Workspace, rows: int, ranges:
     codings = [*kept, *(coding for coding in by_value if coding is not None)]
     engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None))
     fields, words = place(codings)
-    coded = workspace.table("coded")
-    engine.execute(_encode_statement(engine, plan, fields, words, coded, raw=False, share=None))
+    coded, witness = workspace.table("coded"), workspace.table("witness")
     is_sample = rows > WITNESS_ROWS
-    witness = workspace.table("witness")
     share = WITNESS_SAMPLE / rows if is_sample else None
-    engine.execute(_encode_statement(engine, plan, fields, words, witness, raw=True, share=share))
+    engine.execute(encode_statement(engine, plan, (fields, words), witness, raw=True, share=share))
+    if is_sample:
+        engine.execute(encode_statement(engine, plan, (fields, words), coded))
+    else:
+        columns = [word_column(word) for word in range(words)]
+        engine.run("encoding/copy_words", rows=coded, witness=witness, words=columns)
     engine.analyze(coded, witness)
     multiset = _count_kept(engine, plan, workspace)
     each, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
@@ -126,65 +134,3 @@ def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, Range]]:
     lows, highs = ([None if b is None else int(b) for b in bounds[side::2]] for side in (0, 1))
     ranges = {a.name: Range(low, high) for a, low, high in zip(integers, lows, highs, strict=True)}
     return count, ranges | measure_fractions(engine, plan)
-
-
-def _encode_statement(
-    engine: Engine, plan: Plan, fields: list[Field], words: int, table: Relation, *, raw: bool, share: float | None
-) -> Any:
-    codes = {f.number: _code_expression(engine.render, f) for f in fields if f.coding.bits}
-    named_words = [
-        {"name": word_column(w), "codes": _packed(codes[f.number] for f in fields if f.word == w and f.coding.bits)}
-        for w in range(words)
-    ]
-    raw_columns = _raw_columns(fields[: len(plan.attributes)]) if raw else []
-    dictionaries = [_dictionary_join(engine, f) for f in fields if f.coding.dictionary is not None]
-    return engine.render(
-        "encoding/encode_rows",
-        rows=table,
-        source=plan.source,
-        words=named_words,
-        raw=raw_columns,
-        dictionaries=dictionaries,
-        share=share,
-    )
-
-
-def _raw_columns(fields: list[Field]) -> list[dict[str, Identifier | Markup]]:
-    quasi = [f for f in fields if f.attribute.role is Role.QUASI_IDENTIFIER]
-    kept = [f for f in fields if f.attribute.role is not Role.QUASI_IDENTIFIER]
-    named = [("r", i, f) for i, f in enumerate(quasi)] + [("v", i, f) for i, f in enumerate(kept)]
-    return [{"name": Identifier(f"{letter}{i}"), "value": _source_column(f)} for letter, i, f in named]
-
-
-def _source_column(field: Field) -> Markup:
-    return Markup("s.") + Markup(str(Identifier(field.attribute.name)))
-
-
-def _code_expression(render: Renderer, field: Field) -> Markup:
-    coding = field.coding
-    if coding.dictionary is not None:
-        code = expression("coalesce(d{number}.code, 0)", number=field.number)
-    elif coding.scale is not None:
-        whole = coding.whole_of(render, _source_column(field))
-        code = expression("coalesce({whole} - ({least}) + 1, 0)", whole=whole, least=coding.least)
-    else:
-        column = _source_column(field)
-        origin = coding.origin or 0
-        fits = origin >= -(2**63) and origin + coding.leaves < 2**63
-        value = expression("CAST({column} AS BIGINT)", column=column) if fits else column
-        code = expression("coalesce(CAST({value} - ({least}) AS BIGINT) + 1, 0)", value=value, least=coding.least)
-    return expression("({code} << {shift})", code=code, shift=field.shift) if field.shift else code
-
-
-def _packed(codes: Iterable[Markup]) -> Markup:
-    return Markup(" | ").join(codes) or Markup("CAST(0 AS BIGINT)")
-
-
-def _dictionary_join(engine: Engine, field: Field) -> dict[str, Any]:
-    look = key_of if field.coding.keyed else plain_value
-    return {
-        "table": field.coding.dictionary,
-        "alias": Identifier(f"d{field.number}"),
-        "key": Identifier("key" if field.coding.keyed else "value"),
-        "value": look(engine, field.attribute, _source_column(field)),
-    }

@@ -7,11 +7,13 @@ as they were counted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.coded_rows import MOST_JOINS
 from sqlanon.encoding import CodedTable
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.fields import Field
@@ -62,19 +64,25 @@ def _columns(plan: Plan, recoding: Recoding) -> list[_Column]:
                 texts = (recoding.regions, cell) if attribute.show is Show.LABEL else None
                 columns.append(_Column(column, expression("g.{cell}", cell=cell), texts))
         else:
-            columns.append(_kept(recoding.coded.field(attribute.name)))
+            field = recoding.coded.field(attribute.name)
+            columns.append(_kept(field, "o.v{n}" if field in _early(recoding.coded) else "v{n}.value"))
     return columns
 
 
-def _kept(field: Field) -> _Column:
-    """A kept value, in the type it has in the source."""
+def _early(coded: CodedTable) -> list[Field]:
+    """The kept fields whose values are looked up in stages, before all others, as a SELECT has few joins."""
+    return [field for field in coded.kept if field.coding.dictionary is not None][:-MOST_JOINS]
+
+
+def _kept(field: Field, found: str) -> _Column:
+    """A kept value, in the type it has in the source; `found` is where its dictionary's entry is."""
     name, kind = Identifier(field.attribute.name), Markup(field.attribute.column.type)
-    dictionary = field.coding.dictionary
+    dictionary, value = field.coding.dictionary, expression(found, n=field.number)
     if dictionary is None:
         return _Column(name, field.coding.value_of(expression("nullif(o.k{n}, 0)", n=field.number)))
     if field.attribute.column.kind is Kind.TEXT and field.coding.leaves <= MOST_TEXTS and field.coding.leaves:
-        return _Column(name, expression("v{n}.value", n=field.number), (dictionary, Identifier("value")), kind)
-    return _Column(name, expression("CAST(v{n}.value AS {type})", n=field.number, type=kind))
+        return _Column(name, value, (dictionary, Identifier("value")), kind)
+    return _Column(name, expression("CAST({value} AS {type})", value=value, type=kind))
 
 
 def _stage_sorted(
@@ -126,7 +134,8 @@ def _of_counted(sources: dict[str, Any], counted: Relation) -> dict[str, Any]:
     number = {"name": Identifier("n"), "code": Markup("a.n")}
     codes = [{"name": c["name"], "code": expression("a.{name}", name=c["name"])} for c in sources["codes"]]
     columns = [*sources["columns"], {"name": number["name"], "value": Markup("o.n")}]
-    return sources | {"assigned": counted, "codes": [*codes, number], "columns": columns}
+    stages = [[d | {"of_row": expression("a.{name}", name=d["code"])} for d in stage] for stage in sources["stages"]]
+    return sources | {"assigned": counted, "codes": [*codes, number], "columns": columns, "stages": stages}
 
 
 def _text(number: int, column: _Column) -> Markup:
@@ -143,7 +152,7 @@ _Texts = dict[tuple[Relation, Identifier], Identifier]
 
 def _sources(recoding: Recoding, columns: list[_Column], types: _Texts | None) -> dict[str, Any]:
     """What the select of the rows reads; with `types`, texts are enumerations of these, under names of their own."""
-    coded = recoding.coded
+    coded, early = recoding.coded, _early(recoding.coded)
     named = [
         {
             "name": column.name if types is None else _sorted_name(number),
@@ -158,7 +167,8 @@ def _sources(recoding: Recoding, columns: list[_Column], types: _Texts | None) -
         "regions": _typed(recoding.regions, ("leaf", "region"), cells, types),
         "columns": named,
         "codes": [{"name": Identifier(f"k{f.number}"), "code": f.code(Identifier("a"))} for f in coded.kept],
-        "dictionaries": _dictionaries(coded, types),
+        "stages": [_dictionaries(early[n : n + MOST_JOINS], types) for n in range(0, len(early), MOST_JOINS)],
+        "dictionaries": _dictionaries([f for f in coded.kept if f not in early], types),
     }
 
 
@@ -166,14 +176,15 @@ def _cast_kept(column: _Column) -> Markup:
     return expression("CAST({value} AS {type})", value=column.value, type=column.type)
 
 
-def _dictionaries(coded: CodedTable, types: _Texts) -> list[dict[str, Any]]:
+def _dictionaries(fields: Sequence[Field], types: _Texts) -> list[dict[str, Any]]:
     return [
         {
             "table": _typed(f.coding.dictionary, ("code",), [Identifier("value")], types),
             "alias": Identifier(f"v{f.number}"),
             "code": Identifier(f"k{f.number}"),
+            "of_row": f.code(Identifier("a")),
         }
-        for f in coded.kept
+        for f in fields
         if f.coding.dictionary is not None
     ]
 

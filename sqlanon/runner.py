@@ -121,6 +121,7 @@ class Course:
         self.basis: Basis | None = None  # what the search goes by
         self.linked: str | None = None  # the run of an earlier release of the source by other rules, if that is known
         self.values: Mapping[str, int] = {}
+        self.left_out = 0  # rows of the source that were suppressed before anything was coded
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
 
     def carry_out(self) -> Outcome:
@@ -234,7 +235,7 @@ class Course:
             recoding = self._recode(coded, partition, workspace, outcome)
             partition = recoding.partition
             outcome.rounds = partition.rounds
-            outcome.suppressed = partition.suppressed
+            outcome.suppressed = partition.suppressed + self.left_out
             outcome.found = dict(partition.found)
             outcome.chart = partition.chart
             loss = self._loss(partition)
@@ -281,18 +282,21 @@ class Course:
         """One snapshot of the source, coded; files of it and of hierarchies must stay as they were meanwhile."""
         hierarchies = describe_hierarchies(self.policy)
         with self.engine.transaction():
-            coded = encode(self.engine, plan, workspace)
+            coded = self._encoded(plan, workspace)
             if self.ends_as is Status.PUBLISHED and self._rules_of() is None:
                 self.basis = basis_of(self.engine, plan, self.wishes)
         require_unchanged(self.policy.source.file, self.source_version)
         if describe_hierarchies(self.policy) != hierarchies:
             raise ConflictError("A hierarchy's file changed while it was read; run again.")
-        outcome.source_rows = coded.source_rows
+        outcome.source_rows = coded.source_rows + self.left_out
         heights = {one.attribute.name: one.coding.hierarchy for one in (*coded.fields, *coded.judged)}
         outcome.hierarchies = tuple(
             one | {"levels": built.height} for name, one in hierarchies.items() if (built := heights.get(name))
         )
         return coded
+
+    def _encoded(self, plan: Plan, workspace: Workspace) -> CodedTable:
+        return encode(self.engine, plan, workspace)
 
     def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
         algorithm, report = self.policy.algorithm, self.journal.progress

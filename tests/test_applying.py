@@ -59,7 +59,7 @@ def test_rows_that_do_not_fit(database: Database, columns: Mapping[str, str], ro
     run, _ = _simple(database)
     newer = database.create(columns, rows)
     with pytest.raises(PolicyError, match=problem):
-        apply(database, run, newer, f"{newer}_r")
+        apply(database, run, newer, f"{newer}_r", "error")
     assert database.leftovers() == []
 
 
@@ -68,7 +68,23 @@ def test_values_longer_than_the_mask_are_refused(database: Database) -> None:
     run = anonymize(database.policy(table, CODED_ROLES, privacy=[{"model": "k-anonymity", "k": 3}])).run
     newer = database.create({**CODED, "z": "TEXT"}, [("x", "10000", "a")] * 9)
     with pytest.raises(PolicyError, match="5 characters, and the mask's length is 3"):
-        apply(database, run, newer, f"{newer}_r")
+        apply(database, run, newer, f"{newer}_r", "error")
+
+
+def test_rows_that_no_rule_knows_may_be_suppressed(database: Database) -> None:
+    run, _ = _simple(database)
+    columns, known = {**CODED, "z": "TEXT"}, coded(1, 60, 10)
+    newer = database.create(columns, [*known, ("i's", "100", "a"), (None, "100000", "b"), ("new", "1000000", "b")])
+    outcome = apply(database, run, newer, f"{newer}_r")
+    alone = apply(database, run, database.create(columns, known), f"{newer}_k")
+    assert (outcome.source_rows, outcome.suppressed) == (63, 3 + alone.suppressed)
+    assert all(not check.violations for check in outcome.checks.values())
+    rows = database.sql(f"SELECT * FROM {newer}_r ORDER BY 1, 2, 3")
+    assert rows == database.sql(f"SELECT * FROM {newer}_k ORDER BY 1, 2, 3")
+    assert len(rows) == 63 - outcome.suppressed
+    with pytest.raises(ProtectionError, match="No rule is about any of these rows"):
+        apply(database, run, database.create(columns, [("i's", "100", "a")] * 9), f"{newer}_n")
+    assert database.leftovers() == []
 
 
 def test_a_run_that_fails_leaves_no_rules(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,17 +136,19 @@ def test_dbt_builds_what_applying_the_rules_gives(dbt: Any, database_url: str, t
     found = failed(built(dbt, project))
     assert {"strict", "strict_1_k_anonymity"} <= found
     assert not {one for one in found if one.startswith("people")}
-    applied = call(
-        "apply", plain, "--to", name, "--out", "applied", "--on-violation", "suppress", "-q", "--json", *where
-    )
-    assert only_object(applied.stdout)["release"]["suppressed"] > 0
+    apply = ("apply", plain, "--to", name, "--out", "applied", "--on-violation", "suppress", "--replace", "-q", *where)
+    assert only_object(call(*apply, "--json").stdout)["release"]["suppressed"] > 0
     assert shown(database_url, "people") == shown(database_url, "applied")
     assert shown(database_url, "strict") == before
 
-    # a value that the mapping lacks
+    # a value that the mapping lacks: the one leaves its rows out, the other keeps its old rows
     execute(database_url, f"UPDATE {name} SET z = '99' WHERE n = 7")
-    assert {"people", "people_rows"} <= failed(built(dbt, project))
+    found = failed(built(dbt, project))
+    assert {"strict", "strict_rows"} <= found
+    assert not {one for one in found if one.startswith("people")}
+    assert call(*apply).exit_code == 0
     assert shown(database_url, "people") == shown(database_url, "applied")
+    assert shown(database_url, "strict") == before
 
 
 def test_what_is_written_and_what_is_refused(

@@ -21,7 +21,7 @@ from sqlanon.rules.applying import Application, apply_rules
 from sqlanon.sql import Relation
 from sqlanon.workspace import gc, release_lock
 from tests.jobs_support import ALONE, COLUMNS, ROLES, K, carry_out, frozen, released, replaced, runs, simple, table
-from tests.run_support import OPTIONS, Database, anonymize, open_database, quoted
+from tests.run_support import OPTIONS, Database, Row, anonymize, open_database, quoted
 
 NESTED = {
     "n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}},
@@ -121,13 +121,48 @@ def test_classes_are_suppressed_within_the_budget(database: Database) -> None:
     assert database.sql(f"SELECT * FROM {name}_r") == before
 
 
-def test_values_that_no_rule_knows_end_a_job(database: Database) -> None:
-    name, run = simple(database)
-    frozen(database, run, on_violation="suppress", budget=0.5)
-    database.sql(f"ALTER TABLE {name} ALTER COLUMN z TYPE VARCHAR(9)")
-    frozen(database, run, on_violation="suppress", budget=0.5)
-    replaced(database, name, [*table(1, 120, 0), (5, "a", datetime.date(2024, 1, 1), "1234", "a", 1)])
-    with pytest.raises(PolicyError, match="mask"):
+TAXONOMY = {
+    "mapping": {"a": ["v", "1"], "b": ["v", "1"], "C": ["v", "1"], "dd": ["w", "2"], "e,f": ["w", "2"]},
+}
+
+
+def test_values_that_no_rule_knows_end_a_job_or_are_suppressed(database: Database) -> None:
+    name = database.create({**COLUMNS, "z": "VARCHAR(9)"}, table(1, 120, 0))
+    roles = {**ROLES, "t": {"role": "quasi-identifier", "hierarchy": TAXONOMY}}
+    run = anonymize(database.policy(name, roles, privacy=[K])).run
+    day = datetime.date(2024, 1, 1)
+    odd: list[Row] = [(5, "a", day, "1234", "a", 1), (5, "it's", day, "12x", "b", 2), (7, "?", day, "12345", "b", 2)]
+    replaced(database, name, [*table(1, 120, 0), *odd])
+    frozen(database, run)
+    with pytest.raises(PolicyError, match=r"mask|mapping"):
+        carry_out(database)
+    frozen(database, run, on_violation="suppress", budget=0.02)
+    with pytest.raises(ProtectionError, match=r"3 of 123 rows hold values that no rule knows.* more than the budget"):
+        carry_out(database)
+    frozen(database, run, on_violation="suppress", budget=0.1)
+    result = carry_out(database)
+    assert (result["source"]["rows"], result["release"]["rows"], result["release"]["suppressed"]) == (123, 120, 3)
+    replaced(database, name, table(1, 120, 0))
+    carry_out(database)
+    complete = released(database, f"{name}_r")
+    replaced(database, name, [*odd[:2], *table(1, 120, 0), ALONE])
+    assert carry_out(database)["release"]["suppressed"] == 3  # one of them for its class
+    assert released(database, f"{name}_r") == complete
+    replaced(database, name, odd)
+    frozen(database, run, on_violation="suppress", budget=1)
+    with pytest.raises(ProtectionError, match="No rule is about any of these rows"):
+        carry_out(database)
+    assert released(database, f"{name}_r") == complete
+    assert database.leftovers() == []
+
+
+def test_what_the_policy_refuses_is_never_suppressed(database: Database) -> None:
+    whole = [row for row in table(1, 120, 0) if row[0] is not None]
+    name = database.create(COLUMNS, whole)
+    roles = {**ROLES, "n": {"role": "quasi-identifier", "nulls": "refuse"}}
+    frozen(database, anonymize(database.policy(name, roles, privacy=[K])).run, on_violation="suppress", budget=0.5)
+    replaced(database, name, [*whole, (None, "a", datetime.date(2024, 1, 1), "12x", "a", 1)])
+    with pytest.raises(PolicyError, match="NULL"):
         carry_out(database)
 
 

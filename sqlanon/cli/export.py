@@ -43,7 +43,7 @@ def export_command(
     ] = None,
     on_violation: Annotated[
         OnViolation,
-        typer.Option(help="With procedure and dbt: suppress classes that violate a model, or end with an error."),
+        typer.Option(help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error."),
     ] = "error",
     budget: Annotated[
         float | None, typer.Option(min=0, max=1, help="With suppress: the largest share of rows that may be.")

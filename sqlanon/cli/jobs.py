@@ -41,7 +41,7 @@ def freeze_command(
     name: Annotated[str, typer.Option("--name", help="The job's name; a name that is known gets a new version.")],
     on_violation: Annotated[
         OnViolation,
-        typer.Option(help="What becomes of classes that violate a model: suppress them, or end with an error."),
+        typer.Option(help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error."),
     ] = "error",
     budget: Annotated[
         float | None,

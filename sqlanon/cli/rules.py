@@ -97,7 +97,7 @@ def apply_command(
     ] = None,
     on_violation: Annotated[
         OnViolation,
-        typer.Option(help="What becomes of classes that violate a model: suppress them, or end with an error."),
+        typer.Option(help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error."),
     ] = "error",
     replace: Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")] = False,
     url: UrlOption = None,

@@ -22,7 +22,6 @@ from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.failing import failing_queries, sensitive_values
 from sqlanon.jobs.freezing import Freezing, budget_of, recoded_columns
-from sqlanon.jobs.misfits import find_misfits
 from sqlanon.jobs.procedure import cast_columns, free_name, most_rows
 from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
@@ -30,6 +29,7 @@ from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy_reader import parse_policy
 from sqlanon.rules.applying import require_same
+from sqlanon.rules.misfits import SUPPRESSED_FOR, ending, find_misfits, fitting
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.sql import Identifier, Relation, Text, expression
@@ -151,6 +151,7 @@ class ProjectText:
     def _rows_test(self) -> str:
         source, budget = self.plan.source, Fraction(str(self.wanted.budget or 0))
         misfits = find_misfits(self.engine, self.plan.policy, self.stored.attributes)
+        suppresses = self.wanted.on_violation == "suppress"
         return self.engine.render(
             "dbt/check_rows",
             source=self.here[0],
@@ -158,10 +159,10 @@ class ProjectText:
             no_rows=Text(f"{source} holds no rows."),
             most_rows=self._most,
             too_many=Text(f"{source} holds more than {self._most:,} rows: run the policy again, and export that run."),
-            misfits=[{"test": misfit.test, "problem": Text(misfit.problem)} for misfit in misfits],
+            misfits=ending(misfits, suppresses=suppresses),
             numerator=budget.numerator,
             denominator=budget.denominator,
-            beyond_budget=Text("More rows are in classes that violate a model than the budget allows."),
+            beyond_budget=Text(f"More rows {SUPPRESSED_FOR} than the budget allows."),
         ).text
 
     # --- what declares them
@@ -230,9 +231,10 @@ def project_files(
     plan = resolve_source(policy.model_copy(update={"source": there}), engine)
     require_same(plan, stored, engine.dialect)
     marks = Relation(f"source_{secrets.token_hex(16)}"), Relation(f"staged_{secrets.token_hex(16)}")
-    select = rules_select(catalog.store, stored, run, str(plan.source))
+    kept = fitting(find_misfits(engine, policy, stored.attributes)) if wanted.on_violation == "suppress" else None
+    select = rules_select(catalog.store, stored, run, str(plan.source), kept)
     columns, regions = recoded_columns(engine, plan, select)
-    told = rules_select(catalog.store, stored, run, str(marks[0]))
+    told = rules_select(catalog.store, stored, run, str(marks[0]), kept)
     wanted = Freezing(wanted.name, wanted.on_violation, budget_of(wanted, policy))
     return ProjectText(engine, run, plan, stored, told, columns, regions, models, wanted, marks).files()
 

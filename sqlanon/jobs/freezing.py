@@ -13,7 +13,6 @@ from sqlanon.catalog import Catalog, Job, Run, Status
 from sqlanon.catalog.home import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.misfits import find_misfits
 from sqlanon.jobs.procedure import ProcedureText, Recoded, most_rows, routine_of
 from sqlanon.models import from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
@@ -22,6 +21,7 @@ from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
 from sqlanon.policy_reader import parse_policy
 from sqlanon.rules.applying import OnViolation, require_same
+from sqlanon.rules.misfits import find_misfits, fitting
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.sql import Relation, Statement, Text
@@ -117,7 +117,9 @@ def procedure_text(
         raise PolicyError([*wrong, _OUTSIDE])
     plan = resolve_source(policy, engine)
     require_same(plan, stored, engine.dialect)
-    recoded = _recoded(engine, catalog, plan, stored, found)
+    misfits = find_misfits(engine, policy, stored.attributes)
+    kept = fitting(misfits) if job.on_violation == "suppress" else None
+    recoded = _recoded(engine, catalog, plan, stored, found, kept)
     made = replace(
         job,
         source=str(plan.source),
@@ -126,7 +128,6 @@ def procedure_text(
         recoding=recoded.select,
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)
-    misfits = find_misfits(engine, policy, stored.attributes)
     choices = {"digests": policy.digest == "run", "same_recoding": policy.republish == "same-recoding"}
     text = ProcedureText(engine, catalog, made, models, recoded, misfits, stored.digest, **choices)
     return replace(text, job=replace(made, inspection=text.inspection()))
@@ -145,10 +146,12 @@ def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job:
         yield "A procedure has no hierarchy to measure t-closeness with `distance: hierarchical` by."
 
 
-def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, found: Run) -> Recoded:
-    """The rules as one SELECT, and the columns that it gives in the order of the release."""
+def _recoded(
+    engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, found: Run, kept: Markup | None
+) -> Recoded:
+    """The rules as one SELECT of the rows that are kept, and the columns that it gives in the order of the release."""
     try:
-        select = rules_select(catalog.store, stored, found, str(plan.source))
+        select = rules_select(catalog.store, stored, found, str(plan.source), kept)
     except PolicyError as error:
         said = [problem for problem in error.problems if "sqlanon apply" not in problem]
         raise PolicyError([*said, _OUTSIDE]) from None

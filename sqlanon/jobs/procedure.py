@@ -21,9 +21,9 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import failing_queries
-from sqlanon.jobs.misfits import Misfit
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.outcome import NULL_CHOICE
+from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.runner import linked_warning, same_recoding_problem
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.verify import comparable, verifying_statements
@@ -93,8 +93,8 @@ class ProcedureText:
         ).text
 
     def inspection(self) -> str:
-        """The statement by which it looks at the source: how many rows, and what is wrong with them."""
-        source, most = self.recoded.source, self.job.most_rows
+        """The statement by which it looks at the source: how many rows, what is wrong, what is suppressed."""
+        source, most, suppresses = self.recoded.source, self.job.most_rows, self.job.on_violation == "suppress"
         assert most is not None
         return self.engine.render(
             "jobs/inspect_source",
@@ -105,7 +105,8 @@ class ProcedureText:
                 f"{source} holds more than {most:,} rows, which job {self.job.name} was not made for: freeze its run "
                 "again."
             ),
-            misfits=[{"test": misfit.test, "problem": Text(misfit.problem)} for misfit in self.misfits],
+            misfits=ending(self.misfits, suppresses=suppresses),
+            fitting=fitting(self.misfits) if suppresses else None,
         ).text
 
     # --- what the templates interpolate
@@ -218,7 +219,7 @@ class ProcedureText:
             "models_compare": not all(model.monotone_under_suppression for model in self.models),
             "budget": Markup(f"({budget.numerator}::NUMERIC / {budget.denominator})"),
             "beyond_budget": Text(
-                "%s of %s rows are in classes that violate a model, which is more than the budget of the job allows; "
+                f"%s of %s rows {SUPPRESSED_FOR}, which is more than the budget of the job allows; "
                 "nothing was published."
             ),
             "measured": _MEASURED,

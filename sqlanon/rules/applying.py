@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from sqlanon.before import count_values
 from sqlanon.catalog import RulesKind, Run, RunStart
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError, ProtectionError
@@ -32,7 +32,9 @@ from sqlanon.policy import FullDomain, Policy, Release, Source
 from sqlanon.policy_reader import parse_policy
 from sqlanon.recode import Recoding, create_regions, end_name
 from sqlanon.rules.classes import Applied, Suppression, show_regions
+from sqlanon.rules.fitting import find_fitting
 from sqlanon.rules.levels import apply_cuts
+from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
 from sqlanon.runner import Course, linked_warning
@@ -176,6 +178,19 @@ class _Apply(Course):
             self.values = count_values(self.engine, coded, None)
         return coded, None
 
+    def _encoded(self, plan: Plan, workspace: Workspace) -> CodedTable:
+        """Rows that no rule is about are left out where rows may be; a row of stars would have to be coded."""
+        if self.application.on_violation == "error" or self.policy.suppressed == "star":
+            return super()._encoded(plan, workspace)
+        found = find_fitting(self.engine, workspace, plan, self.stored)
+        if found is None:
+            return super()._encoded(plan, workspace)
+        self.left_out = found.left_out
+        if not found.rows:
+            raise ProtectionError("No rule is about any of these rows; nothing was published.")
+        self._require_budget(found.left_out, found.left_out + found.rows)
+        return encode(self.engine, plan, workspace, found.condition)
+
     def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
         del tuples
         with self.journal.during("search"):
@@ -203,19 +218,25 @@ class _Apply(Course):
         self._refuse(partition.suppressed, coded.source_rows)
         return replace(partition, found={"applied": self.found.id})
 
-    def _refuse(self, rows: int, of: int) -> None:
-        """Raise ProtectionError if so many rows would have to be suppressed, and may not be."""
-        if rows and self.application.on_violation == "error":
+    def _refuse(self, failing: int, coded: int) -> None:
+        """Raise ProtectionError if so many rows would have to be suppressed, and may not be.
+
+        failing: rows of classes that violate a model; coded: all rows but those that no rule is about.
+        """
+        if failing and self.application.on_violation == "error":
             raise ProtectionError(
-                f"{rows:,} of {of:,} rows are in classes that violate a model; nothing was published."
+                f"{failing:,} of {coded:,} rows are in classes that violate a model; nothing was published."
                 " --on-violation suppress leaves such classes out."
             )
-        if rows == of:
+        if failing == coded:
             raise ProtectionError("Every class of these rows violates a model; nothing was published.")
+        self._require_budget(failing + self.left_out, coded + self.left_out)
+
+    def _require_budget(self, rows: int, of: int) -> None:
         budget = self.application.budget
         if budget is not None and rows > Fraction(str(budget)) * of:
             raise ProtectionError(
-                f"{rows:,} of {of:,} rows are in classes that violate a model, which is more than the budget allows; "
+                f"{rows:,} of {of:,} rows {SUPPRESSED_FOR}, which is more than the budget allows; "
                 "nothing was published."
             )
 

@@ -33,8 +33,12 @@ from sqlanon.text import text_of
 MOST_RULES = 100_000  # of one statement
 
 
-def rules_select(engine: Engine, stored: StoredRules, run: Run, source: str | None = None) -> str:
+def rules_select(
+    engine: Engine, stored: StoredRules, run: Run, source: str | None = None, fitting: Markup | None = None
+) -> str:
     """The rules of a run as a SELECT over its source, or over another table; `engine` is where the rules are.
+
+    fitting: a condition on rows `s` of that table; others are left out.
 
     Raises PolicyError where there are too many rules, or where they cannot be said in one statement.
     """
@@ -47,12 +51,12 @@ def rules_select(engine: Engine, stored: StoredRules, run: Run, source: str | No
             f"There are {stored.record.leaves:,} rules, and a statement holds {MOST_RULES:,} at most: `sqlanon apply` "
             "recodes with any number."
         )
-    return _Select(engine, stored, policy).text(Relation.parse(table))
+    return _Select(engine, stored, policy, fitting).text(Relation.parse(table))
 
 
 class _Select:
-    def __init__(self, engine: Engine, stored: StoredRules, policy: Policy) -> None:
-        self.engine, self.stored, self.policy = engine, stored, policy
+    def __init__(self, engine: Engine, stored: StoredRules, policy: Policy, fitting: Markup | None) -> None:
+        self.engine, self.stored, self.policy, self.fitting = engine, stored, policy, fitting
         self.render = renderer(str(stored.content["dialect"]))
         self.joins: dict[int, Markup] = {}  # what rows get the labels of their hierarchies from
         self._require_sayable()
@@ -66,7 +70,8 @@ class _Select:
             raise PolicyError("Rules of several passes can't be one SELECT: what a pass leaves depends on all rows.")
         cells = self._levels(passes[0]) if kind is RulesKind.LEVELS else self._cuts()
         columns = self._columns({a.number: [cell] for a, cell in zip(self.stored.attributes, cells, strict=True)})
-        return self.render("rules/select_levels", table=table, columns=columns, joins=list(self.joins.values())).text
+        values = {"table": table, "columns": columns, "joins": list(self.joins.values()), "fitting": self.fitting}
+        return self.render("rules/select_levels", **values).text
 
     def _require_sayable(self) -> None:
         """Refuse shows that need another table."""
@@ -195,6 +200,7 @@ class _Select:
             place += width
         values: dict[str, Any] = {
             "table": table,
+            "fitting": self.fitting,
             "columns": self._columns(columns),
             "cells": [Identifier(f"c{n}") for n in range(place)],
             "rules": [

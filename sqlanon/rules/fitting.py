@@ -1,0 +1,42 @@
+"""Rows that no rule is about, when applied rules may suppress rows: they are left out before anything is coded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.plan import Plan
+from sqlanon.rules.misfits import find_misfits, fitting
+from sqlanon.rules.store import StoredRules
+from sqlanon.rules.tables import RuleAttribute
+from sqlanon.sql import expression
+from sqlanon.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The condition by which rows `s` of a source stay, how many do, and how many do not."""
+
+    condition: Markup
+    rows: int
+    left_out: int
+
+
+def find_fitting(engine: Engine, workspace: Workspace, plan: Plan, stored: StoredRules) -> Fitting | None:
+    """What rules are about of the source; None if they are about all of it. In the transaction that codes it."""
+
+    def listing(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
+        """The values of a hierarchy in a table, as no statement of a run may show them."""
+        known = workspace.table("known", attribute.number)
+        engine.run("rules/create_known", known=known)
+        engine.load(known, ["value"], [(value,) for value in values])
+        return expression("SELECT k.value FROM {known} AS k", known=known)
+
+    condition = fitting(find_misfits(engine, plan.policy, stored.attributes, listing))
+    if condition is None:
+        return None
+    rows, left_out = engine.query_one("rules/count_misfits", source=plan.source, fitting=condition)
+    return Fitting(condition, rows, left_out) if left_out else None
