@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from sqlanon.cli.house import base
+from sqlanon.cli.deferred import base
 from sqlanon.engines.urls import scrubbed
 from sqlanon.environment import expand
 from sqlanon.errors import Cancelled, PolicyError, SqlanonError

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.call import Call, command, expanded
-from sqlanon.cli.house import catalog as catalogs
-from sqlanon.cli.house import policy_reader, summary, workspace
-from sqlanon.cli.house import session as sessions
-from sqlanon.cli.house import watch as watching
+from sqlanon.cli.deferred import catalog as catalogs
+from sqlanon.cli.deferred import policy_reader, summary, workspace
+from sqlanon.cli.deferred import session as sessions
+from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, table
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError

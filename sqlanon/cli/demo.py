@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from sqlanon.cli.call import Call, command
-from sqlanon.cli.house import before_after, policy_reader, progress, runner, summary
-from sqlanon.cli.house import demo as demonstration
+from sqlanon.cli.deferred import before_after, policy_reader, progress, runner, summary
+from sqlanon.cli.deferred import demo as demonstration
 
 
 def register(app: typer.Typer) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
-from sqlanon.cli.house import freezing, project, select, sql, store
+from sqlanon.cli.deferred import freezing, project, select, sql, store
 from sqlanon.cli.rules import OnViolation, RunName
 from sqlanon.errors import PolicyError
 

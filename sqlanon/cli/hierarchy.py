@@ -11,7 +11,7 @@ import typer
 
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.catalog import opened
-from sqlanon.cli.house import api, hierarchies, policy_reader
+from sqlanon.cli.deferred import api, hierarchies, policy_reader
 from sqlanon.cli.layout import table
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.suggest import did_you_mean

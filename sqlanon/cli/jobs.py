@@ -11,9 +11,9 @@ import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_object
-from sqlanon.cli.house import catalog as catalogs
-from sqlanon.cli.house import freezing, policy_reader, running, summary
-from sqlanon.cli.house import progress as progressing
+from sqlanon.cli.deferred import catalog as catalogs
+from sqlanon.cli.deferred import freezing, policy_reader, running, summary
+from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
 from sqlanon.cli.rules import OnViolation, RunName
 

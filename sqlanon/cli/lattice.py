@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command
-from sqlanon.cli.house import explorer, picture, policy_reader, refusal, summary
-from sqlanon.cli.house import progress as progressing
+from sqlanon.cli.deferred import explorer, picture, policy_reader, refusal, summary
+from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.errors import AccessError
 

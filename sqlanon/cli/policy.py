@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command, expanded
-from sqlanon.cli.house import api, before_after, policy_reader, rehearsal, resuming, runner, summary
-from sqlanon.cli.house import progress as progressing
-from sqlanon.cli.house import wishes as wished
+from sqlanon.cli.deferred import api, before_after, policy_reader, rehearsal, resuming, runner, summary
+from sqlanon.cli.deferred import progress as progressing
+from sqlanon.cli.deferred import wishes as wished
 from sqlanon.cli.lattice import AnySize, TimeLimit
 from sqlanon.cli.levels import parse_levels
 from sqlanon.errors import AccessError, PolicyError, SqlanonError

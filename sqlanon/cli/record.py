@@ -10,7 +10,7 @@ import typer
 
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.catalog import PolicyOption, UrlOption
-from sqlanon.cli.house import check, policy_reader, reading, summary
+from sqlanon.cli.deferred import check, policy_reader, reading, summary
 from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.rules import RunName
 from sqlanon.errors import ProtectionError

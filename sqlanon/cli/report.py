@@ -9,9 +9,9 @@ import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, place_of
-from sqlanon.cli.house import difference, material, policy_reader, reading, tradeoff, trials
-from sqlanon.cli.house import page as pages
-from sqlanon.cli.house import progress as progressing
+from sqlanon.cli.deferred import difference, material, policy_reader, reading, tradeoff, trials
+from sqlanon.cli.deferred import page as pages
+from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.policy import PolicyFile

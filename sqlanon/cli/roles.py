@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from sqlanon.cli.call import Call, command
+from sqlanon.cli.deferred import grants, policy_reader
 from sqlanon.cli.hierarchy import PolicyFile
-from sqlanon.cli.house import grants, policy_reader
 from sqlanon.roles import Roles
 
 _NAMES = Roles()

@@ -8,9 +8,9 @@ import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
-from sqlanon.cli.house import applying, listing, policy_reader, select, store, summary
-from sqlanon.cli.house import catalog as catalogs
-from sqlanon.cli.house import progress as progressing
+from sqlanon.cli.deferred import applying, listing, policy_reader, select, store, summary
+from sqlanon.cli.deferred import catalog as catalogs
+from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
 
 if TYPE_CHECKING:

