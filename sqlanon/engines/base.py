@@ -93,6 +93,8 @@ class Engine(ABC):
 
     replaces_work_tables: ClassVar[bool] = False  # whether creating a work table replaces one of the same name
 
+    tables_for_plans: ClassVar[bool] = True  # whether what one statement alone reads is kept, so that its size is known
+
     stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
 
     listener: StatementListener | None = None

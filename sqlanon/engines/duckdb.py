@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from sqlanon.sql import Identifier, Relation, Statement, Text
 _T = TypeVar("_T")
 _MEMORY = ":memory:"
 _LOAD_CHUNK = 2_000  # bound values a statement
+_PARSED, _LONG = 64, 20_000  # statements that a session keeps as they were parsed, none of more characters
 
 _KINDS = {
     **dict.fromkeys(
@@ -78,6 +80,7 @@ class DuckDBEngine(Engine):
     sorts_narrow_rows: ClassVar[bool] = True  # it writes sorted rows with one thread, and a plain copy with all
     stacked_tuples: ClassVar[int] = 500_000  # beyond it, hash tables outgrow the processor's cache
     replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
+    tables_for_plans: ClassVar[bool] = False  # plans don't suffer, and writing a table costs
     schemes: ClassVar[tuple[str, ...]] = ("duckdb",)
 
     def __init__(
@@ -88,6 +91,7 @@ class DuckDBEngine(Engine):
         self._private_directory = private_directory
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="duckdb")
         self._closed = False
+        self._parse = functools.lru_cache(_PARSED)(connection.extract_statements)
         self._apply_settings()
 
     # --- opening and closing
@@ -167,10 +171,18 @@ class DuckDBEngine(Engine):
     # --- statements
 
     def _execute(self, statement: Statement) -> int:
-        return self._guarded(statement.name, lambda: _written(self._connection.execute(statement.text)))
+        return self._guarded(statement.name, lambda: _written(self._send(statement.text)))
 
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
-        return self._guarded(statement.name, lambda: self._connection.execute(statement.text).fetchall())
+        return self._guarded(statement.name, lambda: self._send(statement.text).fetchall())
+
+    def _send(self, text: str) -> duckdb.DuckDBPyConnection:
+        """Execute a statement; one that was sent before is not parsed again, a quarter of what a short one takes."""
+        if len(text) > _LONG:
+            return self._connection.execute(text)
+        for parsed in self._parse(text):
+            self._connection.execute(parsed)
+        return self._connection
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows as bound values, many rows a statement."""

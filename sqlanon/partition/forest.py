@@ -97,7 +97,9 @@ def grow_forest(
     growths = [trunk]
     if frontier is not None:
         board.settle("trunk")
+        trunk.remember(frontier)  # what its last nodes were split by: the sub-trees know only what came of it
         growths += _grow_side_by_side(engine, workspace, trunk, frontier, board)
+    trunk.finish()
     engine.analyze(*(table for growth in growths for table in (growth.leaves, growth.done, growth.tree)))
     leaves, done, tree = ([getattr(g, name) for g in growths] for name in ("leaves", "done", "tree"))
     return Grown(_union(leaves), _union(done), _union(tree) if trunk.records else None, board.rounds)
@@ -135,6 +137,7 @@ def _grow_side_by_side(
 def _grow_branch(growth: Growth, trunk: Frontier, share: tuple[int, int], first_leaf: int, board: _Board) -> None:
     growth.prepare()
     growth.grow(growth.share(trunk, *share, first_leaf), board.reporter(growth.branch.name))
+    growth.finish()
 
 
 def _run_all(engines: list[Engine], jobs: list[Callable[[], None]]) -> None:

@@ -20,7 +20,7 @@ from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.criteria import Criterion
 from sqlanon.partition.growth import Frontier, Progress
 from sqlanon.partition.judging import EXACT, Judge, judge_groups
-from sqlanon.partition.recording import ROOT, Numbers, record_nodes
+from sqlanon.partition.recording import ROOT, Numbers, remember_splits
 from sqlanon.partition.rivals import search_rivals
 from sqlanon.partition.scanning import Scanned, Scanner
 from sqlanon.partition.task import Branch
@@ -124,7 +124,7 @@ class GainGrowth:
         """The next level, if there is one, and how many nodes have been handed on."""
         ranges = self._measure(level)
         if level.splits is not None:
-            self._record(level, ranges, level.splits)
+            self._remember(level, level.splits)
         nodes, active = self._choose_nodes(ranges)
         splits = self.branch.table("gain_splits", level.round) if active else None
         if splits is not None:
@@ -152,9 +152,9 @@ class GainGrowth:
         )
         return ranges
 
-    def _record(self, level: Level, ranges: Relation, splits: Relation) -> None:
-        """Write the nodes of a round down."""
-        record_nodes(self.branch, ranges, splits, level.round, level.numbers)
+    def _remember(self, level: Level, splits: Relation) -> None:
+        """Keep the splits that made the nodes of a round."""
+        remember_splits(self.branch, splits, level.round, level.numbers)
 
     def _follow(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
         """Take note of a round's nodes, and of the splits of some of them."""

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from sqlanon.partition.axes import carried, chosen, masked_value
+from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.judging import judge
-from sqlanon.partition.medians import Candidates, cut_at_medians
+from sqlanon.partition.medians import Candidates, attributes_of, cut_at_medians, list_attributes
+from sqlanon.partition.recording import Numbers, record_tree, remember_splits
 from sqlanon.partition.task import Branch
 from sqlanon.partition.thresholds import searchable
 from sqlanon.sql import Relation, expression
@@ -96,14 +97,16 @@ class Growth:
         return searchable(self.task)
 
     def prepare(self) -> None:
-        """Create the empty tables that finished rows, leaves and the nodes of the tree go to."""
+        """List the attributes, and create the empty tables that rows, leaves and the nodes of the tree end in."""
         self.branch.run("create_done", done=self.done, columns=self.task.word_columns)
         self.branch.run("create_leaves", leaves=self.leaves, axes=self.task.axes)
         self.branch.run("create_tree", tree=self.tree)
+        self.branch.run("create_history", history=self.branch.table("history"))
+        list_attributes(self.branch)
 
     def root(self, table: Relation) -> Frontier:
         """The frontier before the first round: all rows of a coded table are one node. The table is used up."""
-        splits = self.branch.table("splits", 0)
+        splits = self._table("splits", 0)
         self.branch.run("seed_splits", splits=splits, rows=self.task.table_rows)
         rows = expression(
             "(SELECT CAST(0 AS BIGINT) AS node{columns} FROM {t} AS c)",
@@ -111,6 +114,10 @@ class Growth:
             columns=carried("c", self.task.word_columns),
         )
         return Frontier(rows, splits, (table, splits), active_rows=self.task.table_rows, inheriting=self._inheriting())
+
+    def _table(self, meaning: str, round_: int) -> Relation:
+        """What a round makes and the next one uses up: two tables take turns, so that statements are often the same."""
+        return self.branch.table(meaning, round_ % 2)
 
     def _inheriting(self) -> int:
         """The last round in which nodes are large: their ranges are nearly those of their parents.
@@ -123,7 +130,7 @@ class Growth:
 
     def share(self, trunk: Frontier, number: int, shares: int, first_leaf: int) -> Frontier:
         """The frontier of one share of another growth's nodes, in tables of this one."""
-        rows, splits = self.branch.table("rows", trunk.round), self.branch.table("splits", trunk.round)
+        rows, splits = self._table("rows", trunk.round), self._table("splits", trunk.round)
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
@@ -147,9 +154,8 @@ class Growth:
 
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
         ranges = frontier.ranges or self._measure(frontier.rows)
-        splits = self.branch.table("splits", frontier.round + 1)
-        if self.records and frontier.round:
-            self._record(frontier, ranges)
+        splits = self._table("splits", frontier.round + 1)
+        self.remember(frontier)
         nodes = 2 * frontier.parents
         options = {"searched": self.searches_thresholds, "at_once": self._tries_at_once(frontier)}
         candidates = cut_at_medians(self.branch, frontier.rows, ranges, frontier.splits, nodes, **options)
@@ -181,6 +187,18 @@ class Growth:
         repeated = () if self.branch.engine.replaces_work_tables else tables
         self.branch.workspace.drop(*dict.fromkeys((*frontier.tables, *repeated)))
 
+    def remember(self, frontier: Frontier) -> None:
+        """Keep the splits that made the nodes of a frontier until the tree is written down."""
+        if self.records and frontier.round:
+            numbers = Numbers(frontier.next_leaf, frontier.parent_leaf)
+            remember_splits(self.branch, frontier.splits, frontier.round, numbers)
+
+    def finish(self) -> None:
+        """Write the tree down, when no node is active here."""
+        if self.records:
+            record_tree(self.branch, self.leaves)
+        self.branch.workspace.drop(attributes_of(self.branch))
+
     def _measure(self, rows: Relation | Markup) -> Relation:
         """The table of the tight ranges of the nodes of these rows."""
         ranges, weight, axes = self.branch.table("ranges"), self.task.weight("r"), self.task.axes
@@ -197,21 +215,13 @@ class Growth:
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
         return judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched, tight=frontier.tight)
 
-    def _record(self, frontier: Frontier, ranges: Relation) -> None:
-        """Write the nodes of this round down, with what their parents' splits say of them."""
-        shift = chosen(self.task.axes, lambda axis: axis.shift)
-        first_nodes = {"first_node": frontier.next_leaf, "first_parent": frontier.parent_leaf}
-        tables = {"tree": self.tree, "ranges": ranges, "splits": frontier.splits}
-        bits = self.task.bits
-        self.branch.run("record_tree", round=frontier.round, bits=bits, shift=shift, **tables, **first_nodes)
-
     def _send(
         self, frontier: Frontier, splits: Relation, numbers: int, leaves: int, *, searched: bool
     ) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
         if not numbers:
             return None
-        rows = self.branch.table("rows", frontier.round + 1)
+        rows = self._table("rows", frontier.round + 1)
         sent = self.branch.run(
             "split_rows",
             new_rows=rows,

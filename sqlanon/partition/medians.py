@@ -25,22 +25,35 @@ class Candidates:
     table: `(candidate, node, n, banned, stage, next_stage, breadth, attribute, width, lo, hi, shift, child_shift,
         mask_0, …, turn, bin_shift, first_bin)`; `stage` is 0 for the widest attributes, 1 for the others, 2 for a
         search at every threshold, which has no cuts here; `child_shift` is NULL for an attribute that is cut at values.
-    histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin.
+    histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin. None where it is
+        counted in the statement that finds the cuts: nothing else needs it unless an attribute has a hierarchy.
     cuts: `(candidate, cut, below, inside, above)`; a split by a hierarchy has none.
     """
 
     table: Relation
-    histogram: Relation
+    histogram: Relation | None
     cuts: Relation
     key_bits: int
 
     @property
     def tables(self) -> tuple[Relation, ...]:
-        return self.table, self.histogram, self.cuts
+        return (self.table, self.cuts) if self.histogram is None else (self.table, self.histogram, self.cuts)
 
     @property
     def key_mask(self) -> int:
         return (1 << self.key_bits) - 1
+
+
+def attributes_of(branch: Branch) -> Relation:
+    """The table of the attributes of a branch, which `list_attributes` makes."""
+    return branch.table("attributes")
+
+
+def list_attributes(branch: Branch) -> None:
+    """Create the table of the attributes, once for all rounds."""
+    attributes = attributes_of(branch)
+    branch.run("create_attributes", attributes=attributes, axes=branch.task.axes, masks=branch.task.masks)
+    branch.engine.analyze(attributes)
 
 
 def cut_at_medians(
@@ -61,14 +74,15 @@ def cut_at_medians(
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, HISTOGRAM_CELLS.bit_length() - 1 - nodes.bit_length()))
     candidates = Candidates(
         branch.table("candidates"),
-        branch.table("histogram"),
+        branch.table("histogram") if branch.task.nested or branch.engine.tables_for_plans else None,
         branch.table("cuts"),
-        max(bin_bits + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
+        max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
     breadth = Markup(len(branch.task.axes) if at_once else "s.breadth")
     _choose(branch, candidates.table, ranges, splits, {"bin_bits": bin_bits, "searched": searched, "breadth": breadth})
     values = {
         "rows": rows,
+        "value": masked_value("c", branch.task.words),
         "candidates": candidates.table,
         "histogram": candidates.histogram,
         "cuts": candidates.cuts,
@@ -77,8 +91,9 @@ def cut_at_medians(
         "weight": branch.task.weight("x"),
         "carried": branch.task.carried_weight,
     }
-    branch.run("count_bins", value=masked_value("c", branch.task.words), **values)
-    branch.run("find_medians", value=masked_value("m", branch.task.words), **values)
+    if candidates.histogram is not None:
+        branch.run("count_bins", **values)
+    branch.run("find_medians", **values)
     return candidates
 
 
@@ -87,6 +102,7 @@ def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Rela
     branch.run(
         "choose_attributes",
         candidates=candidates,
+        attributes=attributes_of(branch),
         ranges=ranges,
         splits=splits,
         bits=task.bits,

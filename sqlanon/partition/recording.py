@@ -1,4 +1,4 @@
-"""The partition tree, written down while it grows: what the rules of a release are made of.
+"""The partition tree, written down when it has grown: what the rules of a release are made of.
 
 Every phase of growth numbers its nodes for itself; here each has a number of its own in the whole tree.
 """
@@ -26,19 +26,23 @@ class Numbers:
 ROOT = Numbers(0, 0)
 
 
-def record_nodes(branch: Branch, ranges: Relation, splits: Relation, round_: int, numbers: Numbers) -> None:
-    """Add the nodes in `ranges` to the branch's tree, with what the splits that made them say of them."""
+def remember_splits(branch: Branch, splits: Relation, round_: int, numbers: Numbers) -> None:
+    """Keep the splits that made the nodes of a round until the tree is written down."""
     branch.run(
-        "record_tree",
-        tree=branch.table("tree"),
-        ranges=ranges,
+        "remember_splits",
+        history=branch.table("history"),
         splits=splits,
         round=round_,
-        bits=branch.task.bits,
-        shift=_shift(branch),
-        first_node=numbers.nodes,
+        first_split=numbers.nodes >> branch.task.bits,
         first_parent=numbers.parents,
     )
+
+
+def record_tree(branch: Branch, leaves: Relation) -> None:
+    """Add the nodes that the remembered splits have made to the branch's tree: once, when all of it has grown."""
+    tables = {"tree": branch.table("tree"), "history": branch.table("history"), "leaves": leaves}
+    branch.run("record_tree", bits=branch.task.bits, shift=_shift(branch), **tables)
+    branch.workspace.drop(tables["history"])
 
 
 def follow_episode(branch: Branch, tree: Tree, settled: Settled, sampled: Relation | None, number: int) -> Relation:

@@ -10,7 +10,7 @@ from sqlanon.partition.criteria import Criterion
 from sqlanon.partition.growth import Frontier, Growth, Progress
 from sqlanon.partition.hypothesis import Confidence, Hypotheses
 from sqlanon.partition.judging import judge
-from sqlanon.partition.medians import Candidates
+from sqlanon.partition.medians import Candidates, attributes_of, list_attributes
 from sqlanon.partition.sampled_gain import SampledGainGrowth
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Relation
@@ -66,7 +66,7 @@ class SampledGrowth(Growth):
     @property
     def spent(self) -> tuple[Relation, ...]:
         """The tables that nobody needs once the trees are grown."""
-        return self.leasts, self.branch.table("twigs", 0), *self._resumed
+        return self.leasts, self.branch.table("twigs", 0), attributes_of(self.branch), *self._resumed
 
     def start(self) -> Frontier:
         """The frontier before the first round: every sampled node is whole."""
@@ -93,6 +93,7 @@ class SampledGrowth(Growth):
 
     def _prepare_tests(self) -> None:
         engine, roots, care = self.branch.engine, self.sample.roots, self.care
+        list_attributes(self.branch)
         engine.run("sampling/seed_twigs", twigs=self._parents, roots=roots)
         children = 1 << self.task.bits if self.task.nested else 2
         engine.run(

@@ -96,7 +96,7 @@ class SampledGainGrowth(GainGrowth):
     ) -> Relation | None:
         """None: a node whose best split the tests refuse is left to growth by gain on all its rows."""
 
-    def _record(self, level: Level, ranges: Relation, splits: Relation) -> None:
+    def _remember(self, level: Level, splits: Relation) -> None:
         """The tree of a sample is written down when it has been pruned."""
 
     def _follow(self, level: Level, ranges: Relation, splits: Relation | None) -> None:

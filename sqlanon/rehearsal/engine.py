@@ -34,6 +34,7 @@ class RehearsedEngine(Engine):
         self.dialect = self.inner.dialect  # type: ignore[misc]
         self.sorts_narrow_rows = self.inner.sorts_narrow_rows  # type: ignore[misc]
         self.replaces_work_tables = self.inner.replaces_work_tables  # type: ignore[misc]
+        self.tables_for_plans = self.inner.tables_for_plans  # type: ignore[misc]
         self.stacked_tuples = self.inner.stacked_tuples  # type: ignore[misc]
         self.parallel_sessions = 1
 

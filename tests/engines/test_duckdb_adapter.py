@@ -266,3 +266,14 @@ def test_kinds_of_its_own_types(memory: DuckDBEngine) -> None:
     memory.execute(Statement("test", f"CREATE TABLE t ({columns})"))
     found = memory.columns(Relation("t"))
     assert dict(zip(kinds, (column.kind for column in found), strict=True)) == kinds
+
+
+def test_a_statement_that_is_sent_again_reads_what_is_there_by_then(memory: DuckDBEngine) -> None:
+    """Only its parsing is kept: not what its names stood for, nor how it ended."""
+    with pytest.raises(EngineError):
+        ask(memory, "SELECT * FROM t")
+    for value, expected in (("1", 1), ("'a'", "a"), ("2.5::DOUBLE", 2.5)):
+        memory.execute(Statement("test", f"CREATE OR REPLACE TABLE t AS SELECT {value} AS v"))
+        assert ask(memory, "SELECT * FROM t") == [(expected,)]
+        assert memory.execute(Statement("test", "CREATE OR REPLACE TABLE copy AS FROM t UNION ALL FROM t")) == 2
+        assert ask(memory, "FROM copy") == [(expected,), (expected,)]
