@@ -87,6 +87,18 @@ def test_rows_that_no_rule_knows_may_be_suppressed(database: Database) -> None:
     assert database.leftovers() == []
 
 
+def test_the_loss_counts_rows_that_no_rule_knows(database: Database) -> None:
+    columns, roles = (
+        {"c": "VARCHAR(3)"},
+        {"c": {"role": "quasi-identifier", "hierarchy": {"mapping": {"a": "1", "b": "1"}}}},
+    )
+    table = database.create(columns, [("a",), ("b",)] * 10)
+    run = anonymize(database.policy(table, roles, algorithm={"name": "optimal"}, suppression=0.1)).run
+    newer = database.create(columns, [*[("a",)] * 6, ("b",), ("x",), ("y",), ("y",)])
+    outcome = apply(database, run, newer, f"{newer}_r")
+    assert (outcome.suppressed, outcome.gcp, outcome.quasi_identifiers[0].loss) == (4, 0.4, 0.4)
+
+
 def test_a_run_that_fails_leaves_no_rules(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlanon.runner.check_release", lambda *_: 1 / 0)
     table = database.create(CODED, coded(1, 60, 10))

@@ -271,7 +271,10 @@ class _Apply(Course):
             return Recoding(regions, self.applied.cells, self.applied.shown, kept, coded, boxed)
 
     def _loss(self, partition: Partition) -> Loss | None:
-        return super()._loss(partition) if self.stored.tables is None else None
+        """Rows that no rule is about are suppressed rows like others."""
+        if self.stored.tables is not None:
+            return None
+        return super()._loss(replace(partition, suppressed=partition.suppressed + self.left_out))
 
     def _kept_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
         """The rules are those of the other run."""
