@@ -31,7 +31,7 @@ from sqlanon.suggest import did_you_mean, quoted
 MAX_QUASI_IDENTIFIERS = 62  # each has a bit of a BIGINT
 _DATES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _TIMES = (*_DATES, Kind.TIME)
-_TEXTS = ("text", "character varying", "character", "name")  # of PostgreSQL; other kinds' only for their collation
+_TEXTS = ("text", "character varying", "character", "name", "VARCHAR")  # OTHER only for their collation
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
 _SHOWN: Mapping[Show, tuple[tuple[Kind, ...], str]] = {
     Show.BOUNDS: ((*_NUMBERS, *_TIMES), "numbers, dates or times"),
@@ -103,8 +103,10 @@ def problems(subject: Subject) -> Iterator[str]:
     for column, attribute in subject.attributes:
         place = _place(column.name)
         if attribute.role is Role.QUASI_IDENTIFIER and column.kind is Kind.OTHER:
-            collated = " with this collation" if column.type.partition("(")[0] in _TEXTS else ""
-            yield f"{place}: values of type {column.type}{collated} cannot be generalized; {subject.recast}."
+            collated, remedy = "", subject.recast
+            if column.type.partition("(")[0] in _TEXTS:
+                collated, remedy = " with this collation", 'give it COLLATE "C" in a view'
+            yield f"{place}: values of type {column.type}{collated} cannot be generalized; {remedy}."
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
         yield from _show_problems(place, column, attribute, subject.is_released_by_duckdb)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -29,6 +30,7 @@ _MEMORY = ":memory:"
 _LOAD_CHUNK = 2_000  # bound values a statement
 _PARSED, _LONG = 64, 20_000  # statements that a session keeps as they were parsed, none of more characters
 
+# Text with a collation that takes different texts for equal is OTHER: no text of a class is the right one.
 _KINDS = {
     **dict.fromkeys(
         (
@@ -261,7 +263,13 @@ class DuckDBEngine(Engine):
 
     def columns(self, relation: Relation) -> list[Column]:
         rows = self.query("engine/list_columns", **self._place(relation))
-        return [Column(name, type_name, kind_of(type_name), nullable) for name, type_name, nullable in rows]
+        columns = [Column(name, type_name, kind_of(type_name), nullable) for name, type_name, nullable in rows]
+        texts = [Identifier(column.name) for column in columns if column.kind is Kind.TEXT]
+        if not texts:
+            return columns
+        tests = self.query_one("engine/find_lax_columns", table=relation, columns=texts)
+        lax = {text.name for text, is_lax in zip(texts, tests, strict=True) if is_lax}
+        return [replace(column, kind=Kind.OTHER) if column.name in lax else column for column in columns]
 
     def reads(self, relation: Relation, table: Relation) -> bool:
         """DuckDB keeps no dependencies of views, but the plan of reading one names the tables that it scans."""
