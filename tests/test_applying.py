@@ -67,8 +67,9 @@ def test_values_longer_than_the_mask_are_refused(database: Database) -> None:
     table = database.create({**CODED, "z": "TEXT"}, coded(1, 60, 10))
     run = anonymize(database.policy(table, CODED_ROLES, privacy=[{"model": "k-anonymity", "k": 3}])).run
     newer = database.create({**CODED, "z": "TEXT"}, [("x", "10000", "a")] * 9)
-    with pytest.raises(PolicyError, match="5 characters, and the mask's length is 3"):
+    with pytest.raises(PolicyError, match="5 characters, and the mask's length is 3") as refused:
         apply(database, run, newer, f"{newer}_r", "error")
+    assert "--on-violation suppress" in refused.value.__notes__[0]
 
 
 def test_rows_that_no_rule_knows_may_be_suppressed(database: Database) -> None:

@@ -180,8 +180,14 @@ class _Apply(Course):
 
     def _encoded(self, plan: Plan, workspace: Workspace) -> CodedTable:
         """Rows that no rule is about are left out where rows may be; a row of stars would have to be coded."""
-        if self.application.on_violation == "error" or self.policy.suppressed == "star":
+        if self.policy.suppressed == "star":
             return super()._encoded(plan, workspace)
+        if self.application.on_violation == "error":
+            try:
+                return super()._encoded(plan, workspace)
+            except PolicyError as error:
+                error.add_note("--on-violation suppress leaves rows with values that no rule knows out.")
+                raise
         found = find_fitting(self.engine, workspace, plan, self.stored)
         if found is None:
             return super()._encoded(plan, workspace)
