@@ -179,7 +179,8 @@ class _Check:
     ) -> tuple[ClassStatistics, list[ModelResult]]:
         """One statement: the class sizes, and each model's worst measure and violations."""
         (rows,) = self.engine.query_one("count_rows", table=self.table)
-        found = self.engine.fetch(self.statement(attribute, models, hierarchy, int(rows)))
+        with self.engine.grouping_by_hash():
+            found = self.engine.fetch(self.statement(attribute, models, hierarchy, int(rows)))
         by_part = {part: rest for part, *rest in found if part > 0}
         sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in found if part == 0))
         suppressed = next(int(tally) for part, _, tally, *_ in found if part == -1)

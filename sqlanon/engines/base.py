@@ -155,6 +155,11 @@ class Engine(ABC):
             raise
         self.commit()
 
+    @contextlib.contextmanager
+    def grouping_by_hash(self) -> Iterator[None]:
+        """Inside, engines that would sort rows to group them, for fear of many groups, hash them instead."""
+        yield
+
     @property
     @abstractmethod
     def version(self) -> str:
