@@ -91,7 +91,7 @@ def test_a_report_is_made_from_the_catalog_alone_and_holds_no_value(database: Da
     database.sql(f"DROP TABLE {policy.release.table}")
     page = run_report(outcome.run, policy=policy, options=OPTIONS)
     assert CANARY not in page
-    assert not re.search(r"8642\d", page)
+    assert not re.search(r"8642\d", page.replace(outcome.run, ""))  # an id is of random digits
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|<script|<img|url\(", page)
     result = outcome.as_json()
     for number in (result["release"]["classes"], result["release"]["min_class_size"], result["source"]["rows"]):
