@@ -181,6 +181,13 @@ def test_intervals_are_read_as_they_are_written(engine: Engine, held: list[float
     assert uncovered(engine, *cases) == [0] * len(held) + [1, int(not has_null and bool(held))], cases
 
 
+def test_a_cell_that_misses_some_of_its_rows_counts_these(engine: Engine) -> None:
+    rows = [(24, "[25-34]"), (25, "[25-34]"), (34, "[25-34]"), (35, "[25-34]"), (None, "[25-34]"), (None, "[25-34]")]
+    rows += [(30, "{NULL, 25-34}"), (None, "{NULL, 25-34}"), (1, None), (None, None), (7, "*"), (None, "*"), (8, "8")]
+    witness = create(engine, {"r0": "INTEGER", "c0": "TEXT"}, rows, "witness")
+    assert regions_contain(engine, Claims(witness), [Region(engine.columns(witness)[0], "r0", ("c0",))]) == 6
+
+
 def test_days_before_the_common_era(engine: Engine) -> None:
     for kind, time in ((Kind.DATE, ""), (Kind.TIMESTAMP, " 12:00:00"), (Kind.TIMESTAMPTZ, " 12:00:00+00")):
         witness = create(engine, {"r0": TYPES[kind], "c0": "TEXT"}, [], "witness")
