@@ -13,7 +13,7 @@ from typing import Any
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.search import Wishes, solve
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.posing import posed
 
 DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[2] / "shared" / "data")) / "adult"

@@ -28,7 +28,7 @@ from typing import Any
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.lattice.search import Wishes, solve
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.posing import posed
 from sqlanon.sql import Statement
 

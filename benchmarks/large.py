@@ -21,7 +21,7 @@ import duckdb
 from agrawal import QUASI_IDENTIFIERS, Wanted, parquet_statement
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.runner import run
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.rules.store import read_rules
 from sqlanon.runner import run
 from sqlanon.sql import Statement

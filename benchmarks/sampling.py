@@ -25,7 +25,7 @@ from typing import Any
 from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 from splits import policy as target_policy
 
-from sqlanon.encoding import encode
+from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.models import from_spec
@@ -36,7 +36,7 @@ from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.task import Branch
 from sqlanon.plan import resolve_source
 from sqlanon.policy import Policy, RothkoS
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.runner import run
 from sqlanon.sql import Statement
 from sqlanon.workspace import TemporaryWorkspace

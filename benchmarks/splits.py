@@ -24,7 +24,7 @@ from mondrian import group_by
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.journal import Silent
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.runner import run
 from sqlanon.sql import Statement
 

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from sqlanon.outcome import Outcome
     from sqlanon.plan import Plan
     from sqlanon.policy import Policy
-    from sqlanon.policy_reader import build_policy, load_policy, parse_policy
-    from sqlanon.profile_facts import Profile
+    from sqlanon.policy.loading import build_policy, load_policy, parse_policy
+    from sqlanon.profile.facts import Profile
     from sqlanon.reading import diff_runs, run_record, run_report
     from sqlanon.rules.resuming import resume_run
     from sqlanon.runner import run
     from sqlanon.signoff.check import RecordCheck, check_record, read_record
     from sqlanon.trials import Sweep, sweep
-    from sqlanon.verify import Verification
+    from sqlanon.verification.verify import Verification
     from sqlanon.workload.utility import Utility, release_utility
 
 _HOMES = {
@@ -83,14 +83,14 @@ _HOMES = {
     "outcome": ("Outcome",),
     "plan": ("Plan",),
     "policy": ("Policy",),
-    "policy_reader": ("build_policy", "load_policy", "parse_policy"),
-    "profile_facts": ("Profile",),
+    "policy.loading": ("build_policy", "load_policy", "parse_policy"),
+    "profile.facts": ("Profile",),
     "reading": ("diff_runs", "run_record", "run_report"),
     "rules.resuming": ("resume_run",),
     "runner": ("run",),
     "signoff.check": ("RecordCheck", "check_record", "read_record"),
     "trials": ("Sweep", "sweep"),
-    "verify": ("Verification",),
+    "verification.verify": ("Verification",),
     "workload.utility": ("Utility", "release_utility"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

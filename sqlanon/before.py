@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.metrics import ClassStatistics
 from sqlanon.partition.collapse import Tuples
-from sqlanon.recode import Recoding, cell_name
+from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, expression
 
 MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted

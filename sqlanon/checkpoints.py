@@ -20,7 +20,7 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.models import from_spec
 from sqlanon.outcome import Outcome
 from sqlanon.plan import Plan
-from sqlanon.policy_writer import policy_text
+from sqlanon.policy.writer import policy_text
 from sqlanon.sql import Identifier
 
 

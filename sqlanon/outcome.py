@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlanon.checking import Check
 from sqlanon.metrics import ClassStatistics
 from sqlanon.models import KAnonymity, PrivacyModel
-from sqlanon.verify import Verification
+from sqlanon.verification.checking import Check
+from sqlanon.verification.verify import Verification
 from sqlanon.workload.measures import Measures
 
 PHASES = ("plan", "encode", "search", "recode", "verify", "publish")

@@ -15,7 +15,7 @@ from sqlanon.lookup import is_of_a_catalog, unknown_table
 from sqlanon.measuring import comparable, in_part
 from sqlanon.plan_checks import Subject, problems, warnings
 from sqlanon.policy import Hierarchy, Policy, Role, Show
-from sqlanon.policy_document import path_text
+from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
 from sqlanon.session import carried_to, catalog_place
 from sqlanon.sql import Identifier, Relation, short_hash

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlanon.catalog import Catalog, RunStart, Status
 from sqlanon.control import Control
-from sqlanon.encoding import encode
+from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
@@ -25,7 +25,7 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.models import from_spec
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
-from sqlanon.policy_writer import policy_text
+from sqlanon.policy.writer import policy_text
 from sqlanon.session import MEMORY_URL, open_catalog
 from sqlanon.workspace import TemporaryWorkspace, Workspace
 

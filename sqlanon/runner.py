@@ -10,19 +10,17 @@ from pathlib import Path
 
 from sqlanon.before import count_labels, count_values, source_statistics
 from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status
-from sqlanon.checking import check_release
 from sqlanon.checkpoints import Basis, basis_of, checkpoint_of
 from sqlanon.control import Control
 from sqlanon.digest import FILE
-from sqlanon.encoding import CodedTable, encode
+from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import Cancelled, ConflictError, PolicyError, SqlanonError, VerificationError
-from sqlanon.fields import Field
 from sqlanon.hierarchies.digests import describe_hierarchies, hierarchy_digest
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.journal import Journal, Observer, Silent, status_after
-from sqlanon.labels import EVERYTHING
 from sqlanon.lattice import search as lattice_search
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
@@ -35,14 +33,16 @@ from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Policy, RothkoS, TopDown, Tree
-from sqlanon.policy_writer import policy_text
-from sqlanon.recode import Recoding, create_regions
+from sqlanon.policy.writer import policy_text
+from sqlanon.release.labels import EVERYTHING
+from sqlanon.release.recode import Recoding, create_regions
+from sqlanon.release.staging import Staged, stage_release
 from sqlanon.rules.keeping import keep_rules
 from sqlanon.rules.store import StoredRules
 from sqlanon.session import Session, open_session
 from sqlanon.sql import Relation
-from sqlanon.staging import Staged, stage_release
-from sqlanon.verify import verify_table
+from sqlanon.verification.checking import check_release
+from sqlanon.verification.verify import verify_table
 from sqlanon.workload.views import measures_of_run
 from sqlanon.workspace import Workspace, release_lock
 

@@ -19,10 +19,10 @@ from sqlanon.outcome import Outcome
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import KAnonymity, Policy
 from sqlanon.posing import NO_RELEASE
-from sqlanon.recode import Recoding
+from sqlanon.release.recode import Recoding
 from sqlanon.runner import Course
 from sqlanon.session import open_session
-from sqlanon.verify import Verification
+from sqlanon.verification.verify import Verification
 from sqlanon.workspace import Workspace
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import SqlanonError
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.runner import run
 
 PATIENCE = 20.0  # seconds

@@ -15,7 +15,7 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ProtectionError
 from sqlanon.outcome import Outcome
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.runner import run
 from sqlanon.sql import Relation
 from sqlanon.workspace import Workspace

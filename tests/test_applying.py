@@ -11,7 +11,7 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.rules.applying import Application, apply_rules
 from sqlanon.rules.store import read_rules
 from tests.rules_support import CODED, CODED_ROLES, apply, coded

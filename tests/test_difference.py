@@ -11,7 +11,7 @@ import pytest
 from sqlanon import build_policy, diff_runs
 from sqlanon.difference import Recoding
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.policy_facts import flattened
+from sqlanon.policy.facts import flattened
 from sqlanon.trials import with_k
 from tests.cli.support import call, only_object
 from tests.run_support import Database, anonymize

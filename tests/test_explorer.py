@@ -15,7 +15,7 @@ from sqlanon.exploration import Exploration
 from sqlanon.journal import Silent
 from sqlanon.lattice.chart import Standing
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize

@@ -16,7 +16,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.digest import table_digest
 from sqlanon.engines import connect
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, ProtectionError, SqlanonError
-from sqlanon.policy_writer import policy_text
+from sqlanon.policy.writer import policy_text
 from sqlanon.rules.applying import Application, apply_rules
 from sqlanon.sql import Relation
 from sqlanon.workspace import gc, release_lock

@@ -19,7 +19,7 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.outcome import Outcome
 from sqlanon.plan import resolve
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import load_policy
+from sqlanon.policy.loading import load_policy
 from sqlanon.rules.resuming import resume_run
 from sqlanon.session import open_session
 from sqlanon.workspace import Workspace, gc

@@ -17,7 +17,7 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.grants import grant_script
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.roles import Roles
 from tests.jobs_support import carry_out, frozen
 from tests.postgres_server import PostgresServer

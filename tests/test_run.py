@@ -12,7 +12,7 @@ import pytest
 
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.journal import Silent
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.runner import run
 from tests.people import PEOPLE, ROLES, ROWS
 from tests.run_support import Database, anonymize, duckdb_url, open_database

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         hierarchies,
         models,
         policy,
-        policy_reader,
         reading,
         rehearsal,
         runner,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from sqlanon.engines import base
     from sqlanon.jobs import freezing, moments, pg_cron, running, units
     from sqlanon.lattice import refusal, wishes
+    from sqlanon.policy import loading
     from sqlanon.report import material, page
     from sqlanon.rules import applying, listing, resuming, select, store
     from sqlanon.signoff import check
@@ -47,6 +47,7 @@ _PARTS = {
     "sqlanon.engines": ("base",),
     "sqlanon.jobs": ("freezing", "moments", "pg_cron", "running", "units"),
     "sqlanon.lattice": ("refusal", "wishes"),
+    "sqlanon.policy": ("loading",),
     "sqlanon.report": ("material", "page"),
     "sqlanon.rules": ("applying", "listing", "resuming", "select", "store"),
     "sqlanon.signoff": ("check",),
@@ -68,6 +69,7 @@ __all__ = [
     "grants",
     "hierarchies",
     "listing",
+    "loading",
     "material",
     "models",
     "moments",
@@ -75,7 +77,6 @@ __all__ = [
     "pg_cron",
     "picture",
     "policy",
-    "policy_reader",
     "progress",
     "project",
     "reading",

@@ -9,7 +9,7 @@ import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, place_of
-from sqlanon.cli.deferred import difference, material, policy_reader, reading, tradeoff, trials
+from sqlanon.cli.deferred import difference, loading, material, reading, tradeoff, trials
 from sqlanon.cli.deferred import page as pages
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.lattice import require_writable, write
@@ -120,7 +120,7 @@ def sweep_command(
 
     Exit code 3 if none of them can be met.
     """
-    loaded, ks = policy_reader.load_policy(policy), _parse(k)
+    loaded, ks = loading.load_policy(policy), _parse(k)
     if svg is not None:
         require_writable(svg)
     with progressing.observer(call, progress, quiet) as watching:

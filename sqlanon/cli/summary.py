@@ -16,7 +16,7 @@ from sqlanon.metrics import ClassStatistics
 from sqlanon.outcome import PHASES
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy, Role
-from sqlanon.verify import ModelResult, Verification
+from sqlanon.verification.verify import ModelResult, Verification
 
 MOST_COLUMNS = 6  # of a sample
 

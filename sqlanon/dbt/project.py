@@ -27,13 +27,13 @@ from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import parse_policy
+from sqlanon.policy.loading import parse_policy
 from sqlanon.rules.applying import require_same
 from sqlanon.rules.misfits import SUPPRESSED_FOR, ending, find_misfits, fitting
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.verify import comparable, named_groups
+from sqlanon.verification.verify import comparable, named_groups
 
 _NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 

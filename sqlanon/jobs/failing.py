@@ -11,7 +11,7 @@ from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine
 from sqlanon.models import PrivacyModel
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.verify import NO_NUMBER, comparable, named_groups
+from sqlanon.verification.verify import NO_NUMBER, comparable, named_groups
 
 
 def failing_queries(

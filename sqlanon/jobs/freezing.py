@@ -19,7 +19,7 @@ from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
-from sqlanon.policy_reader import parse_policy
+from sqlanon.policy.loading import parse_policy
 from sqlanon.rules.applying import OnViolation, require_same
 from sqlanon.rules.misfits import find_misfits, fitting
 from sqlanon.rules.select import rules_select

@@ -26,7 +26,7 @@ from sqlanon.outcome import NULL_CHOICE
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.runner import linked_warning, same_recoding_problem
 from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.verify import comparable, verifying_statements
+from sqlanon.verification.verify import comparable, verifying_statements
 from sqlanon.workspace import release_lock_name
 
 _STAGING = Relation("sqlanon_staging", "pg_temp")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets, count_tuples, count_type, sensitive_column
 from sqlanon.lattice.keys import lay_out

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Keys
 from sqlanon.lattice.lattice import Node

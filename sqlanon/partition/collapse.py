@@ -8,9 +8,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.fields import Field
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 

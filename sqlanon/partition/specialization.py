@@ -20,9 +20,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.fields import Field
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets, sensitive_column
 from sqlanon.lattice.keys import WholeKeys
 from sqlanon.lattice.task import Task

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from sqlanon import __version__
 from sqlanon.outcome import PHASES
-from sqlanon.policy_facts import without_values
+from sqlanon.policy.facts import without_values
 from sqlanon.posing import NO_RELEASE
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.material import Material

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from sqlanon.before import count_values
 from sqlanon.catalog import RulesKind, Run, RunStart
-from sqlanon.encoding import CodedTable, encode
+from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError, ProtectionError
@@ -29,8 +29,8 @@ from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
 from sqlanon.policy import Catalog as CatalogPlace
 from sqlanon.policy import FullDomain, Policy, Release, Source
-from sqlanon.policy_reader import parse_policy
-from sqlanon.recode import Recoding, create_regions, end_name
+from sqlanon.policy.loading import parse_policy
+from sqlanon.release.recode import Recoding, create_regions, end_name
 from sqlanon.rules.classes import Applied, Suppression, show_regions
 from sqlanon.rules.fitting import find_fitting
 from sqlanon.rules.levels import apply_cuts

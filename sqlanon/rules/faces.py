@@ -11,12 +11,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.cells import RANGE_TYPES
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import HierarchyTable
-from sqlanon.labels import EVERYTHING, NULL, interval_label, quote_member, set_label
 from sqlanon.policy import Show
-from sqlanon.recode import cell_name
+from sqlanon.release.cells import RANGE_TYPES
+from sqlanon.release.labels import EVERYTHING, NULL, interval_label, quote_member, set_label
+from sqlanon.release.recode import cell_name
 from sqlanon.rules.routing import value_of
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Text, expression

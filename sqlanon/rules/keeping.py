@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlanon.catalog import Catalog, RulesKind
 from sqlanon.engines.base import Engine
-from sqlanon.recode import Recoding
+from sqlanon.release.recode import Recoding
 from sqlanon.rules.checking import require_partition
 from sqlanon.rules.digest import rules_digest
 from sqlanon.rules.levels import attributes_of, levels_record, make_cuts

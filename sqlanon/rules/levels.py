@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from sqlanon.catalog import RulesKind, RulesRecord
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis, carried
 from sqlanon.partition.result import Partition

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from sqlanon.catalog import Catalog, RulesKind, Run, Status
 from sqlanon.checkpoints import Checkpoint
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.journal import Observer, Silent
@@ -23,7 +23,7 @@ from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy
-from sqlanon.recode import Recoding
+from sqlanon.release.recode import Recoding
 from sqlanon.rules.applying import recode_at_levels
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.routing import route

@@ -12,9 +12,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Coding, Field
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.fields import Coding, Field
 from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_value
 from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show

@@ -19,7 +19,7 @@ from sqlanon.plan_checks import released_names
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
-from sqlanon.verify import comparable
+from sqlanon.verification.verify import comparable
 from sqlanon.workload.places import Places, Whole, locate, rank
 from sqlanon.workload.read_back import Reader, Span
 from sqlanon.workload.tree import Prediction, TreeScores, score_trees

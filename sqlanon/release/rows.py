@@ -13,13 +13,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.coded_rows import MOST_JOINS
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_rows import MOST_JOINS
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.fields import Field
 from sqlanon.plan import Plan
 from sqlanon.policy import Role, Show
-from sqlanon.recode import Recoding, cell_name
+from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.workspace import Workspace
 

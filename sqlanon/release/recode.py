@@ -11,12 +11,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.cells import Cell, Shown
 from sqlanon.doubles import double_of
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.labels import SET_LIMIT, quote_member
 from sqlanon.partition.result import Partition
+from sqlanon.release.cells import Cell, Shown
+from sqlanon.release.labels import SET_LIMIT, quote_member
 from sqlanon.sql import Identifier, Relation
 from sqlanon.text import text_of
 from sqlanon.workspace import Workspace

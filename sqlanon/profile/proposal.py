@@ -6,7 +6,7 @@ import re
 
 from sqlanon.engines.base import Kind
 from sqlanon.policy import Role
-from sqlanon.profile_facts import Basis, ColumnFacts, Proposal
+from sqlanon.profile.facts import Basis, ColumnFacts, Proposal
 
 # Words of column names, lower case and without a plural's s; several words in a row are joined by a space.
 IDENTIFIERS = """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from sqlanon.encoding.fields import Coding
+from sqlanon.encoding.fractions import Range
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.fields import Coding
-from sqlanon.fractions import Range
 from sqlanon.hierarchies import build_hierarchy
 from sqlanon.plan import Attribute, Plan
 from sqlanon.policy import Role

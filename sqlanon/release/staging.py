@@ -11,8 +11,8 @@ from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.publish import FileRelease, Grants, guard_staging, open_file, publish, transfer
-from sqlanon.recode import Recoding
-from sqlanon.rows import stage
+from sqlanon.release.recode import Recoding
+from sqlanon.release.rows import stage
 from sqlanon.session import Session
 from sqlanon.sql import Relation
 from sqlanon.workspace import Workspace

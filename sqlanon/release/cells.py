@@ -14,9 +14,9 @@ from markupsafe import Markup
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Kind
 from sqlanon.hierarchies import HierarchyTable
-from sqlanon.labels import interval_label, quote_member, set_label
 from sqlanon.partition.axes import Axis
 from sqlanon.policy import Show
+from sqlanon.release.labels import interval_label, quote_member, set_label
 from sqlanon.sql import Identifier, Renderer, Withheld, expression
 from sqlanon.text import text_of
 

@@ -9,8 +9,8 @@ from pathlib import PurePath
 from sqlanon.engines.base import Kind
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Role
-from sqlanon.profile_facts import Basis, ColumnFacts, Profile
-from sqlanon.proposal import is_postal, words_of
+from sqlanon.profile.facts import Basis, ColumnFacts, Profile
+from sqlanon.profile.proposal import is_postal, words_of
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
 
 K = 5

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from sqlanon.policy import Algorithm, Attribute, Hierarchy, Model, Policy
-from sqlanon.policy_document import Document, Path
+from sqlanon.policy.document import Document, Path
 from sqlanon.suggest import any_of, did_you_mean
 
 MODELS: Mapping[str, type[BaseModel]] = {

@@ -12,9 +12,17 @@ from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
-from sqlanon.recode import Recoding, cell_name, create_witness, end_name
-from sqlanon.release_checks import Claims, Region, exact, multisets_equal, regions_contain, rows_add_up, types_equal
+from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.verification.release_checks import (
+    Claims,
+    Region,
+    exact,
+    multisets_equal,
+    regions_contain,
+    rows_add_up,
+    types_equal,
+)
 from sqlanon.workspace import Workspace
 
 

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from sqlanon.environment import expand
 from sqlanon.errors import PolicyError
 from sqlanon.policy import HIERARCHY_KINDS, Policy, Role
-from sqlanon.policy_document import Document, Path, read_document
-from sqlanon.policy_problems import problems_of
+from sqlanon.policy.document import Document, Path, read_document
+from sqlanon.policy.problems import problems_of
 from sqlanon.suggest import any_of, did_you_mean
 
 

@@ -15,8 +15,8 @@ from math import prod
 from sqlanon.engines.base import Column, Engine
 from sqlanon.measuring import comparable, in_part
 from sqlanon.policy import Role
-from sqlanon.profile_facts import ColumnFacts, Combination, Profile
-from sqlanon.proposal import propose
+from sqlanon.profile.facts import ColumnFacts, Combination, Profile
+from sqlanon.profile.proposal import propose
 from sqlanon.sql import Relation
 
 EXACT_ROWS = 1_000_000

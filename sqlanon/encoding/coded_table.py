@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from sqlanon.coded_rows import encode_statement
-from sqlanon.dictionaries import LOOK_DIFFERENT, code_attribute, code_by_value
+from sqlanon.encoding.coded_rows import encode_statement
+from sqlanon.encoding.dictionaries import LOOK_DIFFERENT, code_attribute, code_by_value
+from sqlanon.encoding.fields import Field, place, word_column
+from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.engines.files import source_file
 from sqlanon.errors import ConflictError
-from sqlanon.fields import Field, place, word_column
-from sqlanon.fractions import Range, measure_fractions
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
-from sqlanon.release_checks import count_column
 from sqlanon.sql import Identifier, Relation
+from sqlanon.verification.release_checks import count_column
 from sqlanon.workspace import Workspace
 
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding

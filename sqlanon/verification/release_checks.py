@@ -11,10 +11,10 @@ from markupsafe import Markup
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.labels import EVERYTHING, NULL
 from sqlanon.policy import Show
+from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.verify import comparable
+from sqlanon.verification.verify import comparable
 
 _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"

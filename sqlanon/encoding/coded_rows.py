@@ -11,9 +11,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.dictionaries import key_of, plain_value
+from sqlanon.encoding.dictionaries import key_of, plain_value
+from sqlanon.encoding.fields import Field, word_column
 from sqlanon.engines.base import Engine
-from sqlanon.fields import Field, word_column
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression
