@@ -224,10 +224,16 @@ def test_passwords_are_not_written(engine: Engine, monkeypatch: pytest.MonkeyPat
     assert parse_policy(propose_policy(found, "duckdb:///a$${x}.duckdb", "t")).source.url == "duckdb:///a$${x}.duckdb"
 
 
-def test_files_are_released_beside_themselves(engine: Engine) -> None:
+def test_files_are_released_beside_themselves_in_a_format_that_is_written(engine: Engine) -> None:
     found = profile(engine, make_table(engine, {"age": ("INTEGER", "i % 3")}, 9))
-    policy = parse_policy(propose_policy(found, None, "in/pat$$ients.csv.gz"))
-    assert (policy.source.file, policy.release.file) == ("in/pat$$ients.csv.gz", "in/pat$$ients_released.csv.gz")
+    for source, release in (
+        ("in/pat$$ients.csv.gz", "in/pat$$ients_released.csv.gz"),
+        ("people.parquet", "people_released.parquet"),
+        ("people.2024.TSV", "people_released.2024.csv"),
+        ("people.csv.zst", "people_released.csv.gz"),
+    ):
+        policy = parse_policy(propose_policy(found, None, source))
+        assert (policy.source.file, policy.release.file) == (source, release)
 
 
 def facts(name: str, kind: Kind = Kind.TEXT, distinct: int = 50, share: float = 0.0, longest: int = 8) -> ColumnFacts:

@@ -18,6 +18,8 @@ DIVERSITY = 3
 URL_VARIABLE = "SQLANON_URL"
 PAIRS_SHOWN = 5
 
+_WRITTEN = {".tsv": ".csv", ".zst": ".gz"}  # what is read but not written, and what is written in its place
+
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[ -][A-Za-z0-9_]+)*")
 _WORDS_OF_YAML = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
@@ -48,7 +50,8 @@ def _heading(profile: Profile, table: str) -> str:
 def _places(source_url: str | None, table: str) -> str:
     if source_url is None:
         path = PurePath(table)
-        released = path.with_name(f"{path.stem.split('.')[0]}_released{''.join(path.suffixes)}")
+        endings = "".join(_WRITTEN.get(suffix.lower(), suffix) for suffix in path.suffixes)
+        released = path.with_name(f"{path.stem.split('.')[0]}_released{endings}")
         return f"source:  {{file: {_quoted_path(table)}}}\nrelease: {{file: {_quoted_path(str(released))}}}"
     url, note = source_url.replace("$", "$$"), ""
     if redacted(source_url) != source_url:
