@@ -20,7 +20,7 @@ from sqlanon.policy import Policy, Role
 from sqlanon.policy.draft import propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
-from sqlanon.session import MEMORY_URL, open_to_look
+from sqlanon.runs.session import MEMORY_URL, open_to_look
 from sqlanon.sql import Relation
 from sqlanon.verification.verify import Verification, verify_table
 

@@ -17,7 +17,7 @@ from sqlanon.plan_checks import Subject, problems, warnings
 from sqlanon.policy import Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
-from sqlanon.session import carried_to, catalog_place
+from sqlanon.runs.session import carried_to, catalog_place
 from sqlanon.sql import Identifier, Relation, short_hash
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique

@@ -14,7 +14,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
-from sqlanon.session import catalog_place
+from sqlanon.runs.session import catalog_place
 from sqlanon.signoff.record import make_record, sealed
 
 

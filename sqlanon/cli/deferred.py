@@ -15,28 +15,25 @@ if TYPE_CHECKING:
         catalog,
         demo,
         difference,
-        explorer,
         grants,
         hierarchies,
         models,
         policy,
         reading,
         rehearsal,
-        runner,
-        session,
         sql,
-        trials,
-        workspace,
     )
     from sqlanon.cli import progress, summary, watch
     from sqlanon.dbt import project
     from sqlanon.drawing import picture, tradeoff
     from sqlanon.engines import base
+    from sqlanon.exploring import explorer, trials
     from sqlanon.jobs import freezing, moments, pg_cron, running, units
     from sqlanon.lattice import refusal, wishes
     from sqlanon.policy import loading
     from sqlanon.report import material, page
     from sqlanon.rules import applying, listing, resuming, select, store
+    from sqlanon.runs import runner, session, workspace
     from sqlanon.signoff import check
     from sqlanon.workload import utility
 
@@ -45,11 +42,13 @@ _PARTS = {
     "sqlanon.dbt": ("project",),
     "sqlanon.drawing": ("picture", "tradeoff"),
     "sqlanon.engines": ("base",),
+    "sqlanon.exploring": ("explorer", "trials"),
     "sqlanon.jobs": ("freezing", "moments", "pg_cron", "running", "units"),
     "sqlanon.lattice": ("refusal", "wishes"),
     "sqlanon.policy": ("loading",),
     "sqlanon.report": ("material", "page"),
     "sqlanon.rules": ("applying", "listing", "resuming", "select", "store"),
+    "sqlanon.runs": ("runner", "session", "workspace"),
     "sqlanon.signoff": ("check",),
     "sqlanon.workload": ("utility",),
 }

@@ -20,7 +20,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.difference import Change, Difference
-    from sqlanon.trials import Sweep, Trial
+    from sqlanon.exploring.trials import Sweep, Trial
 
 _SHARES = ("gcp", "prosecutor_max", "prosecutor_mean", "marketer")
 

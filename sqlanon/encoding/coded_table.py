@@ -20,9 +20,9 @@ from sqlanon.engines.files import source_file
 from sqlanon.errors import ConflictError
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
+from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation
 from sqlanon.verification.release_checks import count_column
-from sqlanon.workspace import Workspace
 
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
 WITNESS_SAMPLE = 100_000  # expected size of the random sample above

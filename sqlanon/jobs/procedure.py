@@ -22,12 +22,12 @@ from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import failing_queries
 from sqlanon.models import KAnonymity, PrivacyModel
-from sqlanon.outcome import NULL_CHOICE
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
-from sqlanon.runner import linked_warning, same_recoding_problem
+from sqlanon.runs.outcome import NULL_CHOICE
+from sqlanon.runs.runner import linked_warning, same_recoding_problem
+from sqlanon.runs.workspace import release_lock_name
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.verification.verify import comparable, verifying_statements
-from sqlanon.workspace import release_lock_name
 
 _STAGING = Relation("sqlanon_staging", "pg_temp")
 _MEASURED = Relation("sqlanon_measured", "pg_temp")

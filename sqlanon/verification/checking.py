@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
+from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.verification.release_checks import (
     Claims,
@@ -23,7 +24,6 @@ from sqlanon.verification.release_checks import (
     rows_add_up,
     types_equal,
 )
-from sqlanon.workspace import Workspace
 
 
 @dataclass(frozen=True)

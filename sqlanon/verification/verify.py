@@ -18,7 +18,7 @@ from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.metrics import ClassStatistics
+from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.sql import Identifier, Relation, Statement, Text, expression

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sqlanon.before import quasi_keys
 from sqlanon.doubles import double_of
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.measures.before import quasi_keys
 from sqlanon.release.recode import Recoding
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of

@@ -8,10 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sqlanon.before import count_labels, count_values, source_statistics
 from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status
-from sqlanon.checkpoints import Basis, basis_of, checkpoint_of
-from sqlanon.control import Control
 from sqlanon.digest import FILE
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.encoding.fields import Field
@@ -20,13 +17,12 @@ from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import Cancelled, ConflictError, PolicyError, SqlanonError, VerificationError
 from sqlanon.hierarchies.digests import describe_hierarchies, hierarchy_digest
 from sqlanon.hierarchies.scratch import hierarchies_of_models
-from sqlanon.journal import Journal, Observer, Silent, status_after
 from sqlanon.lattice import search as lattice_search
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.loss import Loss, measure_loss
+from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.loss import Loss, measure_loss
 from sqlanon.models import from_spec
-from sqlanon.outcome import Outcome, QuasiIdentifier
 from sqlanon.partition import mondrian, rothko_s, specialization
 from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.groups import groups_of
@@ -39,12 +35,16 @@ from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.staging import Staged, stage_release
 from sqlanon.rules.keeping import keep_rules
 from sqlanon.rules.store import StoredRules
-from sqlanon.session import Session, open_session
+from sqlanon.runs.checkpoints import Basis, basis_of, checkpoint_of
+from sqlanon.runs.control import Control
+from sqlanon.runs.journal import Journal, Observer, Silent, status_after
+from sqlanon.runs.outcome import Outcome, QuasiIdentifier
+from sqlanon.runs.session import Session, open_session
+from sqlanon.runs.workspace import Workspace, release_lock
 from sqlanon.sql import Relation
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.verify import verify_table
 from sqlanon.workload.views import measures_of_run
-from sqlanon.workspace import Workspace, release_lock
 
 
 def run(

@@ -1,0 +1,1 @@
+"""Runs: from the policy to the published, recorded release; their work tables, their progress, their end."""
