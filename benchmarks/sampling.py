@@ -38,8 +38,8 @@ from sqlanon.policy import Policy, RothkoS
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import run
-from sqlanon.runs.workspace import TemporaryWorkspace
 from sqlanon.sql import Statement
+from sqlanon.work.workspace import TemporaryWorkspace
 
 SIZES = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000)
 

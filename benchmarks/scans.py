@@ -28,8 +28,8 @@ from sqlanon.partition import mondrian, rothko_s
 from sqlanon.plan import resolve_source
 from sqlanon.policy import RothkoS
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.workspace import TemporaryWorkspace
 from sqlanon.sql import Statement
+from sqlanon.work.workspace import TemporaryWorkspace
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "rothko-t, median": {"name": "rothko-t"},

@@ -22,8 +22,8 @@ from sqlanon.partition.task import Branch, Task
 from sqlanon.plan import resolve_source
 from sqlanon.policy import RothkoS, RothkoT
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.workspace import TemporaryWorkspace
 from sqlanon.sql import Relation, Statement
+from sqlanon.work.workspace import TemporaryWorkspace
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from sqlanon.policy.loading import build_policy, load_policy, parse_policy
     from sqlanon.profile.facts import Profile
     from sqlanon.reading import diff_runs, run_record, run_report
-    from sqlanon.rules.resuming import resume_run
-    from sqlanon.runs.journal import Observer
     from sqlanon.runs.outcome import Outcome
+    from sqlanon.runs.resuming import resume_run
     from sqlanon.runs.runner import run
     from sqlanon.signoff.check import RecordCheck, check_record, read_record
     from sqlanon.verification.verify import Verification
+    from sqlanon.work.journal import Observer
     from sqlanon.workload.utility import Utility, release_utility
 
 _HOMES = {
@@ -71,7 +71,7 @@ _HOMES = {
     ),
     "exploring.exploration": ("Exploration",),
     "exploring.explorer": ("explore",),
-    "runs.journal": ("Observer",),
+    "work.journal": ("Observer",),
     "models": (
         "DistinctLDiversity",
         "EntropyLDiversity",
@@ -86,7 +86,7 @@ _HOMES = {
     "policy.loading": ("build_policy", "load_policy", "parse_policy"),
     "profile.facts": ("Profile",),
     "reading": ("diff_runs", "run_record", "run_report"),
-    "rules.resuming": ("resume_run",),
+    "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
     "signoff.check": ("RecordCheck", "check_record", "read_record"),
     "exploring.trials": ("Sweep", "sweep"),

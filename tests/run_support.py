@@ -17,8 +17,8 @@ from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import run
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Relation
+from sqlanon.work.workspace import Workspace
 
 Row = tuple[Any, ...]
 OPTIONS = EngineOptions(threads=1)  # small tables: threads only cost

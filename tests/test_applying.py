@@ -12,8 +12,8 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.loading import build_policy
-from sqlanon.rules.applying import Application, apply_rules
 from sqlanon.rules.store import read_rules
+from sqlanon.runs.applying import Application, apply_rules
 from tests.rules_support import CODED, CODED_ROLES, apply, coded
 from tests.run_support import OPTIONS, Database, Row, anonymize
 

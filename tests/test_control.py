@@ -22,11 +22,11 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError
 from sqlanon.partition import forest
 from sqlanon.policy import Policy, Release
-from sqlanon.runs import control
-from sqlanon.runs.journal import Silent
-from sqlanon.runs.session import catalog_place
 from sqlanon.runs.watching import watching
 from sqlanon.sql import Statement
+from sqlanon.work import control
+from sqlanon.work.journal import Silent
+from sqlanon.work.session import catalog_place
 from tests.cli.support import call, spawn
 from tests.jobs_support import frozen, simple
 from tests.run_support import OPTIONS, Database, anonymize, open_database

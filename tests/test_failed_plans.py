@@ -10,7 +10,7 @@ import pytest
 
 from sqlanon.errors import AccessError, Cancelled, PolicyError, SqlanonError
 from sqlanon.policy import Policy
-from sqlanon.runs.journal import Silent
+from sqlanon.work.journal import Silent
 from tests.run_support import Database, anonymize, open_database
 
 COLUMNS = {"age": "INTEGER", "disease": "VARCHAR(20)"}

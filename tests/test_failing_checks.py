@@ -9,8 +9,8 @@ import pytest
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
 from sqlanon.release.recode import Recoding, create_regions
-from sqlanon.runs.journal import Silent
 from sqlanon.sql import Statement
+from sqlanon.work.journal import Silent
 from tests.run_support import Database, anonymize
 
 COLUMNS = {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}

@@ -14,13 +14,12 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy import Policy
-from sqlanon.reading import open_recorded
 from sqlanon.report.material import Material, collect
 from sqlanon.report.numbers import percent, share_above
 from sqlanon.report.page import render
 from sqlanon.rules.first_levels import Node
 from sqlanon.runs.outcome import Outcome
-from sqlanon.runs.session import catalog_place
+from sqlanon.work.session import catalog_place, open_recorded
 from tests.cli.support import call
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 

@@ -17,12 +17,12 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.plan import resolve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import load_policy
-from sqlanon.rules.resuming import resume_run
 from sqlanon.runs.checkpoints import basis_of
-from sqlanon.runs.journal import Silent
 from sqlanon.runs.outcome import Outcome
-from sqlanon.runs.session import open_session
-from sqlanon.runs.workspace import Workspace, gc
+from sqlanon.runs.resuming import resume_run
+from sqlanon.work.journal import Silent
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import Workspace, gc
 from tests.cli.support import call, make_patients, only_object, write_policy
 from tests.conftest import ENGINES
 from tests.run_support import OPTIONS, Database, anonymize

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from sqlanon.lattice import refusal, wishes
     from sqlanon.policy import loading
     from sqlanon.report import material, page
-    from sqlanon.rules import applying, listing, resuming, select, store
-    from sqlanon.runs import runner, session, workspace
+    from sqlanon.rules import listing, select, store
+    from sqlanon.runs import applying, resuming, runner
     from sqlanon.signoff import check
+    from sqlanon.work import session, workspace
     from sqlanon.workload import utility
 
 _PARTS = {
@@ -47,9 +48,10 @@ _PARTS = {
     "sqlanon.lattice": ("refusal", "wishes"),
     "sqlanon.policy": ("loading",),
     "sqlanon.report": ("material", "page"),
-    "sqlanon.rules": ("applying", "listing", "resuming", "select", "store"),
-    "sqlanon.runs": ("runner", "session", "workspace"),
+    "sqlanon.rules": ("listing", "select", "store"),
+    "sqlanon.runs": ("applying", "resuming", "runner"),
     "sqlanon.signoff": ("check",),
+    "sqlanon.work": ("session", "workspace"),
     "sqlanon.workload": ("utility",),
 }
 _PACKAGE_OF = {module: package for package, modules in _PARTS.items() for module in modules}  # the others: sqlanon

@@ -21,7 +21,7 @@ from sqlanon.lattice.refusal import refusal
 from sqlanon.lattice.search import solve
 from sqlanon.lattice.wishes import LARGEST, Wishes, on_lattice, require_size
 from sqlanon.policy import FullDomain, Policy
-from sqlanon.runs.journal import Journal, Observer, Silent
+from sqlanon.work.journal import Journal, Observer, Silent
 
 SCORED = 100  # minimal generalizations that are scored to be shown
 

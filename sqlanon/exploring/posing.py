@@ -24,10 +24,10 @@ from sqlanon.models import from_spec
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.runs.control import Control
-from sqlanon.runs.journal import Journal, Silent, status_after
-from sqlanon.runs.session import MEMORY_URL, open_catalog
-from sqlanon.runs.workspace import TemporaryWorkspace, Workspace
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Silent, status_after
+from sqlanon.work.session import MEMORY_URL, open_catalog
+from sqlanon.work.workspace import TemporaryWorkspace, Workspace
 
 NO_RELEASE = "-"  # what the catalog says of an exploration's release
 

@@ -18,12 +18,12 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import KAnonymity, Policy
 from sqlanon.release.recode import Recoding
-from sqlanon.runs.journal import Observer, Silent
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course
-from sqlanon.runs.session import open_session
-from sqlanon.runs.workspace import Workspace
 from sqlanon.verification.verify import Verification
+from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from sqlanon.lattice.frequency import FrequencySet, FrequencySets, count_tuples,
 from sqlanon.lattice.keys import lay_out
 from sqlanon.lattice.task import Task
 from sqlanon.partition.collapse import distinct_share
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import expression
+from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.7  # distinct tuples per row up to which counting them once pays
 

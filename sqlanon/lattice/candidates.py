@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.lattice import Lattice, Node
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Relation
+from sqlanon.work.workspace import Workspace
 
 REMOVED = 1_000  # nodes a statement takes out
 

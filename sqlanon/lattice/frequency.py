@@ -22,8 +22,8 @@ from sqlanon.lattice.marginals import Marginal, marginal_table, measure_marginal
 from sqlanon.lattice.task import Task, Verdict
 from sqlanon.models.base import Drift, Groups, PrivacyModel
 from sqlanon.partition.domains import Sensitive
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, Statement, expression
+from sqlanon.work.workspace import Workspace
 
 _INT_ROWS = 2**31 - 1
 

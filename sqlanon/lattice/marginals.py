@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Dimension, Keys
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

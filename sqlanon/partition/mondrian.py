@@ -26,8 +26,8 @@ from sqlanon.partition.result import Partition
 from sqlanon.partition.targets import number_classes, scale_numbers
 from sqlanon.partition.task import Task
 from sqlanon.policy import Mondrian, RothkoS, Splits, Tree
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Relation
+from sqlanon.work.workspace import Workspace
 
 
 def search(

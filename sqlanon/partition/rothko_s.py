@@ -34,8 +34,8 @@ from sqlanon.partition.result import Partition
 from sqlanon.partition.sampled import Care, Sample, SampledGrowth
 from sqlanon.partition.task import Branch, Task
 from sqlanon.policy import RothkoS
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Relation, expression
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from sqlanon.models.base import PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import Axis, mask_column
 from sqlanon.partition.domains import Sensitive
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from sqlanon.engines.base import Engine
 from sqlanon.partition.result import Partition
 from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.labels import SET_LIMIT, quote_member
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation
 from sqlanon.text import text_of
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.plan import Plan
 from sqlanon.policy import Role, Show
 from sqlanon.release.recode import Recoding, cell_name
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.work.workspace import Workspace
 
 TEXT = Markup("TEXT")
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text

@@ -13,9 +13,9 @@ from sqlanon.plan import Plan
 from sqlanon.publish import FileRelease, Grants, guard_staging, open_file, publish, transfer
 from sqlanon.release.recode import Recoding
 from sqlanon.release.rows import stage
-from sqlanon.runs.session import Session
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Relation
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
 
 Record = Callable[[Engine], None]
 

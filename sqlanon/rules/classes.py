@@ -20,8 +20,8 @@ from sqlanon.release.recode import cell_name
 from sqlanon.rules.faces import Face, create_faces
 from sqlanon.rules.routing import Routed
 from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from sqlanon.release.labels import EVERYTHING, NULL, interval_label, quote_membe
 from sqlanon.release.recode import cell_name
 from sqlanon.rules.routing import value_of
 from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.text import text_of
+from sqlanon.work.workspace import Workspace
 
 _STEPPED = (Kind.INTEGER, Kind.DATE)  # what has a greatest value below a cut
 _OPEN = Markup("'*'")

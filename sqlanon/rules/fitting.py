@@ -12,8 +12,8 @@ from sqlanon.plan import Plan
 from sqlanon.rules.misfits import find_misfits, fitting
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import expression
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis, carried
 from sqlanon.partition.result import Partition
 from sqlanon.rules.tables import NAMES, RuleAttribute, RuleTables
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Relation
+from sqlanon.work.workspace import Workspace
 
 
 def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:

@@ -11,8 +11,8 @@ from sqlanon.policy import Show
 from sqlanon.rules.faces import Face, create_faces
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Relation
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from sqlanon.partition.axes import Axis
 from sqlanon.policy import Show
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.rules.tables import LISTED, RuleAttribute, RuleTables
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
+from sqlanon.work.workspace import Workspace
 
 
 def make_rules(

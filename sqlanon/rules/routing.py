@@ -19,9 +19,9 @@ from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_va
 from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show
 from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
 from sqlanon.text import text_of
+from sqlanon.work.workspace import Workspace
 
 LEVELS = 40  # of one statement: planning a join takes longer the more there are
 _DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)

@@ -19,8 +19,8 @@ from sqlanon.plan import Attribute
 from sqlanon.publish import guard_staging, transfer
 from sqlanon.rules.digest import rules_digest
 from sqlanon.rules.tables import NAMES, MadeRules, RuleAttribute, RuleTables
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, short_hash
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

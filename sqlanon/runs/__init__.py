@@ -1,1 +1,1 @@
-"""Runs: from the policy to the published, recorded release; their work tables, their progress, their end."""
+"""Runs: from the policy to the published, recorded release, by a search or by stored rules; resuming them."""

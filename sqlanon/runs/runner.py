@@ -18,12 +18,13 @@ from sqlanon.errors import Cancelled, ConflictError, PolicyError, SqlanonError, 
 from sqlanon.hierarchies.digests import describe_hierarchies, hierarchy_digest
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lattice import search as lattice_search
+from sqlanon.lattice import specialization
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
 from sqlanon.measures.loss import Loss, measure_loss
 from sqlanon.models import from_spec
-from sqlanon.partition import mondrian, rothko_s, specialization
+from sqlanon.partition import mondrian, rothko_s
 from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
@@ -36,14 +37,14 @@ from sqlanon.release.staging import Staged, stage_release
 from sqlanon.rules.keeping import keep_rules
 from sqlanon.rules.store import StoredRules
 from sqlanon.runs.checkpoints import Basis, basis_of, checkpoint_of
-from sqlanon.runs.control import Control
-from sqlanon.runs.journal import Journal, Observer, Silent, status_after
 from sqlanon.runs.outcome import Outcome, QuasiIdentifier
-from sqlanon.runs.session import Session, open_session
-from sqlanon.runs.workspace import Workspace, release_lock
 from sqlanon.sql import Relation
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.verify import verify_table
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Observer, Silent, status_after
+from sqlanon.work.session import Session, open_session
+from sqlanon.work.workspace import Workspace, release_lock
 from sqlanon.workload.views import measures_of_run
 
 

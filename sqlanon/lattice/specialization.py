@@ -33,8 +33,8 @@ from sqlanon.partition.collapse import Tuples, expand
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
 from sqlanon.policy import TopDown
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,12 @@ from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
-from sqlanon.runs.journal import Observer, Silent
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course, linked_warning
-from sqlanon.runs.session import Session, open_session
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import Relation, expression
+from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.session import Session, open_session
+from sqlanon.work.workspace import Workspace
 
 OnViolation = Literal["suppress", "error"]
 _ANY = 1 - 1e-12  # the share of rows that may be suppressed, when the result says how many are

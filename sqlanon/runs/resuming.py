@@ -21,17 +21,17 @@ from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.release.recode import Recoding
-from sqlanon.rules.applying import recode_at_levels
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, copy_rules, fetch_tables, stored_rules
+from sqlanon.runs.applying import recode_at_levels
 from sqlanon.runs.checkpoints import Checkpoint
-from sqlanon.runs.journal import Observer, Silent
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course, interruptible
-from sqlanon.runs.session import Session, open_session
-from sqlanon.runs.workspace import Workspace
 from sqlanon.sql import expression
+from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.session import Session, open_session
+from sqlanon.work.workspace import Workspace
 
 
 @dataclasses.dataclass(frozen=True)
