@@ -24,8 +24,8 @@ from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import failing_queries
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
+from sqlanon.runs.linking import linked_warning, same_recoding_problem
 from sqlanon.runs.outcome import NULL_CHOICE
-from sqlanon.runs.runner import linked_warning, same_recoding_problem
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.verification.verify import verifying_statements
 from sqlanon.work.workspace import release_lock_name

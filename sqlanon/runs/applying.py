@@ -35,8 +35,9 @@ from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
+from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import Outcome
-from sqlanon.runs.runner import Course, linked_warning
+from sqlanon.runs.runner import Course
 from sqlanon.sql import Relation, expression
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import Session, open_session
