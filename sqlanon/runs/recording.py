@@ -33,7 +33,7 @@ def release_record(outcome: Outcome, digest: str | None) -> ReleaseRecord:
 def quasi_identifier(
     coded: Field, values: Mapping[str, int], labels: Mapping[str, int], lost: Mapping[str, float]
 ) -> QuasiIdentifier:
-    """What became of an attribute; values, labels, lost: by attribute, the different ones before and after, the loss."""
+    """What became of an attribute; by attribute: its different values before, its labels after, its loss."""
     attribute, name, hierarchy = coded.attribute, coded.attribute.name, coded.coding.hierarchy
     return QuasiIdentifier(
         name=name,
