@@ -22,7 +22,7 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, parquet_statement
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runner import run
+from sqlanon.runs.runner import run
 
 
 class Disk(threading.Thread):

@@ -29,7 +29,7 @@ from sqlanon.plan import resolve_source
 from sqlanon.policy import RothkoS
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Statement
-from sqlanon.workspace import TemporaryWorkspace
+from sqlanon.work.workspace import TemporaryWorkspace
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "rothko-t, median": {"name": "rothko-t"},

@@ -23,7 +23,7 @@ from sqlanon.plan import resolve_source
 from sqlanon.policy import RothkoS, RothkoT
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
-from sqlanon.workspace import TemporaryWorkspace
+from sqlanon.work.workspace import TemporaryWorkspace
 
 
 @dataclass(frozen=True)

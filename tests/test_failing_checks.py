@@ -8,9 +8,9 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
-from sqlanon.journal import Silent
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.sql import Statement
+from sqlanon.work.journal import Silent
 from tests.run_support import Database, anonymize
 
 COLUMNS = {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}
@@ -57,7 +57,7 @@ def forge(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
         engine.execute(Statement("test", statement.format(regions=recoding.regions)))
         return recoding
 
-    monkeypatch.setattr("sqlanon.runner.create_regions", create)
+    monkeypatch.setattr("sqlanon.runs.runner.create_regions", create)
 
 
 NUMBERS = {

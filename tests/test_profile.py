@@ -11,8 +11,8 @@ import pytest
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan import resolve
 from sqlanon.policy import Hierarchy, Policy, Role
-from sqlanon.policy.draft import propose_policy
 from sqlanon.policy.loading import parse_policy
+from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import ColumnFacts, Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.profile.proposal import propose, words_of

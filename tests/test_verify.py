@@ -15,7 +15,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.metrics import ClassStatistics, SizeBucket
+from sqlanon.measures.metrics import ClassStatistics, SizeBucket
 from sqlanon.models import (
     DistinctLDiversity,
     EntropyLDiversity,

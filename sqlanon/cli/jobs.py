@@ -19,7 +19,7 @@ from sqlanon.cli.rules import OnViolation, RunName
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Job, Run
-    from sqlanon.journal import Observer
+    from sqlanon.work.journal import Observer
 
 JobName = Annotated[str, typer.Argument(help="The job's name.")]
 

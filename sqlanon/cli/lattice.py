@@ -16,7 +16,7 @@ from sqlanon.cli.layout import number, percent, table
 from sqlanon.errors import AccessError
 
 if TYPE_CHECKING:
-    from sqlanon.exploration import Candidate, Exploration
+    from sqlanon.exploring.exploration import Candidate, Exploration
 
 MOST_ROWS = 30  # of the frontier, for people
 

@@ -20,9 +20,8 @@ from sqlanon.engines.files import source_file
 from sqlanon.errors import ConflictError
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation
-from sqlanon.verification.release_checks import count_column
-from sqlanon.workspace import Workspace
+from sqlanon.sql import Identifier, Relation, free_name
+from sqlanon.work.workspace import Workspace
 
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
 WITNESS_SAMPLE = 100_000  # expected size of the random sample above
@@ -116,7 +115,7 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | 
     table = workspace.table("multiset")
     columns = [Identifier(attribute.name) for attribute in plan.kept]
     groups = not any(attribute.column.kind in LOOK_DIFFERENT for attribute in plan.kept)
-    count = count_column([attribute.name for attribute in plan.kept])
+    count = free_name("n", [attribute.name for attribute in plan.kept])
     engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, count=count, groups=groups)
     return table
 

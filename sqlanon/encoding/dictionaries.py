@@ -11,7 +11,7 @@ from sqlanon.hierarchies import build_hierarchy
 from sqlanon.plan import Attribute, Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 LOOK_DIFFERENT = (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)  # -0.0 and 0.0, 1.0 and 1.00: equal, but not byte for byte
 NARROW = 2**31 - 2  # a range of whole numbers that needs no dictionary

@@ -11,7 +11,7 @@ from sqlanon.lattice.keys import lay_out
 from sqlanon.lattice.task import Task
 from sqlanon.partition.collapse import distinct_share
 from sqlanon.sql import expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.7  # distinct tuples per row up to which counting them once pays
 

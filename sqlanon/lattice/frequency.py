@@ -23,7 +23,7 @@ from sqlanon.lattice.task import Task, Verdict
 from sqlanon.models.base import Drift, Groups, PrivacyModel
 from sqlanon.partition.domains import Sensitive
 from sqlanon.sql import Identifier, Relation, Statement, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 _INT_ROWS = 2**31 - 1
 

@@ -33,7 +33,7 @@ from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
 from sqlanon.policy import FullDomain, Policy
 from sqlanon.policy.document import path_text
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 Report = Callable[[LatticeProgress], None]
 

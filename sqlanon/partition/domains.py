@@ -15,7 +15,7 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from sqlanon.partition.targets import number_classes, scale_numbers
 from sqlanon.partition.task import Task
 from sqlanon.policy import Mondrian, RothkoS, Splits, Tree
 from sqlanon.sql import Relation
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 def search(

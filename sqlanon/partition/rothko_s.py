@@ -35,7 +35,7 @@ from sqlanon.partition.sampled import Care, Sample, SampledGrowth
 from sqlanon.partition.task import Branch, Task
 from sqlanon.policy import RothkoS
 from sqlanon.sql import Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

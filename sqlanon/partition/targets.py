@@ -19,7 +19,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.partition.domains import create_domain
 from sqlanon.sql import Relation
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 EXACT_BITS = 52
 MOST_BITS = 40

@@ -13,7 +13,7 @@ from itertools import combinations
 from math import prod
 
 from sqlanon.engines.base import Column, Engine
-from sqlanon.measuring import comparable, in_part
+from sqlanon.measuring import countable, in_part
 from sqlanon.policy import Role
 from sqlanon.profile.facts import ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose
@@ -70,7 +70,7 @@ class _Measure:
         return [self._with_share(facts) for batch in batches for facts in batch]
 
     def _batch(self, columns: Sequence[Column]) -> list[ColumnFacts]:
-        values = [comparable(column) for column in columns]
+        values = [countable(column) for column in columns]
         parts = [{"value": value, "sampled": in_part(self._engine, [value], self.modulus)} for value in values]
         found = self._engine.query_one("profile/measure_columns", relation=self._relation, columns=parts)
         return [self._column(column, found[5 * i : 5 * i + 5]) for i, column in enumerate(columns)]
@@ -103,7 +103,7 @@ class _Measure:
     def _uniqueness(self, facts: Sequence[ColumnFacts]) -> tuple[int, float, bool]:
         """Combinations of values, the share of rows alone with theirs (of no rows: 0), and whether both are exact."""
         modulus = self.modulus if prod(f.distinct + 1 for f in facts) > SMALL_DOMAIN else 1
-        values = [comparable(f.column) for f in facts]
+        values = [countable(f.column) for f in facts]
         sampled = in_part(self._engine, values, modulus)
         found, unique = self._engine.query_one(
             "profile/measure_uniqueness", relation=self._relation, values=values, sampled=sampled

@@ -19,7 +19,7 @@ from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.labels import SET_LIMIT, quote_member
 from sqlanon.sql import Identifier, Relation
 from sqlanon.text import text_of
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

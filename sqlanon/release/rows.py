@@ -21,7 +21,7 @@ from sqlanon.plan import Plan
 from sqlanon.policy import Role, Show
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 TEXT = Markup("TEXT")
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text

@@ -13,9 +13,9 @@ from sqlanon.plan import Plan
 from sqlanon.publish import FileRelease, Grants, guard_staging, open_file, publish, transfer
 from sqlanon.release.recode import Recoding
 from sqlanon.release.rows import stage
-from sqlanon.session import Session
 from sqlanon.sql import Relation
-from sqlanon.workspace import Workspace
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
 
 Record = Callable[[Engine], None]
 

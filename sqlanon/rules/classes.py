@@ -21,7 +21,7 @@ from sqlanon.rules.faces import Face, create_faces
 from sqlanon.rules.routing import Routed
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from sqlanon.rules.levels import attributes_of, levels_record, make_cuts
 from sqlanon.rules.making import make_rules
 from sqlanon.rules.store import StoredRules, store_rules
 from sqlanon.rules.tables import MadeRules
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 def keep_rules(

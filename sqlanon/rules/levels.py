@@ -17,7 +17,7 @@ from sqlanon.partition.axes import Axis, carried
 from sqlanon.partition.result import Partition
 from sqlanon.rules.tables import NAMES, RuleAttribute, RuleTables
 from sqlanon.sql import Relation
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:

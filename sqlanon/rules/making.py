@@ -19,7 +19,7 @@ from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.rules.tables import LISTED, RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 def make_rules(

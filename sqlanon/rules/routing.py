@@ -21,7 +21,7 @@ from sqlanon.policy import Show
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
 from sqlanon.text import text_of
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 LEVELS = 40  # of one statement: planning a join takes longer the more there are
 _DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)

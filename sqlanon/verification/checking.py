@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
+from sqlanon.comparing import exact
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
@@ -17,13 +18,12 @@ from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.verification.release_checks import (
     Claims,
     Region,
-    exact,
     multisets_equal,
     regions_contain,
     rows_add_up,
     types_equal,
 )
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.comparing import comparable, exact
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.release.labels import EVERYTHING, NULL
-from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.verification.verify import comparable
+from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 
 _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"
@@ -97,20 +97,15 @@ def types_equal(source: Sequence[Column], staged: Sequence[Column]) -> int:
     return sum(types.get(column.name) != column.type for column in source)
 
 
-def count_column(names: Sequence[str]) -> Identifier:
-    """The name of a column of counts beside columns of these names."""
-    taken = {name.lower() for name in names}
-    return Identifier(next(name for length in range(len(taken) + 1) if (name := "n" + "_" * length) not in taken))
-
-
 def multisets_equal(
     engine: Engine, source_multiset: Relation, staged: Relation, columns: Sequence[Column], suppressed: int
 ) -> int:
     """The rows by which the kept columns, taken together, differ from the source's.
 
-    `source_multiset` has those columns and `count_column`, how often their values occur; the staged rows must be
-    among them, with exactly `suppressed` ones missing. Values are equal when they are byte-identical: numbers that
-    print differently are not (1.0 and 1.00, 0 and -0), nor are texts that a collation takes for equal.
+    `source_multiset` has those columns and a column of counts, `n` or the first name like it that is free: how often
+    their values occur. The staged rows must be among them, with exactly `suppressed` ones missing. Values are equal
+    when they are byte-identical: numbers that print differently are not (1.0 and 1.00, 0 and -0), nor are texts that
+    a collation takes for equal.
     """
     parts = [part for column in columns for part in exact(engine, column, Markup(Identifier(column.name)))]
     surplus, missing = engine.query_one(
@@ -118,7 +113,7 @@ def multisets_equal(
         source=source_multiset,
         staged=staged,
         columns=parts,
-        count=count_column([column.name for column in columns]),
+        count=free_name("n", [column.name for column in columns]),
     )
     return int(surplus) + abs(int(missing) - suppressed)
 
@@ -141,15 +136,6 @@ def region_violations(engine: Engine, claims: Claims, regions: Sequence[Region])
         else _outside(engine, claims.witness, region)
         for region in regions
     )
-
-
-def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
-    """A kept value as expressions that are equal only where its bytes are; floats differ in the sign of a zero."""
-    if column.kind is Kind.FLOAT:
-        return value, expression("CASE WHEN {value} = 0 THEN CAST({value} AS TEXT) END", value=value)
-    if column.kind is Kind.DECIMAL:
-        return (engine.render.macro("scaled", value),)
-    return (comparable(engine, value, column.kind),)
 
 
 def _outside(engine: Engine, witness: Relation, region: Region) -> int:

@@ -14,11 +14,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.comparing import comparable
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.metrics import ClassStatistics
+from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.sql import Identifier, Relation, Statement, Text, expression
@@ -94,13 +95,6 @@ def verify_table(
     if statistics is None:
         statistics, _ = check.run(None, [], None)
     return Verification(statistics, tuple(results[place] for place in range(len(models))))
-
-
-def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
-    """`value` as verification groups it: text by its bytes, types that may lack an equality as text."""
-    if kind in (Kind.TEXT, Kind.OTHER):
-        return engine.render.macro("collate", expression("CAST({value} AS TEXT)", value=value))
-    return value
 
 
 def _live(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:

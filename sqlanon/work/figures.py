@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from sqlanon.journal import Progress
+from sqlanon.work.journal import Progress
 
 _NAMES = {"active_rows": "active", "active_nodes": "nodes", "leaves": "final"}
 

@@ -129,3 +129,16 @@ def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
     """All that a run needs, closed at its end."""
     with open_engines(policy, options) as (engine, target), open_catalog(policy, engine) as catalog:
         yield Session(engine, target, catalog, own_catalog=policy.catalog.url in (None, _url_of(policy)))
+
+
+@contextlib.contextmanager
+def open_recorded(place: tuple[str, str, str | None], options: EngineOptions | None = None) -> Iterator[Catalog]:
+    """The catalog at a place (see `catalog_place`); raises PolicyError if no run was ever recorded there."""
+    with (
+        connect(place[0], options) as engine,
+        Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
+    ):
+        if catalog.current() is None:
+            raise PolicyError("No run is recorded here.")
+        catalog.upgrade()
+        yield catalog

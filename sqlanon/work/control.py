@@ -10,8 +10,8 @@ from typing import Any
 from sqlanon.catalog.live import Channel
 from sqlanon.engines.base import Engine
 from sqlanon.errors import Cancelled, SqlanonError
-from sqlanon.figures import figures
-from sqlanon.journal import Journal
+from sqlanon.work.figures import figures
+from sqlanon.work.journal import Journal
 
 INTERVAL = 0.5  # seconds between two signs of life
 _PRESSING = 0.1  # seconds between two attempts to stop a statement

@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.metrics import ClassStatistics
+from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.partition.collapse import Tuples
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, expression

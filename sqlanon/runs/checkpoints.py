@@ -18,9 +18,9 @@ from sqlanon.engines.base import Engine
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.models import from_spec
-from sqlanon.outcome import Outcome
 from sqlanon.plan import Plan
 from sqlanon.policy.writer import policy_text
+from sqlanon.runs.outcome import Outcome
 from sqlanon.sql import Identifier
 
 

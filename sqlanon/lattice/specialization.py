@@ -34,7 +34,7 @@ from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
 from sqlanon.policy import TopDown
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import numpy as np
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError
-from sqlanon.exploration import Candidate, Exploration
-from sqlanon.journal import Journal, Observer, Silent
+from sqlanon.exploring.exploration import Candidate, Exploration
+from sqlanon.exploring.posing import Posed, posed
 from sqlanon.lattice.chart import Chart
 from sqlanon.lattice.classify import classify
 from sqlanon.lattice.lattice import Node, preference
@@ -21,7 +21,7 @@ from sqlanon.lattice.refusal import refusal
 from sqlanon.lattice.search import solve
 from sqlanon.lattice.wishes import LARGEST, Wishes, on_lattice, require_size
 from sqlanon.policy import FullDomain, Policy
-from sqlanon.posing import Posed, posed
+from sqlanon.work.journal import Journal, Observer, Silent
 
 SCORED = 100  # minimal generalizations that are scored to be shown
 

@@ -9,20 +9,18 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from sqlanon.before import count_values
 from sqlanon.catalog import RulesKind, Run, RunStart
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.journal import Observer, Silent
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.remainder import recode_in_passes
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes, node_of
-from sqlanon.loss import Loss
-from sqlanon.outcome import Outcome
+from sqlanon.measures.before import count_values
+from sqlanon.measures.loss import Loss
 from sqlanon.partition.axes import carried
 from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
@@ -37,10 +35,13 @@ from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
-from sqlanon.runner import Course, linked_warning
-from sqlanon.session import Session, open_session
+from sqlanon.runs.linking import linked_warning
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.runner import Course
 from sqlanon.sql import Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.session import Session, open_session
+from sqlanon.work.workspace import Workspace
 
 OnViolation = Literal["suppress", "error"]
 _ANY = 1 - 1e-12  # the share of rows that may be suppressed, when the result says how many are

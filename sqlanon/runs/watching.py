@@ -14,7 +14,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.duckdb import database_file
 from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import ConflictError, PolicyError
-from sqlanon.reading import open_recorded
+from sqlanon.work.session import open_recorded
 
 _POLL = 0.1  # seconds
 

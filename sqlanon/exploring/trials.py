@@ -12,18 +12,18 @@ from sqlanon.catalog import Run, RunStart, Status
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.files import source_version
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
-from sqlanon.journal import Observer, Silent
+from sqlanon.exploring.posing import NO_RELEASE
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.metrics import ClassStatistics
-from sqlanon.outcome import Outcome
+from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import KAnonymity, Policy
-from sqlanon.posing import NO_RELEASE
 from sqlanon.release.recode import Recoding
-from sqlanon.runner import Course
-from sqlanon.session import open_session
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.runner import Course
 from sqlanon.verification.verify import Verification
-from sqlanon.workspace import Workspace
+from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sqlanon.before import count_labels, count_values, source_statistics
-from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, RunStart, Status
-from sqlanon.checkpoints import Basis, basis_of, checkpoint_of
-from sqlanon.control import Control
-from sqlanon.digest import FILE
+from sqlanon.catalog import Catalog, ReleaseRecord, RunStart, Status
 from sqlanon.encoding.coded_table import CodedTable, encode
-from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import Cancelled, ConflictError, PolicyError, SqlanonError, VerificationError
-from sqlanon.hierarchies.digests import describe_hierarchies, hierarchy_digest
+from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.hierarchies.scratch import hierarchies_of_models
-from sqlanon.journal import Journal, Observer, Silent, status_after
 from sqlanon.lattice import search as lattice_search
+from sqlanon.lattice import specialization
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.loss import Loss, measure_loss
+from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.loss import Loss, measure_loss
 from sqlanon.models import from_spec
-from sqlanon.outcome import Outcome, QuasiIdentifier
-from sqlanon.partition import mondrian, rothko_s, specialization
+from sqlanon.partition import mondrian, rothko_s
 from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
@@ -39,12 +32,18 @@ from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.staging import Staged, stage_release
 from sqlanon.rules.keeping import keep_rules
 from sqlanon.rules.store import StoredRules
-from sqlanon.session import Session, open_session
+from sqlanon.runs.checkpoints import Basis, basis_of, checkpoint_of
+from sqlanon.runs.linking import same_recoding_problem
+from sqlanon.runs.outcome import Outcome, QuasiIdentifier
+from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.sql import Relation
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.verify import verify_table
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Observer, Silent, status_after
+from sqlanon.work.session import Session, open_session
+from sqlanon.work.workspace import Workspace, release_lock
 from sqlanon.workload.views import measures_of_run
-from sqlanon.workspace import Workspace, release_lock
 
 
 def run(
@@ -83,22 +82,6 @@ def interruptible() -> Iterator[None]:
         cancelled = Cancelled("Interrupted.")
         cancelled.__notes__ = getattr(interrupt, "__notes__", [])
         raise cancelled from None
-
-
-def linked_warning(run: str, source: str) -> str:
-    """What to say where a source was released by other rules before."""
-    return (
-        f"Run {run} released {source} by other rules: who holds both releases can intersect the classes of a person,"
-        " and may be left with fewer rows than k. docs/jobs.md says more."
-    )
-
-
-def same_recoding_problem(run: str, source: str, by: str = "by other rules") -> str:
-    """What to say where that is forbidden."""
-    return (
-        f"republish: same-recoding forbids it, as run {run} released {source} {by}: `sqlanon apply {run}`, or"
-        " a job with its rules, recodes as it did."
-    )
 
 
 class Course:
@@ -275,7 +258,7 @@ class Course:
             self.values = count_values(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
                 if field_.coding.hierarchy is not None:
-                    self.catalog.record_hierarchy(_hierarchy_record(field_))
+                    self.catalog.record_hierarchy(hierarchy_record(field_))
         return coded, tuples
 
     def _code(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> CodedTable:
@@ -326,7 +309,7 @@ class Course:
         with self.journal.during("recode"):
             labels = count_labels(self.engine, recoding)
         lost = {} if loss is None else loss.of
-        return tuple(_described(one, self.values, labels, lost) for one in recoding.coded.quasi_identifiers)
+        return tuple(quasi_identifier(one, self.values, labels, lost) for one in recoding.coded.quasi_identifiers)
 
     def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
         """Write down how new rows are recoded like these; from then on the run can be taken up here."""
@@ -366,7 +349,7 @@ class Course:
         return self.rules.digest if self.rules is not None else None
 
     def _publish(self, plan: Plan, staged: Staged, outcome: Outcome) -> None:
-        record, rules = _release_record(outcome, self._digest()), self.rules
+        record, rules = release_record(outcome, self._digest()), self.rules
 
         def within(session: Engine) -> None:
             self.control.finish()
@@ -385,44 +368,3 @@ class Course:
                 self.catalog.record_release(outcome.run, release)
                 if rules is not None:
                     self.catalog.record_rules(outcome.run, rules.record, rules.relations)
-
-
-def _release_record(outcome: Outcome, digest: str | None) -> ReleaseRecord:
-    assert outcome.verification is not None
-    statistics = outcome.verification.statistics
-    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds, **outcome.found})
-    return ReleaseRecord(
-        relation=outcome.release,
-        kind=ReleaseKind.REGIONS,
-        row_count=statistics.rows,
-        suppressed=outcome.suppressed,
-        classes=statistics.classes,
-        recoding=recoding,
-        digest=digest or hashlib.sha256(recoding.encode()).hexdigest(),
-        content_digest=outcome.digest,
-    )
-
-
-def _described(
-    coded: Field, values: Mapping[str, int], labels: Mapping[str, int], lost: Mapping[str, float]
-) -> QuasiIdentifier:
-    attribute, name, hierarchy = coded.attribute, coded.attribute.name, coded.coding.hierarchy
-    return QuasiIdentifier(
-        name=name,
-        type=attribute.column.type,
-        show=attribute.show.value,
-        hierarchy=None if attribute.hierarchy is None else attribute.hierarchy.kind,
-        height=None if hierarchy is None else hierarchy.height,
-        values=values.get(name),
-        labels=labels[name],
-        loss=lost.get(name),
-    )
-
-
-def _hierarchy_record(coded: Field) -> HierarchyRecord:
-    hierarchy, specification = coded.coding.hierarchy, coded.attribute.hierarchy
-    assert hierarchy is not None
-    assert specification is not None
-    text = specification.model_dump_json(exclude_defaults=True)
-    digest = hierarchy_digest(coded.attribute.name, specification).removeprefix(FILE)
-    return HierarchyRecord(coded.attribute.name, digest, text, hierarchy.height, hierarchy.leaves)

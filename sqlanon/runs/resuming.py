@@ -9,14 +9,11 @@ import dataclasses
 from collections.abc import Mapping
 
 from sqlanon.catalog import Catalog, RulesKind, Run, Status
-from sqlanon.checkpoints import Checkpoint
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
-from sqlanon.journal import Observer, Silent
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.outcome import Outcome
 from sqlanon.partition import mondrian
 from sqlanon.partition.axes import carried
 from sqlanon.partition.collapse import Tuples
@@ -24,14 +21,17 @@ from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.release.recode import Recoding
-from sqlanon.rules.applying import recode_at_levels
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, copy_rules, fetch_tables, stored_rules
-from sqlanon.runner import Course, interruptible
-from sqlanon.session import Session, open_session
+from sqlanon.runs.applying import recode_at_levels
+from sqlanon.runs.checkpoints import Checkpoint
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.runner import Course, interruptible
 from sqlanon.sql import expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.session import Session, open_session
+from sqlanon.work.workspace import Workspace
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlanon.metrics import ClassStatistics
+from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.verification.checking import Check
 from sqlanon.verification.verify import Verification

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlanon.catalog import Catalog, RunStart, Status
-from sqlanon.control import Control
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import SqlanonError
-from sqlanon.journal import Journal, Silent, status_after
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
@@ -26,8 +24,10 @@ from sqlanon.models import from_spec
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text
-from sqlanon.session import MEMORY_URL, open_catalog
-from sqlanon.workspace import TemporaryWorkspace, Workspace
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Silent, status_after
+from sqlanon.work.session import MEMORY_URL, open_catalog
+from sqlanon.work.workspace import TemporaryWorkspace, Workspace
 
 NO_RELEASE = "-"  # what the catalog says of an exploration's release
 
