@@ -77,7 +77,7 @@ def _write(path: Path, text: str) -> None:
 def check_command(
     call: Call,
     policy: PolicyFile,
-    sql: Annotated[bool, typer.Option("--sql", help="Print every statement that a run would issue.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the statements over data that a run would issue.")] = False,
     replace: Replace = False,
 ) -> None:
     """Check a policy against its table, and list every problem at once. Nothing is changed."""
@@ -96,7 +96,7 @@ def run_command(
     call: Call,
     policy: PolicyFile,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and every statement; change nothing.")
+        bool, typer.Option("--dry-run", help="Print the plan and the statements over data; change nothing.")
     ] = False,
     replace: Replace = False,
     levels: Annotated[
