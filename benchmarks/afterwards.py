@@ -21,8 +21,8 @@ from mondrian import policy
 
 from sqlanon import run_record, run_report, verify_release
 from sqlanon.engines import connect
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 
 

@@ -22,10 +22,10 @@ from mondrian import policy
 from sqlanon.catalog import Catalog, Run
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
-from sqlanon.outcome import Outcome
-from sqlanon.policy_reader import build_policy
-from sqlanon.rules.applying import Application, apply_rules
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.applying import Application, apply_rules
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 
 

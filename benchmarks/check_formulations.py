@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 
 from adult import policy
 
+from sqlanon.exploring.posing import posed
 from sqlanon.lattice.batches import Step, count_each
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.problem import Problem
-from sqlanon.posing import posed
 from sqlanon.sql import Statement
 
 K = 5

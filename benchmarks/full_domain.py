@@ -27,9 +27,9 @@ from typing import Any
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
+from sqlanon.exploring.posing import posed
 from sqlanon.lattice.search import Wishes, solve
-from sqlanon.policy_reader import build_policy
-from sqlanon.posing import posed
+from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Statement
 
 _PRIME = 2**31 - 1

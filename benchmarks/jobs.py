@@ -20,8 +20,8 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_procedure
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 
 

@@ -21,8 +21,8 @@ import duckdb
 from agrawal import QUASI_IDENTIFIERS, Wanted, parquet_statement
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.runner import run
 
 
 class Disk(threading.Thread):

@@ -16,9 +16,9 @@ from pathlib import Path
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.rules.store import read_rules
-from sqlanon.runner import run
+from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 
 TABLE = "CREATE TABLE bench AS SELECT CAST(i * 7919 % {rows} AS INTEGER) AS n, i % 7 AS s FROM range({rows}) AS t(i)"

@@ -22,9 +22,9 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.outcome import Outcome
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 
 COARSE = ("age", "elevel", "car", "zipcode", "hyears")

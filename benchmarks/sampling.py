@@ -25,21 +25,21 @@ from typing import Any
 from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 from splits import policy as target_policy
 
-from sqlanon.encoding import encode
+from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.models import from_spec
-from sqlanon.outcome import Outcome
 from sqlanon.partition.hypothesis import Confidence
 from sqlanon.partition.mondrian import pose
 from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.task import Branch
 from sqlanon.plan import resolve_source
 from sqlanon.policy import Policy, RothkoS
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
-from sqlanon.workspace import TemporaryWorkspace
+from sqlanon.work.workspace import TemporaryWorkspace
 
 SIZES = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000)
 

@@ -20,16 +20,16 @@ from typing import Any
 from agrawal import Wanted, create_statement
 from splits import policy as generated_policy
 
-from sqlanon.encoding import encode
+from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition import mondrian, rothko_s
 from sqlanon.plan import resolve_source
 from sqlanon.policy import RothkoS
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Statement
-from sqlanon.workspace import TemporaryWorkspace
+from sqlanon.work.workspace import TemporaryWorkspace
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "rothko-t, median": {"name": "rothko-t"},

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable, encode
+from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.criteria import Criterion
@@ -21,9 +21,9 @@ from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.task import Branch, Task
 from sqlanon.plan import resolve_source
 from sqlanon.policy import RothkoS, RothkoT
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
-from sqlanon.workspace import TemporaryWorkspace
+from sqlanon.work.workspace import TemporaryWorkspace
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from mondrian import group_by
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
-from sqlanon.journal import Silent
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
+from sqlanon.work.journal import Silent
 
 TARGETS = ("c2", "c7", "c10", "r7", "r7_fifth", "r10")
 WORK: dict[str, tuple[str, float, dict[str, Any]]] = {

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         SqlanonError,
         VerificationError,
     )
-    from sqlanon.exploration import Exploration
-    from sqlanon.explorer import explore
-    from sqlanon.journal import Observer
+    from sqlanon.exploring.exploration import Exploration
+    from sqlanon.exploring.explorer import explore
+    from sqlanon.exploring.trials import Sweep, sweep
     from sqlanon.models import (
         DistinctLDiversity,
         EntropyLDiversity,
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
         VarianceDiversity,
     )
     from sqlanon.models.closeness import EqualTCloseness, KlTCloseness, OrderedTCloseness
-    from sqlanon.outcome import Outcome
     from sqlanon.plan import Plan
     from sqlanon.policy import Policy
-    from sqlanon.policy_reader import build_policy, load_policy, parse_policy
-    from sqlanon.profile_facts import Profile
+    from sqlanon.policy.loading import build_policy, load_policy, parse_policy
+    from sqlanon.profile.facts import Profile
     from sqlanon.reading import diff_runs, run_record, run_report
-    from sqlanon.rules.resuming import resume_run
-    from sqlanon.runner import run
+    from sqlanon.runs.outcome import Outcome
+    from sqlanon.runs.resuming import resume_run
+    from sqlanon.runs.runner import run
     from sqlanon.signoff.check import RecordCheck, check_record, read_record
-    from sqlanon.trials import Sweep, sweep
-    from sqlanon.verify import Verification
+    from sqlanon.verification.verify import Verification
+    from sqlanon.work.journal import Observer
     from sqlanon.workload.utility import Utility, release_utility
 
 _HOMES = {
@@ -69,9 +69,9 @@ _HOMES = {
         "SqlanonError",
         "VerificationError",
     ),
-    "exploration": ("Exploration",),
-    "explorer": ("explore",),
-    "journal": ("Observer",),
+    "exploring.exploration": ("Exploration",),
+    "exploring.explorer": ("explore",),
+    "work.journal": ("Observer",),
     "models": (
         "DistinctLDiversity",
         "EntropyLDiversity",
@@ -80,17 +80,17 @@ _HOMES = {
         "VarianceDiversity",
     ),
     "models.closeness": ("EqualTCloseness", "KlTCloseness", "OrderedTCloseness"),
-    "outcome": ("Outcome",),
+    "runs.outcome": ("Outcome",),
     "plan": ("Plan",),
     "policy": ("Policy",),
-    "policy_reader": ("build_policy", "load_policy", "parse_policy"),
-    "profile_facts": ("Profile",),
+    "policy.loading": ("build_policy", "load_policy", "parse_policy"),
+    "profile.facts": ("Profile",),
     "reading": ("diff_runs", "run_record", "run_report"),
-    "rules.resuming": ("resume_run",),
-    "runner": ("run",),
+    "runs.resuming": ("resume_run",),
+    "runs.runner": ("run",),
     "signoff.check": ("RecordCheck", "check_record", "read_record"),
-    "trials": ("Sweep", "sweep"),
-    "verify": ("Verification",),
+    "exploring.trials": ("Sweep", "sweep"),
+    "verification.verify": ("Verification",),
     "workload.utility": ("Utility", "release_utility"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -17,12 +17,12 @@ from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
-from sqlanon.policy_draft import propose_policy
-from sqlanon.profile import profile
-from sqlanon.profile_facts import Profile
-from sqlanon.session import MEMORY_URL, open_to_look
+from sqlanon.profile.draft import propose_policy
+from sqlanon.profile.facts import Profile
+from sqlanon.profile.profiling import profile
 from sqlanon.sql import Relation
-from sqlanon.verify import Verification, verify_table
+from sqlanon.verification.verify import Verification, verify_table
+from sqlanon.work.session import MEMORY_URL, open_to_look
 
 STAR = "*"  # what a suppressed row shows
 

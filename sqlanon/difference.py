@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlanon.catalog import Catalog, Run, recoded_alike
 from sqlanon.errors import PolicyError
-from sqlanon.policy_facts import flattened
+from sqlanon.policy.facts import flattened
 
 
 class Recoding(StrEnum):

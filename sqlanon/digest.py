@@ -14,9 +14,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression
-from sqlanon.verify import comparable
 
 ROWS, FILE = "rows-1:", "sha256:"  # what digests begin with, which says how they are made
 _EXACT = {

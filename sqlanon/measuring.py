@@ -10,7 +10,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.sql import Identifier, expression
 
 
-def comparable(column: Column) -> Markup:
+def countable(column: Column) -> Markup:
     """The column's value, or its text where the engine may not know equality (JSON, geometry)."""
     text = "CAST({name} AS TEXT)" if column.kind is Kind.OTHER else "{name}"
     return expression(text, name=Identifier(column.name))

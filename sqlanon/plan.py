@@ -12,13 +12,13 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.lookup import is_of_a_catalog, unknown_table
-from sqlanon.measuring import comparable, in_part
+from sqlanon.measuring import countable, in_part
 from sqlanon.plan_checks import Subject, problems, warnings
 from sqlanon.policy import Hierarchy, Policy, Role, Show
-from sqlanon.policy_document import path_text
+from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
-from sqlanon.session import carried_to, catalog_place
 from sqlanon.sql import Identifier, Relation, short_hash
+from sqlanon.work.session import carried_to, catalog_place
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
 UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique
@@ -174,7 +174,7 @@ def _measure(
 ) -> tuple[list[int], list[bool]]:
     """The NULLs of some columns, and for others whether their values (a part of them, by hash) are all different."""
     modulus = max(1, rows // SAMPLED_VALUES)
-    values = [comparable(column) for column in kept]
+    values = [countable(column) for column in kept]
     parts = [{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values]
     names = [Identifier(column.name) for column in refusing]
     row = engine.query_one("plan/measure_attributes", source=source, refusing=names, kept=parts)

@@ -24,7 +24,7 @@ from sqlanon.policy import (
     TCloseness,
     TopDown,
 )
-from sqlanon.policy_document import path_text
+from sqlanon.policy.document import path_text
 from sqlanon.sql import MAX_IDENTIFIER_BYTES
 from sqlanon.suggest import did_you_mean, quoted
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
-from sqlanon.catalog import SCHEMA, Catalog
+from sqlanon.catalog import SCHEMA
 from sqlanon.difference import Difference, compare_runs
-from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
-from sqlanon.session import catalog_place
 from sqlanon.signoff.record import make_record, sealed
+from sqlanon.work.session import catalog_place, open_recorded
 
 
 def run_report(
@@ -50,19 +47,6 @@ def diff_runs(
     """
     with open_recorded(_place(policy, url), options) as catalog:
         return compare_runs(catalog, a, b)
-
-
-@contextlib.contextmanager
-def open_recorded(place: tuple[str, str, str | None], options: EngineOptions | None = None) -> Iterator[Catalog]:
-    """The catalog at a place (see `session.catalog_place`); raises PolicyError if no run was ever recorded there."""
-    with (
-        connect(place[0], options) as engine,
-        Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
-    ):
-        if catalog.current() is None:
-            raise PolicyError("No run is recorded here.")
-        catalog.upgrade()
-        yield catalog
 
 
 def _url_of_release(policy: Policy | None, url: str | None) -> str | None:

@@ -18,7 +18,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from sqlanon.cli.call import COMMON
 from sqlanon.cli.program import app
 from sqlanon.policy import Attribute, Hierarchy, Policy
-from sqlanon.policy_problems import ALGORITHMS, MODELS
+from sqlanon.policy.problems import ALGORITHMS, MODELS
 
 PAGES = ("policy.md", "cli.md")
 _TAGS: list[Any] = [Literal[name] for name in (*MODELS, *ALGORITHMS)]  # what tells the members of a union apart

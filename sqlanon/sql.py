@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
@@ -212,6 +213,14 @@ def expression(text: str, **values: Any) -> Markup:
 def short_hash(*parts: str) -> str:
     """Eight hexadecimal digits that tell these parts from others."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:8]
+
+
+def free_name(wanted: str, names: Iterable[str]) -> Identifier:
+    """A name that none of these is, whatever the case: the wanted one, with as many `_` behind it as it takes."""
+    taken = {name.lower() for name in names}
+    while wanted.lower() in taken:
+        wanted += "_"
+    return Identifier(wanted)
 
 
 def checked_name(name: str) -> str:

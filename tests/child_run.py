@@ -17,8 +17,8 @@ from typing import Any
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import SqlanonError
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.runner import run
 
 PATIENCE = 20.0  # seconds
 

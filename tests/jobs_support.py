@@ -10,7 +10,7 @@ from sqlanon.catalog import Catalog, Job, Run
 from sqlanon.engines import connect
 from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_by_rules, run_procedure
-from sqlanon.journal import Observer, Silent
+from sqlanon.work.journal import Observer, Silent
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
 COLUMNS = {"n": "INTEGER", "t": "VARCHAR(9)", "d": "DATE", "z": "VARCHAR(3)", "s": "VARCHAR(1)", "x": "INTEGER"}

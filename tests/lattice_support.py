@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from sqlanon import posing
 from sqlanon.engines.base import EngineOptions
+from sqlanon.exploring import posing
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.policy import Policy

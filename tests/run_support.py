@@ -13,12 +13,12 @@ import psycopg
 
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ProtectionError
-from sqlanon.outcome import Outcome
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.runner import run
 from sqlanon.sql import Relation
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 Row = tuple[Any, ...]
 OPTIONS = EngineOptions(threads=1)  # small tables: threads only cost

@@ -11,9 +11,9 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.policy_reader import build_policy
-from sqlanon.rules.applying import Application, apply_rules
+from sqlanon.policy.loading import build_policy
 from sqlanon.rules.store import read_rules
+from sqlanon.runs.applying import Application, apply_rules
 from tests.rules_support import CODED, CODED_ROLES, apply, coded
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
@@ -101,7 +101,7 @@ def test_the_loss_counts_rows_that_no_rule_knows(database: Database) -> None:
 
 
 def test_a_run_that_fails_leaves_no_rules(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.runner.check_release", lambda *_: 1 / 0)
+    monkeypatch.setattr("sqlanon.runs.runner.check_release", lambda *_: 1 / 0)
     table = database.create(CODED, coded(1, 60, 10))
     with pytest.raises(ZeroDivisionError):
         anonymize(database.policy(table, CODED_ROLES))

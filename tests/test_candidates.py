@@ -14,7 +14,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.candidates import Candidate, CandidateGraph, first_graph
 from sqlanon.lattice.lattice import Lattice
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 from tests.random_cases import many
 
 Key = tuple[tuple[int, int], ...]

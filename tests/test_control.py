@@ -14,18 +14,19 @@ from typing import Any
 
 import pytest
 
-from sqlanon import control, explore
+from sqlanon import explore
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.live import LiveRun
 from sqlanon.cli import watch as watch_module
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError
-from sqlanon.journal import Silent
 from sqlanon.partition import forest
 from sqlanon.policy import Policy, Release
-from sqlanon.session import catalog_place
+from sqlanon.runs.watching import watching
 from sqlanon.sql import Statement
-from sqlanon.watching import watching
+from sqlanon.work import control
+from sqlanon.work.journal import Silent
+from sqlanon.work.session import catalog_place
 from tests.cli.support import call, spawn
 from tests.jobs_support import frozen, simple
 from tests.run_support import OPTIONS, Database, anonymize, open_database

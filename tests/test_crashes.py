@@ -16,12 +16,12 @@ import pytest
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
-from sqlanon.journal import Silent
-from sqlanon.outcome import PHASES
 from sqlanon.partition import forest
 from sqlanon.policy import Policy, Release
-from sqlanon.session import open_session
-from sqlanon.workspace import Workspace, gc
+from sqlanon.runs.outcome import PHASES
+from sqlanon.work.journal import Silent
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import Workspace, gc
 from tests.child_run import PATIENCE, Child
 from tests.postgres_server import PostgresServer
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database

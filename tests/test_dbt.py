@@ -16,7 +16,7 @@ from jinja2 import Environment
 
 from sqlanon.dbt.escaping import escaped, sayable
 from sqlanon.errors import PolicyError
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from tests.cli.support import call, execute, only_object, query
 from tests.run_support import Row, anonymize, open_database
 

@@ -11,8 +11,8 @@ import pytest
 from sqlanon import build_policy, diff_runs
 from sqlanon.difference import Recoding
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.policy_facts import flattened
-from sqlanon.trials import with_k
+from sqlanon.exploring.trials import with_k
+from sqlanon.policy.facts import flattened
 from tests.cli.support import call, only_object
 from tests.run_support import Database, anonymize
 from tests.test_report import CANARY, IMPOSSIBLE, made

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from sqlanon import Outcome, PolicyError, connect, explore, load_policy, run
 from sqlanon.engines.base import Column
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
 from tests.adult import ADULT, DATA, needs_adult
 

@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 
 from sqlanon import explore
 from sqlanon.errors import Cancelled, ProtectionError
-from sqlanon.exploration import Exploration
-from sqlanon.journal import Silent
+from sqlanon.exploring.exploration import Exploration
 from sqlanon.lattice.chart import Standing
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
+from sqlanon.work.journal import Silent
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from sqlanon.errors import AccessError, Cancelled, PolicyError, SqlanonError
-from sqlanon.journal import Silent
 from sqlanon.policy import Policy
+from sqlanon.work.journal import Silent
 from tests.run_support import Database, anonymize, open_database
 
 COLUMNS = {"age": "INTEGER", "disease": "VARCHAR(20)"}

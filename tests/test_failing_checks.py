@@ -8,9 +8,9 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
-from sqlanon.journal import Silent
-from sqlanon.recode import Recoding, create_regions
+from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.sql import Statement
+from sqlanon.work.journal import Silent
 from tests.run_support import Database, anonymize
 
 COLUMNS = {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}
@@ -57,7 +57,7 @@ def forge(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
         engine.execute(Statement("test", statement.format(regions=recoding.regions)))
         return recoding
 
-    monkeypatch.setattr("sqlanon.runner.create_regions", create)
+    monkeypatch.setattr("sqlanon.runs.runner.create_regions", create)
 
 
 NUMBERS = {
@@ -80,7 +80,7 @@ def test_no_number_is_published_that_is_not_of_its_region(
 ) -> None:
     show, statement = NUMBERS[name]
     if is_sample:
-        monkeypatch.setattr("sqlanon.encoding.WITNESS_ROWS", 1)
+        monkeypatch.setattr("sqlanon.encoding.coded_table.WITNESS_ROWS", 1)
     table = database.create(COLUMNS, ROWS)
     policy = database.policy(table, {**ROLES, "q": {"role": "quasi-identifier", "show": show}}, privacy=MODELS)
     forge(monkeypatch, statement)

@@ -19,11 +19,11 @@ import pytest
 from sqlanon.engines import duckdb as duckdb_engine
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
-from sqlanon.journal import Silent
 from sqlanon.policy import Policy
-from sqlanon.rules.resuming import resume_run
-from sqlanon.session import open_session
-from sqlanon.workspace import gc
+from sqlanon.runs.resuming import resume_run
+from sqlanon.work.journal import Silent
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import gc
 from tests.jobs_support import carry_out, frozen, released, runs, simple
 from tests.postgres_server import PostgresServer, crash, find_binaries, start
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database

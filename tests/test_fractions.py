@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.engines import connect
-from sqlanon.fractions import Range, measure_fractions
 from sqlanon.plan import resolve
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize

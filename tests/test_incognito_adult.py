@@ -15,7 +15,7 @@ from sqlanon.lattice.incognito import IncognitoSearch
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.search import Wishes, solve
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, needs_adult, quasi_identifiers
 from tests.lattice_support import posed
 

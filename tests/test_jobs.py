@@ -16,10 +16,10 @@ from sqlanon.catalog import Catalog
 from sqlanon.digest import table_digest
 from sqlanon.engines import connect
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, ProtectionError, SqlanonError
-from sqlanon.policy_writer import policy_text
-from sqlanon.rules.applying import Application, apply_rules
+from sqlanon.policy.writer import policy_text
+from sqlanon.runs.applying import Application, apply_rules
 from sqlanon.sql import Relation
-from sqlanon.workspace import gc, release_lock
+from sqlanon.work.workspace import gc, release_lock
 from tests.jobs_support import ALONE, COLUMNS, ROLES, K, carry_out, frozen, released, replaced, runs, simple, table
 from tests.run_support import OPTIONS, Database, Row, anonymize, open_database, quoted
 

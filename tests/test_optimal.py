@@ -23,7 +23,7 @@ from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import Nodes, Numbers
 from sqlanon.lattice.search import Wishes, solve
 from sqlanon.policy import Optimal, Policy
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, ATTRIBUTES, needs_adult, quasi_identifiers
 from tests.lattice_support import posed
 from tests.oracle.lattice import Case, Node, cases

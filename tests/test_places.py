@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from tests.people import PEOPLE, ROLES, ROWS
 from tests.postgres_server import PostgresServer
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database

@@ -14,7 +14,7 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Policy, Release, Role, Show
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
 
 COLUMNS = {

@@ -13,7 +13,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan import resolve
 from sqlanon.policy import Policy, Release
-from sqlanon.profile import profile
+from sqlanon.profile.profiling import profile
 from sqlanon.sql import Relation, Statement
 from tests.postgres_server import PostgresServer
 from tests.test_plan import ATTRIBUTES, COLUMNS, PRIVACY, make_table, policy_with, sql

@@ -9,8 +9,8 @@ import pytest
 from sqlanon.engines.urls import redacted, scrubbed
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Hierarchy, KAnonymity, Policy, RecursiveLDiversity, Role, Show
-from sqlanon.policy_reader import build_policy, load_policy, parse_policy
-from sqlanon.policy_writer import policy_text
+from sqlanon.policy.loading import build_policy, load_policy, parse_policy
+from sqlanon.policy.writer import policy_text
 
 GRAMMAR = """
 source:  {url: "duckdb:///hospital.duckdb", table: main.patients}     # ${ENV} expands

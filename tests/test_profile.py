@@ -11,11 +11,11 @@ import pytest
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan import resolve
 from sqlanon.policy import Hierarchy, Policy, Role
-from sqlanon.policy_draft import propose_policy
-from sqlanon.policy_reader import parse_policy
-from sqlanon.profile import profile
-from sqlanon.profile_facts import ColumnFacts, Profile
-from sqlanon.proposal import propose, words_of
+from sqlanon.policy.loading import parse_policy
+from sqlanon.profile.draft import propose_policy
+from sqlanon.profile.facts import ColumnFacts, Profile
+from sqlanon.profile.profiling import profile
+from sqlanon.profile.proposal import propose, words_of
 from sqlanon.sql import Relation, Statement
 
 URL = "duckdb:///x.duckdb"
@@ -141,7 +141,7 @@ def test_shares_of_unique_rows_match_brute_force(engine: Engine, seed: int) -> N
 
 
 def test_large_tables_are_estimated_from_a_part_of_the_values(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.profile.SMALL_DOMAIN", 500)
+    monkeypatch.setattr("sqlanon.profile.profiling.SMALL_DOMAIN", 500)
     columns = {
         "patient_id": ("INTEGER", "i"),
         "age": ("INTEGER", "i % 60"),

@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import exp
 
 from sqlanon.policy import Quality
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.rehearsal import Rehearsal, rehearse
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 

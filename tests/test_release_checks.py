@@ -11,12 +11,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from sqlanon import labels
 from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.policy import Show
-from sqlanon.release_checks import (
+from sqlanon.release import labels
+from sqlanon.sql import Relation, Statement
+from sqlanon.text import text_of
+from sqlanon.verification.release_checks import (
     Claims,
     Region,
     multisets_equal,
@@ -25,8 +27,6 @@ from sqlanon.release_checks import (
     rows_add_up,
     types_equal,
 )
-from sqlanon.sql import Relation, Statement
-from sqlanon.text import text_of
 from tests.random_cases import many
 from tests.test_verify import create, diseases
 

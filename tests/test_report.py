@@ -13,14 +13,13 @@ from sqlanon import explore, run_report
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.outcome import Outcome
 from sqlanon.policy import Policy
-from sqlanon.reading import open_recorded
 from sqlanon.report.material import Material, collect
 from sqlanon.report.numbers import percent, share_above
 from sqlanon.report.page import render
 from sqlanon.rules.first_levels import Node
-from sqlanon.session import catalog_place
+from sqlanon.runs.outcome import Outcome
+from sqlanon.work.session import catalog_place, open_recorded
 from tests.cli.support import call
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 

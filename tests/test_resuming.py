@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from sqlanon.catalog import Catalog
-from sqlanon.checkpoints import basis_of
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError, VerificationError
-from sqlanon.journal import Silent
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.outcome import Outcome
 from sqlanon.plan import resolve
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import load_policy
-from sqlanon.rules.resuming import resume_run
-from sqlanon.session import open_session
-from sqlanon.workspace import Workspace, gc
+from sqlanon.policy.loading import load_policy
+from sqlanon.runs.checkpoints import basis_of
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.resuming import resume_run
+from sqlanon.work.journal import Silent
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import Workspace, gc
 from tests.cli.support import call, make_patients, only_object, write_policy
 from tests.conftest import ENGINES
 from tests.run_support import OPTIONS, Database, anonymize

@@ -17,7 +17,7 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.grants import grant_script
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.roles import Roles
 from tests.jobs_support import carry_out, frozen
 from tests.postgres_server import PostgresServer
@@ -153,7 +153,7 @@ def test_readers_never_see_what_is_not_published(place: Place, monkeypatch: pyte
             readable.extend(_allowed(reader, *(f"SELECT * FROM released.{quoted(name)}" for (name,) in staged)))
         raise ProtectionError("enough seen")
 
-    monkeypatch.setattr("sqlanon.runner.check_release", check)
+    monkeypatch.setattr("sqlanon.runs.runner.check_release", check)
     with pytest.raises(ProtectionError, match="enough seen"):
         anonymize(place.policy(place.roles.runner))
     assert (len(seen), readable) == (1, [])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.cli.summary import sampling_text
-from sqlanon.encoding import encode
+from sqlanon.encoding.coded_table import encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.models import KAnonymity
 from sqlanon.partition import forest
@@ -20,7 +20,7 @@ from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.task import Branch
 from sqlanon.plan import resolve_source
 from sqlanon.policy import RothkoS
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
 from tests.mondrian_oracle import satisfies
 from tests.random_cases import many

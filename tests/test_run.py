@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import ConflictError, PolicyError
-from sqlanon.journal import Silent
-from sqlanon.policy_reader import build_policy
-from sqlanon.runner import run
+from sqlanon.policy.loading import build_policy
+from sqlanon.runs.runner import run
+from sqlanon.work.journal import Silent
 from tests.people import PEOPLE, ROLES, ROWS
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from sqlanon.encoding.fields import Coding, Field
 from sqlanon.engines.base import Engine
-from sqlanon.fields import Coding, Field
 from sqlanon.models import EntropyLDiversity, Groups, KAnonymity, PrivacyModel, RecursiveLDiversity, VarianceDiversity
 from sqlanon.models.closeness import EqualTCloseness, KlTCloseness
 from sqlanon.partition.axes import Axis

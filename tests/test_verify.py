@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.metrics import ClassStatistics, SizeBucket
+from sqlanon.measures.metrics import ClassStatistics, SizeBucket
 from sqlanon.models import (
     DistinctLDiversity,
     EntropyLDiversity,
@@ -24,7 +24,7 @@ from sqlanon.models import (
 )
 from sqlanon.models.closeness import DISTANCES
 from sqlanon.sql import Identifier, Relation, Statement
-from sqlanon.verify import verify_table
+from sqlanon.verification.verify import verify_table
 from tests.oracle import brute_force
 from tests.oracle.brute_force import Row
 from tests.random_cases import many

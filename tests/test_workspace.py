@@ -16,7 +16,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
-from sqlanon.workspace import Workspace, gc, release_lock
+from sqlanon.work.workspace import Workspace, gc, release_lock
 
 START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0")
 RELEASE = ReleaseRecord("released", ReleaseKind.REGIONS, 7, 1, 2, "{}", "d1")
@@ -178,7 +178,7 @@ import sys, time
 from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart
 from sqlanon.engines import connect
 from sqlanon.sql import Relation, Statement
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 engine = connect(sys.argv[1])
 catalog = Catalog.open(engine)
 schema = "main" if engine.dialect == "duckdb" else "public"

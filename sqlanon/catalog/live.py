@@ -31,7 +31,7 @@ SILENT = 15.0  # seconds without a sign of life, after which a run counts as dea
 class LiveRun:
     """A run that has not ended, as it told last.
 
-    state: `phase`, and the figures of its search (`sqlanon.figures`); empty where it tells nothing on its way.
+    state: `phase`, and the figures of its search (`sqlanon.work.figures`); empty where it tells nothing on its way.
     seconds: since it began, when it told; silent: how long ago that was, None where it is not to tell.
     alive: whether its process lives, as far as can be known.
     """

@@ -12,7 +12,7 @@ import typer
 
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import policy_reader, summary, workspace
+from sqlanon.cli.deferred import loading, summary, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, table
@@ -63,7 +63,7 @@ def opened(
 def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None]:
     """The URL and schema of the catalog, and the schema that stands in for it."""
     if policy is not None:
-        return sessions.catalog_place(policy_reader.load_policy(policy))
+        return sessions.catalog_place(loading.load_policy(policy))
     if url is None:
         raise PolicyError("Which catalog? Give --url, --policy, or set SQLANON_URL.")
     return expanded(url), catalogs.SCHEMA, None
@@ -189,7 +189,7 @@ def _steps_text(steps: list[Step]) -> str:
 def gc_command(call: Call, url: UrlOption = None, policy: PolicyOption = None) -> None:
     """Clear what killed runs left: work tables, staged releases, spill directories. Living runs are left alone."""
     if policy is not None:
-        with sessions.open_session(policy_reader.load_policy(policy), call.options) as session:
+        with sessions.open_session(loading.load_policy(policy), call.options) as session:
             done = workspace.gc(session.engine, session.catalog, call.options.temp_directory)
     else:
         with opened(call, url, None) as (engine, catalog):

@@ -15,29 +15,27 @@ if TYPE_CHECKING:
         catalog,
         demo,
         difference,
-        explorer,
         grants,
         hierarchies,
         models,
         policy,
-        policy_reader,
         reading,
         rehearsal,
-        runner,
-        session,
         sql,
-        trials,
-        workspace,
     )
     from sqlanon.cli import progress, summary, watch
     from sqlanon.dbt import project
     from sqlanon.drawing import picture, tradeoff
     from sqlanon.engines import base
+    from sqlanon.exploring import explorer, trials
     from sqlanon.jobs import freezing, moments, pg_cron, running, units
     from sqlanon.lattice import refusal, wishes
+    from sqlanon.policy import loading
     from sqlanon.report import material, page
-    from sqlanon.rules import applying, listing, resuming, select, store
+    from sqlanon.rules import listing, select, store
+    from sqlanon.runs import applying, resuming, runner
     from sqlanon.signoff import check
+    from sqlanon.work import session, workspace
     from sqlanon.workload import utility
 
 _PARTS = {
@@ -45,11 +43,15 @@ _PARTS = {
     "sqlanon.dbt": ("project",),
     "sqlanon.drawing": ("picture", "tradeoff"),
     "sqlanon.engines": ("base",),
+    "sqlanon.exploring": ("explorer", "trials"),
     "sqlanon.jobs": ("freezing", "moments", "pg_cron", "running", "units"),
     "sqlanon.lattice": ("refusal", "wishes"),
+    "sqlanon.policy": ("loading",),
     "sqlanon.report": ("material", "page"),
-    "sqlanon.rules": ("applying", "listing", "resuming", "select", "store"),
+    "sqlanon.rules": ("listing", "select", "store"),
+    "sqlanon.runs": ("applying", "resuming", "runner"),
     "sqlanon.signoff": ("check",),
+    "sqlanon.work": ("session", "workspace"),
     "sqlanon.workload": ("utility",),
 }
 _PACKAGE_OF = {module: package for package, modules in _PARTS.items() for module in modules}  # the others: sqlanon
@@ -68,6 +70,7 @@ __all__ = [
     "grants",
     "hierarchies",
     "listing",
+    "loading",
     "material",
     "models",
     "moments",
@@ -75,7 +78,6 @@ __all__ = [
     "pg_cron",
     "picture",
     "policy",
-    "policy_reader",
     "progress",
     "project",
     "reading",

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sqlanon.cli.call import Call, command
-from sqlanon.cli.deferred import before_after, policy_reader, progress, runner, summary
+from sqlanon.cli.deferred import before_after, loading, progress, runner, summary
 from sqlanon.cli.deferred import demo as demonstration
 
 
@@ -28,7 +28,7 @@ def demo_command(
     """
     demo = demonstration.prepare(directory)
     call.note(f"{demo.rows:,} rows of {demo.title} are in {demo.database}, the policy in {demo.policy}.\n")
-    policy = policy_reader.load_policy(demo.policy)
+    policy = loading.load_policy(demo.policy)
     with progress.observer(call, "auto") as watching:
         outcome = runner.run(policy, replace=True, options=call.options, observer=watching)
     print(summary.outcome_text(outcome.as_json(), policy))

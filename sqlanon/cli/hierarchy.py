@@ -11,7 +11,7 @@ import typer
 
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.catalog import opened
-from sqlanon.cli.deferred import api, hierarchies, policy_reader
+from sqlanon.cli.deferred import api, hierarchies, loading
 from sqlanon.cli.layout import table
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.suggest import did_you_mean
@@ -42,7 +42,7 @@ def show_command(
     labels: Annotated[int, typer.Option(min=1, help="At most so many labels a level.")] = 8,
 ) -> None:
     """Build an attribute's hierarchy from its values, and show its levels: how many groups, and some labels."""
-    loaded = policy_reader.load_policy(policy)
+    loaded = loading.load_policy(policy)
     spec = {attribute: _spec(loaded, attribute)}
     with (
         api.open_source(loaded, call.options) as (engine, source),
@@ -93,7 +93,7 @@ def export_command(
             lines = hierarchies.recorded_lines(_recorded(catalog, attribute))
         _write(lines, output)
         return
-    loaded = policy_reader.load_policy(Path(policy))
+    loaded = loading.load_policy(Path(policy))
     spec = {attribute: _spec(loaded, attribute)}
     with (
         api.open_source(loaded, call.options) as (engine, source),

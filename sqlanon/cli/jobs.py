@@ -12,14 +12,14 @@ import typer
 from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_object
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import freezing, policy_reader, running, summary
+from sqlanon.cli.deferred import freezing, loading, running, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
 from sqlanon.cli.rules import OnViolation, RunName
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Job, Run
-    from sqlanon.journal import Observer
+    from sqlanon.work.journal import Observer
 
 JobName = Annotated[str, typer.Argument(help="The job's name.")]
 
@@ -181,5 +181,5 @@ def _carried_out(call: Call, name: str, url: str | None, policy: Path | None, wa
             watching.phase("procedure")
             return running.run_procedure(engine, catalog, job)
         found, schema = catalog.run(job.run), catalog.home.schema
-    known = None if policy is None else policy_reader.load_policy(policy)
+    known = None if policy is None else loading.load_policy(policy)
     return running.run_by_rules(job, found, (place_of(url, policy)[0], schema), known, call.options, watching)

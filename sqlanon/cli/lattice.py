@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command
-from sqlanon.cli.deferred import explorer, picture, policy_reader, refusal, summary
+from sqlanon.cli.deferred import explorer, loading, picture, refusal, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.errors import AccessError
 
 if TYPE_CHECKING:
-    from sqlanon.exploration import Candidate, Exploration
+    from sqlanon.exploring.exploration import Candidate, Exploration
 
 MOST_ROWS = 30  # of the frontier, for people
 
@@ -45,7 +45,7 @@ def lattice_command(
     quiet: Quiet = False,
 ) -> None:
     """Explore the generalization lattice: which levels satisfy the models, and which are best. Nothing is released."""
-    loaded = policy_reader.load_policy(policy)
+    loaded = loading.load_policy(policy)
     if svg is not None:
         require_writable(svg)
     with progressing.observer(call, progress, quiet) as watching:

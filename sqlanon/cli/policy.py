@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command, expanded
-from sqlanon.cli.deferred import api, before_after, policy_reader, rehearsal, resuming, runner, summary
+from sqlanon.cli.deferred import api, before_after, loading, rehearsal, resuming, runner, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import wishes as wished
 from sqlanon.cli.lattice import AnySize, TimeLimit
@@ -82,9 +82,9 @@ def check_command(
 ) -> None:
     """Check a policy against its table, and list every problem at once. Nothing is changed."""
     if sql:
-        _print_rehearsal(call, policy_reader.load_policy(policy), replace, wished.Wishes())
+        _print_rehearsal(call, loading.load_policy(policy), replace, wished.Wishes())
         return
-    plan = api.check_policy(policy_reader.load_policy(policy), replace=replace, options=call.options)
+    plan = api.check_policy(loading.load_policy(policy), replace=replace, options=call.options)
     if call.json:
         call.emit(_plan_object(plan))
     else:
@@ -116,7 +116,7 @@ def run_command(
     quiet: Quiet = False,
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
-    loaded = policy_reader.load_policy(policy)
+    loaded = loading.load_policy(policy)
     wishes = wished.Wishes(None if levels is None else parse_levels(levels), time_limit, any_size)
     if dry_run:
         if resume is not None:

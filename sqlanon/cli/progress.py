@@ -13,8 +13,8 @@ from rich.status import Status
 
 from sqlanon.cli.call import Call
 from sqlanon.errors import PolicyError
-from sqlanon.figures import figures
-from sqlanon.journal import Observer, Progress, Silent
+from sqlanon.work.figures import figures
+from sqlanon.work.journal import Observer, Progress, Silent
 
 _WORDS = {
     "plan": "planning",

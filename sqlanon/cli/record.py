@@ -10,7 +10,7 @@ import typer
 
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.catalog import PolicyOption, UrlOption
-from sqlanon.cli.deferred import check, policy_reader, reading, summary
+from sqlanon.cli.deferred import check, loading, reading, summary
 from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.rules import RunName
 from sqlanon.errors import ProtectionError
@@ -42,7 +42,7 @@ def record_command(
         require_writable(output)
     place = {"url": expanded(url)} if policy is None and url is not None else {}
     document = reading.run_record(
-        run, policy=None if policy is None else policy_reader.load_policy(policy), options=call.options, **place
+        run, policy=None if policy is None else loading.load_policy(policy), options=call.options, **place
     )
     text = json.dumps(document, ensure_ascii=False, indent=2)
     if output is None:
@@ -56,7 +56,7 @@ def _url(place: str | None) -> str | None:
     """The URL that a policy, or the command line itself, gives for the release."""
     if place is None or "://" in (place := expanded(place)):
         return place
-    policy = policy_reader.load_policy(Path(place))
+    policy = loading.load_policy(Path(place))
     return policy.release.url or policy.source.url
 
 

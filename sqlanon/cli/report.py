@@ -9,9 +9,10 @@ import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, place_of
-from sqlanon.cli.deferred import difference, material, policy_reader, reading, tradeoff, trials
+from sqlanon.cli.deferred import difference, loading, material, tradeoff, trials
 from sqlanon.cli.deferred import page as pages
 from sqlanon.cli.deferred import progress as progressing
+from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.policy import PolicyFile
@@ -20,7 +21,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.difference import Change, Difference
-    from sqlanon.trials import Sweep, Trial
+    from sqlanon.exploring.trials import Sweep, Trial
 
 _SHARES = ("gcp", "prosecutor_max", "prosecutor_mean", "marketer")
 
@@ -47,7 +48,7 @@ def report_command(
     """
     if output is not None:
         require_writable(output)
-    with reading.open_recorded(place_of(url, policy), call.options) as catalog:
+    with sessions.open_recorded(place_of(url, policy), call.options) as catalog:
         page = pages.render(material.collect(catalog, run))
     if output is None:
         print(page)
@@ -67,7 +68,7 @@ def diff_command(
 
     It warns where two releases of one source can be held against each other.
     """
-    with reading.open_recorded(place_of(url, policy), call.options) as catalog:
+    with sessions.open_recorded(place_of(url, policy), call.options) as catalog:
         found = difference.compare_runs(catalog, run_a, run_b)
     if call.json:
         call.emit(found.as_json())
@@ -120,7 +121,7 @@ def sweep_command(
 
     Exit code 3 if none of them can be met.
     """
-    loaded, ks = policy_reader.load_policy(policy), _parse(k)
+    loaded, ks = loading.load_policy(policy), _parse(k)
     if svg is not None:
         require_writable(svg)
     with progressing.observer(call, progress, quiet) as watching:

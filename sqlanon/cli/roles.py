@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sqlanon.cli.call import Call, command
-from sqlanon.cli.deferred import grants, policy_reader
+from sqlanon.cli.deferred import grants, loading
 from sqlanon.cli.hierarchy import PolicyFile
 from sqlanon.roles import Roles
 
@@ -31,4 +31,4 @@ def grant_script_command(
 
     The runner sees the columns that are released, and no identifier; readers see releases alone.
     """
-    print(grants.grant_script(policy_reader.load_policy(policy), Roles(owner, runner, reader), pg_cron=pg_cron))
+    print(grants.grant_script(loading.load_policy(policy), Roles(owner, runner, reader), pg_cron=pg_cron))

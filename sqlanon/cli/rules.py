@@ -8,7 +8,7 @@ import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
-from sqlanon.cli.deferred import applying, listing, policy_reader, select, store, summary
+from sqlanon.cli.deferred import applying, listing, loading, select, store, summary
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
@@ -112,7 +112,7 @@ def apply_command(
     with opened(call, url, policy, upgrade=True) as (_, catalog):
         found = catalog.run(run)
         schema = catalog.home.schema
-    known = None if policy is None else policy_reader.load_policy(policy)
+    known = None if policy is None else loading.load_policy(policy)
     place = (place_of(url, policy)[0], schema)
     application = applying.Application(found.id, to, out, on_violation, replace)
     with progressing.observer(call, progress, quiet) as watching:

@@ -12,11 +12,11 @@ from typing import Any
 from sqlanon.before_after import Comparison
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.engines.urls import redacted
-from sqlanon.metrics import ClassStatistics
-from sqlanon.outcome import PHASES
+from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy, Role
-from sqlanon.verify import ModelResult, Verification
+from sqlanon.runs.outcome import PHASES
+from sqlanon.verification.verify import ModelResult, Verification
 
 MOST_COLUMNS = 6  # of a sample
 

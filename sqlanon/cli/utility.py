@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from sqlanon.cli.call import Call, command
-from sqlanon.cli.deferred import policy_reader, utility
+from sqlanon.cli.deferred import loading, utility
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.policy import PolicyFile
 from sqlanon.workload import SAMPLE
@@ -42,7 +42,7 @@ def utility_command(
     docs/metrics.md says what the measures mean.
     """
     found = utility.release_utility(
-        policy_reader.load_policy(policy), target, tree=tree, predict=predict, sample=sample, options=call.options
+        loading.load_policy(policy), target, tree=tree, predict=predict, sample=sample, options=call.options
     )
     if call.json:
         call.emit(found.as_json())

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sqlanon.cli.call import Call, command, expanded
-from sqlanon.cli.deferred import api, models, policy_reader, summary
+from sqlanon.cli.deferred import api, loading, models, summary
 from sqlanon.cli.deferred import policy as grammar
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
-    from sqlanon.verify import Verification
+    from sqlanon.verification.verify import Verification
 
 _DATA = (".csv", ".tsv", ".parquet", ".gz", ".zst")
 
@@ -100,7 +100,7 @@ def verify_command(
     is_file = Path(place).suffix.lower() in _DATA
     if "://" not in place and not is_file:
         _refuse("policy", unfit)
-        loaded = policy_reader.load_policy(Path(place))
+        loaded = loading.load_policy(Path(place))
         return _tell(call, api.verify_release(loaded, table, call.options), table or summary.release_text(loaded))
     if (other is None) != is_file or table is not None:
         raise PolicyError("Write URL TABLE or FILE, then models: sqlanon verify URL TABLE --qi age,zip --k 5.")

@@ -16,7 +16,7 @@ from sqlanon.catalog.live import LiveRun
 from sqlanon.cli.call import Call
 from sqlanon.cli.layout import table
 from sqlanon.cli.progress import EVENTS_VERSION
-from sqlanon.watching import Watch, watching
+from sqlanon.runs.watching import Watch, watching
 
 REFRESH = 1.0  # seconds
 Place = tuple[str, str, str | None]

@@ -16,24 +16,25 @@ from markupsafe import Markup
 from ruamel.yaml import YAML
 
 from sqlanon.catalog import Catalog, Run
+from sqlanon.comparing import comparable
 from sqlanon.dbt.escaping import escaped, sayable
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.failing import failing_queries, sensitive_values
 from sqlanon.jobs.freezing import Freezing, budget_of, recoded_columns
-from sqlanon.jobs.procedure import cast_columns, free_name, most_rows
+from sqlanon.jobs.procedure import cast_columns, most_rows
 from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import parse_policy
-from sqlanon.rules.applying import require_same
+from sqlanon.policy.loading import parse_policy
 from sqlanon.rules.misfits import SUPPRESSED_FOR, ending, find_misfits, fitting
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
-from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.verify import comparable, named_groups
+from sqlanon.runs.applying import require_same
+from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+from sqlanon.verification.verify import named_groups
 
 _NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 
@@ -78,7 +79,8 @@ class ProjectText:
         values: dict[str, Any] = {"columns": cast_columns(self.columns), "recoding": Markup(self.select)}
         if self.wanted.on_violation == "error":
             return self._model(self.engine.render("dbt/recode_rows", **values).text, recodes=True)
-        class_column, rows = free_name("sqlanon_class", self.columns), Markup("(SELECT count(*) FROM staged)")
+        class_column = free_name("sqlanon_class", [column.name for column in self.columns])
+        rows = Markup("(SELECT count(*) FROM staged)")
         failing = failing_queries(
             self.engine, (Markup("staged"), class_column), self.columns, self.models, (self._most, rows)
         )
@@ -141,7 +143,7 @@ class ProjectText:
             columns=keys or [Markup("0")],
             keys=[Identifier(f"q{place}") for place in range(len(keys) or 1)],
             names=[Identifier(name) for name in self.regions] or [Identifier("table")],
-            count=free_name("rows", [column for column in self.columns if column.name in self.regions]),
+            count=free_name("rows", self.regions),
             suppressed=Markup("FALSE"),
             keyed=True,
             measure=Markup(model.measure(self.engine.render, groups).text),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlanon.drawing.hasse import describe, name_of
 from sqlanon.drawing.svg import BLUE, DARK_BLUE, FAINT, PAPER, SOFT, cut, document, element, line, text, width_of, words
-from sqlanon.exploration import Candidate, Exploration
+from sqlanon.exploring.exploration import Candidate, Exploration
 
 MOST_ROWS = 100
 _MARGIN, _ROW, _STEP, _HEAD = 28.0, 24.0, 15.0, 150.0

@@ -11,7 +11,7 @@ from typing import Protocol
 from sqlanon.drawing import shapes
 from sqlanon.drawing.shapes import Look
 from sqlanon.drawing.svg import BLUE, FAINT, SOFT, cut, document, element, line, text, width_of, words
-from sqlanon.exploration import Exploration
+from sqlanon.exploring.exploration import Exploration
 from sqlanon.lattice.chart import Standing
 from sqlanon.lattice.lattice import Lattice, Node
 

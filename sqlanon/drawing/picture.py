@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlanon.drawing.frontier import draw_frontier
 from sqlanon.drawing.hasse import MOST_NODES, draw_lattice
-from sqlanon.exploration import Exploration
+from sqlanon.exploring.exploration import Exploration
 
 
 def draw(found: Exploration) -> str:

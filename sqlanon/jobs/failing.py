@@ -7,11 +7,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.comparing import comparable
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine
 from sqlanon.models import PrivacyModel
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.verify import NO_NUMBER, comparable, named_groups
+from sqlanon.verification.verify import NO_NUMBER, named_groups
 
 
 def failing_queries(

@@ -19,11 +19,11 @@ from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
-from sqlanon.policy_reader import parse_policy
-from sqlanon.rules.applying import OnViolation, require_same
+from sqlanon.policy.loading import parse_policy
 from sqlanon.rules.misfits import find_misfits, fitting
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
+from sqlanon.runs.applying import OnViolation, require_same
 from sqlanon.sql import Relation, Statement, Text
 
 _NAME = re.compile("[a-z][a-z0-9_]{0,39}")

@@ -16,18 +16,19 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import RECODING, Catalog, Job
+from sqlanon.comparing import comparable
 from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import failing_queries
 from sqlanon.models import KAnonymity, PrivacyModel
-from sqlanon.outcome import NULL_CHOICE
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
-from sqlanon.runner import linked_warning, same_recoding_problem
-from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.verify import comparable, verifying_statements
-from sqlanon.workspace import release_lock_name
+from sqlanon.runs.linking import linked_warning, same_recoding_problem
+from sqlanon.runs.outcome import NULL_CHOICE
+from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+from sqlanon.verification.verify import verifying_statements
+from sqlanon.work.workspace import release_lock_name
 
 _STAGING = Relation("sqlanon_staging", "pg_temp")
 _MEASURED = Relation("sqlanon_measured", "pg_temp")
@@ -171,7 +172,7 @@ class ProcedureText:
         }
 
     def _staging_values(self) -> dict[str, Any]:
-        class_column = free_name("sqlanon_class", self.recoded.columns)
+        class_column = free_name("sqlanon_class", [column.name for column in self.recoded.columns])
         regions = [column for column in self.recoded.columns if column.name in self.recoded.quasi_identifiers]
         rest = [column for column in self.recoded.columns if column.name not in self.recoded.quasi_identifiers]
         columns = _listed(self.recoded.columns)
@@ -231,7 +232,7 @@ class ProcedureText:
 
     def _failing(self, most: int) -> list[str]:
         """The classes that violate a model, a query for each sensitive attribute."""
-        staging = _STAGING, free_name("sqlanon_class", self.recoded.columns)
+        staging = _STAGING, free_name("sqlanon_class", [column.name for column in self.recoded.columns])
         return failing_queries(self.engine, staging, self.recoded.columns, self.models, (most, _ROWS))
 
     def _digest_values(self) -> dict[str, Any]:
@@ -275,11 +276,3 @@ def cast_columns(columns: Sequence[Column]) -> Markup:
         expression("CAST(r.{c} AS {type}) AS {c}", c=Identifier(column.name), type=Markup(column.type))
         for column in columns
     )
-
-
-def free_name(wanted: str, columns: Sequence[Column]) -> Identifier:
-    """A name that no column has."""
-    names = {column.name for column in columns}
-    while wanted in names:
-        wanted += "_"
-    return Identifier(wanted)

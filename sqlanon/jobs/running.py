@@ -10,9 +10,9 @@ from markupsafe import Markup
 from sqlanon.catalog import Catalog, Job, Run
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import EngineError, SqlanonError
-from sqlanon.journal import Observer
 from sqlanon.policy import Policy
-from sqlanon.rules.applying import Application, OnViolation, apply_rules
+from sqlanon.runs.applying import Application, OnViolation, apply_rules
+from sqlanon.work.journal import Observer
 
 
 def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> Mapping[str, Any]:

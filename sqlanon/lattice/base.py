@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets, count_tuples, count_type, sensitive_column
 from sqlanon.lattice.keys import lay_out
 from sqlanon.lattice.task import Task
 from sqlanon.partition.collapse import distinct_share
 from sqlanon.sql import expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.7  # distinct tuples per row up to which counting them once pays
 

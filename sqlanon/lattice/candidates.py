@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.sql import Relation
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 REMOVED = 1_000  # nodes a statement takes out
 

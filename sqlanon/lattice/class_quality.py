@@ -15,11 +15,34 @@ from sqlanon.lattice.sizes import SLACK, ClassSizes, Rising, group_sizes, looked
 
 
 @dataclass(frozen=True)
-class Discernibility(Quality):
+class ClassQuality(Quality):
+    """A quality whose scores need the sizes of the classes, and tell something of the generalizations further up."""
+
+    learns: ClassVar[bool] = True
+
+    @property
+    def _least_rows(self) -> int:
+        return max(model.least_rows for model in self.sets.task.models)
+
+    @cached_property
+    def _group_counts(self) -> list[Numbers]:
+        """For each attribute and level, how many groups there are."""
+        return [np.array([level.groups for level in m.levels], np.float64) for m in self.sets.marginals]
+
+    def foresee(self, nodes: Sequence[Node]) -> None:
+        """Count the classes of several generalizations that will be scored."""
+        self._classes.foresee(nodes)
+
+    @cached_property
+    def _classes(self) -> ClassSizes:
+        return ClassSizes(self.sets)
+
+
+@dataclass(frozen=True)
+class Discernibility(ClassQuality):
     """Each row is charged the rows of its class, a suppressed one the whole table (Bayardo, Agrawal, ICDE 2005)."""
 
     name: ClassVar[str] = "discernibility"
-    learns: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
         """What the classes cost if none were suppressed, and what it costs more at least to suppress so many rows.
@@ -58,30 +81,14 @@ class Discernibility(Quality):
         The table of the n classes there could be is its mean, a main effect of each attribute, and a rest, all
         orthogonal: its square is at least the sum of the squares of the former.
         """
-        classes = np.prod(looked_up(self._groups, nodes), axis=1)
+        classes = np.prod(looked_up(self._group_counts, nodes), axis=1)
         spread = looked_up(self._spreads, nodes).sum(axis=1)
         return np.asarray(float(self.sets.task.rows) ** 2 / classes * (1 + spread))
-
-    @property
-    def _least_rows(self) -> int:
-        return max(model.least_rows for model in self.sets.task.models)
-
-    def foresee(self, nodes: Sequence[Node]) -> None:
-        """Count the classes of several generalizations that will be scored."""
-        self._classes.foresee(nodes)
-
-    @cached_property
-    def _classes(self) -> ClassSizes:
-        return ClassSizes(self.sets)
 
     @cached_property
     def _known(self) -> Rising:
         """The sum of squared class sizes if none were suppressed: merging classes only adds to it."""
         return Rising(self.lattice)
-
-    @cached_property
-    def _groups(self) -> list[Numbers]:
-        return [np.array([level.groups for level in m.levels], np.float64) for m in self.sets.marginals]
 
     @cached_property
     def _spreads(self) -> list[Numbers]:
@@ -93,11 +100,10 @@ class Discernibility(Quality):
 
 
 @dataclass(frozen=True)
-class AverageClassSize(Quality):
+class AverageClassSize(ClassQuality):
     """The mean rows of a class, the suppressed ones together being one (LeFevre et al., ICDE 2006, section 5.1)."""
 
     name: ClassVar[str] = "aecs"
-    learns: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
         """N over the most classes that there can be.
@@ -105,9 +111,8 @@ class AverageClassSize(Quality):
         There are no more of them than combinations of the attributes' groups, than tuples in the table, than at a
         generalization below, and than the kept rows could fill with the least rows of a class.
         """
-        rows, least = self.sets.task.rows, max(model.least_rows for model in self.sets.task.models)
-        groups = [np.array([level.groups for level in m.levels], np.float64) for m in self.sets.marginals]
-        combined = np.minimum(np.prod(looked_up(groups, nodes), axis=1), self.sets.base.tuples)
+        rows, least = self.sets.task.rows, self._least_rows
+        combined = np.minimum(np.prod(looked_up(self._group_counts, nodes), axis=1), self.sets.base.tuples)
         filled = np.where(suppressed > 0, np.floor((rows - suppressed) / least) + 1, np.ceil(rows / least))
         return np.asarray(rows / np.minimum(np.minimum(combined, -self._known.at(nodes)), filled) * (1 - SLACK))
 
@@ -116,14 +121,6 @@ class AverageClassSize(Quality):
         kept, gone = self._classes.of(node, suppressed)
         self._known.learn(node, -float(kept.total() + gone.total()))
         return self.sets.task.rows / (kept.total() + (suppressed > 0))
-
-    def foresee(self, nodes: Sequence[Node]) -> None:
-        """Count the classes of several generalizations that will be scored."""
-        self._classes.foresee(nodes)
-
-    @cached_property
-    def _classes(self) -> ClassSizes:
-        return ClassSizes(self.sets)
 
     @cached_property
     def _known(self) -> Rising:

@@ -9,19 +9,18 @@ is everything. The score is the sum of P(x) * ln(P(x) / Q(x)).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from sqlanon.lattice.class_quality import ClassQuality
 from sqlanon.lattice.groups import Groups, Part
 from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.quality import Nodes, Numbers, Quality
+from sqlanon.lattice.quality import Nodes, Numbers
 from sqlanon.lattice.sizes import (
     SLACK,
-    ClassSizes,
     Rising,
     Sizes,
     group_sizes,
@@ -32,11 +31,10 @@ from sqlanon.lattice.sizes import (
 
 
 @dataclass(frozen=True)
-class Divergence(Quality):
+class Divergence(ClassQuality):
     """The divergence in nats; 0 where the release tells each row's values."""
 
     name: ClassVar[str] = "kl-divergence"
-    learns: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:  # noqa: ARG002
         """The divergence of each attribute by itself, and what the release must have lost of how they depend.
@@ -122,17 +120,9 @@ class Divergence(Quality):
         values = sum(float(groups[0]) for groups in self._groups)
         return self._times_rows * (len(self._groups) - 1) - values + self_logarithms(self._tuples)
 
-    def foresee(self, nodes: Sequence[Node]) -> None:
-        """Count the classes of several generalizations that will be scored."""
-        self._classes.foresee(nodes)
-
     @cached_property
     def _table(self) -> Groups:
         return Groups(self.sets)
-
-    @cached_property
-    def _classes(self) -> ClassSizes:
-        return ClassSizes(self.sets)
 
     @cached_property
     def _known(self) -> Rising:

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Keys
 from sqlanon.lattice.lattice import Node
@@ -23,7 +23,7 @@ from sqlanon.lattice.task import Task, Verdict
 from sqlanon.models.base import Drift, Groups, PrivacyModel
 from sqlanon.partition.domains import Sensitive
 from sqlanon.sql import Identifier, Relation, Statement, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 _INT_ROWS = 2**31 - 1
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from sqlanon.fields import WORD_BITS, Field, word_column
+from sqlanon.encoding.fields import WORD_BITS, Field, word_column
 from sqlanon.lattice.lattice import Node
 from sqlanon.ranged import Ranged
 from sqlanon.sql import Identifier, Relation, expression

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Dimension, Keys
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

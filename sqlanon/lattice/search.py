@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.lattice.base import create_base
@@ -32,8 +32,8 @@ from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
 from sqlanon.policy import FullDomain, Policy
-from sqlanon.policy_document import path_text
-from sqlanon.workspace import Workspace
+from sqlanon.policy.document import path_text
+from sqlanon.work.workspace import Workspace
 
 Report = Callable[[LatticeProgress], None]
 

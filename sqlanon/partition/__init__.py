@@ -1,0 +1,1 @@
+"""Multidimensional partitioning (LeFevre, DeWitt, TR 1590): Mondrian, Rothko-T, Rothko-S; trees grown by levels."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.fields import Field, word_column
+from sqlanon.encoding.fields import Field, word_column
 from sqlanon.ranged import Ranged
 from sqlanon.sql import Identifier, Relation, Withheld, expression
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.fields import Field
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.35  # distinct tuples per row at which grouping them pays for itself
 SAMPLE_ROWS = 100_000

@@ -9,13 +9,13 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.doubles import double_of
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ProtectionError
-from sqlanon.fields import Field
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

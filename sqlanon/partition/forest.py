@@ -14,7 +14,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.partition.growth import Frontier, Growth, Progress
 from sqlanon.partition.task import Branch, Task
 from sqlanon.sql import Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 PARALLEL_ROWS = 50_000  # below, dividing costs more than it gives
 GROUP_LEAVES = 1 << 40  # leaf numbers that each sub-tree may use

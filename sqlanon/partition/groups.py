@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlanon.encoding import CodedTable
-from sqlanon.fields import Field
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Mondrian, RothkoS, TopDown, Tree
 

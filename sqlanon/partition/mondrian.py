@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.k_anonymity import KAnonymity
@@ -27,7 +27,7 @@ from sqlanon.partition.targets import number_classes, scale_numbers
 from sqlanon.partition.task import Task
 from sqlanon.policy import Mondrian, RothkoS, Splits, Tree
 from sqlanon.sql import Relation
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 def search(

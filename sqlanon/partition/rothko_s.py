@@ -16,7 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition import mondrian
@@ -35,7 +35,7 @@ from sqlanon.partition.sampled import Care, Sample, SampledGrowth
 from sqlanon.partition.task import Branch, Task
 from sqlanon.policy import RothkoS
 from sqlanon.sql import Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.fields import Field
 from sqlanon.partition.domains import create_domain
 from sqlanon.sql import Relation
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 EXACT_BITS = 52
 MOST_BITS = 40

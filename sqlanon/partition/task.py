@@ -13,7 +13,7 @@ from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import Axis, mask_column
 from sqlanon.partition.domains import Sensitive
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

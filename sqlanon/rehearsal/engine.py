@@ -11,7 +11,7 @@ from sqlanon.engines.base import Column, Engine, Kind, RelationType
 from sqlanon.plan_checks import released_names
 from sqlanon.rehearsal.answers import VALUES, Scene, answer, stacked
 from sqlanon.sql import Identifier, Relation, Statement
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 _READ = ("encoding/measure_source", "encoding/measure_fractions", "engine/")  # what is really asked
 _REMARKS = {

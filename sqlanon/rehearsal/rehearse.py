@@ -11,37 +11,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sqlanon.before import count_labels, count_values, source_statistics
 from sqlanon.catalog import Step
-from sqlanon.checking import check_release
-from sqlanon.checkpoints import basis_of
-from sqlanon.encoding import CodedTable, encode
+from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
 from sqlanon.hierarchies.scratch import hierarchies_of_models
+from sqlanon.lattice import specialization
 from sqlanon.lattice.search import pose, search
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.loss import measure_loss
+from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.loss import measure_loss
 from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
-from sqlanon.partition import mondrian, rothko_s, specialization
+from sqlanon.partition import mondrian, rothko_s
 from sqlanon.partition.collapse import collapse
 from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Policy, RothkoS, TopDown, Tree
-from sqlanon.recode import Recoding, create_regions
 from sqlanon.rehearsal.answers import Scene
 from sqlanon.rehearsal.engine import RehearsedEngine, RehearsedNames
-from sqlanon.rows import stage
+from sqlanon.release.recode import Recoding, create_regions
+from sqlanon.release.rows import stage
 from sqlanon.rules.digest import table_digests
 from sqlanon.rules.keeping import make
 from sqlanon.rules.store import drop_codes
 from sqlanon.rules.tables import NAMES
-from sqlanon.session import open_to_look
+from sqlanon.runs.checkpoints import basis_of
 from sqlanon.sql import Identifier, Relation
-from sqlanon.verify import verify_table
+from sqlanon.verification.checking import check_release
+from sqlanon.verification.verify import verify_table
+from sqlanon.work.session import open_to_look
+from sqlanon.work.workspace import Workspace
 from sqlanon.workload.views import measures_of_run
-from sqlanon.workspace import Workspace
 
 _REPEATS = 2  # statements of one template that a search over a lattice shows
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.catalog import Catalog, ReleaseRecord, Run
+from sqlanon.exploring.trials import Point, recorded_points
 from sqlanon.rules.first_levels import Node, first_levels
 from sqlanon.rules.store import read_rules
-from sqlanon.trials import Point, recorded_points
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from sqlanon import __version__
-from sqlanon.outcome import PHASES
-from sqlanon.policy_facts import without_values
-from sqlanon.posing import NO_RELEASE
+from sqlanon.exploring.posing import NO_RELEASE
+from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.material import Material
 from sqlanon.rules.first_levels import DEPTH
+from sqlanon.runs.outcome import PHASES
 
 _Row = dict[str, Any]
 

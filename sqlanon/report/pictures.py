@@ -13,7 +13,7 @@ from sqlanon.drawing.frontier import draw_frontier
 from sqlanon.drawing.hasse import draw_lattice
 from sqlanon.drawing.tradeoff import draw_tradeoff
 from sqlanon.drawing.tree import draw_tree
-from sqlanon.exploration import Candidate, Exploration
+from sqlanon.exploring.exploration import Candidate, Exploration
 from sqlanon.lattice.record import RecordedChart, lattice_from
 from sqlanon.report.material import Material
 from sqlanon.report.numbers import bucket_label, percent, share_above

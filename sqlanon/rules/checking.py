@@ -13,7 +13,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
 from sqlanon.rules.making import chosen_column
 from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 def require_partition(

@@ -8,20 +8,20 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.cells import Cell, Shown
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.labels import EVERYTHING
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.partition.axes import Axis
 from sqlanon.partition.domains import create_domains
 from sqlanon.policy import Show
-from sqlanon.recode import cell_name
+from sqlanon.release.cells import Cell, Shown
+from sqlanon.release.labels import EVERYTHING
+from sqlanon.release.recode import cell_name
 from sqlanon.rules.faces import Face, create_faces
 from sqlanon.rules.routing import Routed
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

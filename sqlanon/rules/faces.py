@@ -11,17 +11,17 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.cells import RANGE_TYPES
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import HierarchyTable
-from sqlanon.labels import EVERYTHING, NULL, interval_label, quote_member, set_label
 from sqlanon.policy import Show
-from sqlanon.recode import cell_name
+from sqlanon.release.cells import RANGE_TYPES
+from sqlanon.release.labels import EVERYTHING, NULL, interval_label, quote_member, set_label
+from sqlanon.release.recode import cell_name
 from sqlanon.rules.routing import value_of
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.text import text_of
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 _STEPPED = (Kind.INTEGER, Kind.DATE)  # what has a greatest value below a cut
 _OPEN = Markup("'*'")

@@ -13,7 +13,7 @@ from sqlanon.rules.misfits import find_misfits, fitting
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import expression
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

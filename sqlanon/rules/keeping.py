@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sqlanon.catalog import Catalog, RulesKind
 from sqlanon.engines.base import Engine
-from sqlanon.recode import Recoding
+from sqlanon.release.recode import Recoding
 from sqlanon.rules.checking import require_partition
 from sqlanon.rules.digest import rules_digest
 from sqlanon.rules.levels import attributes_of, levels_record, make_cuts
 from sqlanon.rules.making import make_rules
 from sqlanon.rules.store import StoredRules, store_rules
 from sqlanon.rules.tables import MadeRules
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 def keep_rules(

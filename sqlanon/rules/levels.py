@@ -11,13 +11,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from sqlanon.catalog import RulesKind, RulesRecord
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis, carried
 from sqlanon.partition.result import Partition
 from sqlanon.rules.tables import NAMES, RuleAttribute, RuleTables
 from sqlanon.sql import Relation
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:

@@ -15,11 +15,11 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.partition.axes import Axis
 from sqlanon.policy import Show
-from sqlanon.recode import Recoding, cell_name
+from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.rules.tables import LISTED, RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 def make_rules(

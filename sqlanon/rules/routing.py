@@ -12,16 +12,16 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding import CodedTable
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Coding, Field
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.fields import Coding, Field
 from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_value
 from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
 from sqlanon.text import text_of
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 LEVELS = 40  # of one statement: planning a join takes longer the more there are
 _DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)

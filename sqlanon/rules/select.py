@@ -12,14 +12,14 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import RulesKind, Run
-from sqlanon.cells import RANGE_TYPES
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.inline import join_labels
-from sqlanon.labels import EVERYTHING, NULL
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Role, Show
-from sqlanon.policy_reader import parse_policy
+from sqlanon.policy.loading import parse_policy
+from sqlanon.release.cells import RANGE_TYPES
+from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.rules import cases
 from sqlanon.rules.cases import Spelling, rule_case
 from sqlanon.rules.listing import fetch_rules, list_replaced

@@ -20,7 +20,7 @@ from sqlanon.publish import guard_staging, transfer
 from sqlanon.rules.digest import rules_digest
 from sqlanon.rules.tables import NAMES, MadeRules, RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, short_hash
-from sqlanon.workspace import Workspace
+from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)

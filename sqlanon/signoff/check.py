@@ -13,7 +13,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.signoff.record import FORMAT, VERSION, document_digest
 from sqlanon.signoff.release import place_of_release, recorded_policy, release_digest
-from sqlanon.verify import Verification
+from sqlanon.verification.verify import Verification
 
 
 @dataclass(frozen=True)

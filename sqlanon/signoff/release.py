@@ -11,7 +11,7 @@ from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy import Policy
-from sqlanon.policy_reader import parse_policy
+from sqlanon.policy.loading import parse_policy
 from sqlanon.sql import Relation
 
 

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from sqlanon.engines.base import Kind
-from sqlanon.labels import EVERYTHING, NULL
-from sqlanon.release_checks import MEMBER, SPAN, VALUES
+from sqlanon.release.labels import EVERYTHING, NULL
+from sqlanon.verification.release_checks import MEMBER, SPAN, VALUES
 
 Key = Any
 """What values of one attribute are ordered by."""

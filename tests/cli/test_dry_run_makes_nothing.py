@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from sqlanon.policy_reader import build_policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.rehearsal import rehearse
 
 

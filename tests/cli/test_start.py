@@ -30,7 +30,13 @@ def loaded(*arguments: object) -> set[str]:
 def test_help_loads_neither_a_database_nor_what_works_on_one(arguments: list[str]) -> None:
     modules = loaded(*arguments)
     assert not modules & HEAVY
-    assert not modules & {"sqlanon.runner", "sqlanon.policy", "sqlanon.catalog", "sqlanon.sql", "sqlanon.engines.base"}
+    assert not modules & {
+        "sqlanon.runs.runner",
+        "sqlanon.policy",
+        "sqlanon.catalog",
+        "sqlanon.sql",
+        "sqlanon.engines.base",
+    }
 
 
 def test_looking_into_a_catalog_loads_no_other_driver_and_nothing_that_migrates(tmp_path: Path) -> None:
@@ -39,7 +45,7 @@ def test_looking_into_a_catalog_loads_no_other_driver_and_nothing_that_migrates(
         pass
     modules = loaded("runs", "--url", url)
     assert modules & HEAVY == {"duckdb", "jinja2", "sqlalchemy"}
-    assert not modules & {"sqlanon.runner", "sqlanon.lattice.lattice", "sqlanon.report.page"}
+    assert not modules & {"sqlanon.runs.runner", "sqlanon.lattice.lattice", "sqlanon.report.page"}
 
 
 def test_the_modules_that_commands_call_are_those_that_type_checkers_see() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from sqlanon import rows as released_rows
 from sqlanon.engines.base import EngineOptions
 from sqlanon.partition import collapse, forest, growth, medians
+from sqlanon.release import rows as released_rows
 from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 

@@ -1,0 +1,1 @@
+"""The source as codes: what every search works on, one snapshot of it."""

@@ -1,0 +1,148 @@
+"""The statement that codes a source's rows.
+
+Each dictionary is a join, and planning a join is the dearer the more of them a SELECT has: 48 take DuckDB 0.2 s,
+400 more than a minute. So rows with many are coded in stages, a few words each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding.dictionaries import key_of, plain_value
+from sqlanon.encoding.fields import Field, word_column
+from sqlanon.engines.base import Engine
+from sqlanon.plan import Plan
+from sqlanon.policy import Role
+from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression
+
+MOST_JOINS = 48  # of dictionaries in one SELECT, but for a word that has more by itself
+
+
+def encode_statement(
+    engine: Engine,
+    plan: Plan,
+    packed: tuple[Sequence[Field], int],
+    table: Relation,
+    *,
+    raw: bool = False,
+    share: float | None = None,
+) -> Statement:
+    """Write the rows of the source as words of codes into the work table `table`.
+
+    packed: the fields, and the number of their words; raw: whether the values go along, as `r0, …` and `v0, …`;
+    share: the chance of a row to be among those written, all by default.
+    """
+    fields, words = packed
+    *early, last = _groups(fields, words)
+    stages = [_stage(engine, fields, early, number, kept=fields if raw else None) for number in range(len(early))]
+    done = [{"name": word_column(w), "codes": expression("s.{w}", w=_carried(fields, w))} for g in early for w in g]
+    named = {word["name"]: word for word in [*done, *_words(engine, fields, last)]}
+    return engine.render(
+        "encoding/encode_rows",
+        rows=table,
+        source=plan.source,
+        stages=stages,
+        words=[named[word_column(word)] for word in range(words)],
+        raw=_raw_columns(fields[: len(plan.attributes)]) if raw else [],
+        dictionaries=_joins(engine, fields, last),
+        share=share,
+    )
+
+
+def _groups(fields: Sequence[Field], words: int) -> list[list[int]]:
+    """The words, in groups that need few dictionaries."""
+    groups: list[list[int]] = [[]]
+    joins = 0
+    for word in range(words):
+        needed = sum(field.word == word and field.coding.dictionary is not None for field in fields)
+        if groups[-1] and joins + needed > MOST_JOINS:
+            groups.append([])
+            joins = 0
+        groups[-1].append(word)
+        joins += needed
+    return groups
+
+
+def _stage(
+    engine: Engine, fields: Sequence[Field], groups: list[list[int]], number: int, kept: Sequence[Field] | None
+) -> dict[str, Any]:
+    """The words of one group, beside those of groups before it and the columns that are read later."""
+    before = [word for group in groups[:number] for word in group]
+    done = {*before, *groups[number]}
+    later = kept if kept is not None else [field for field in fields if field.word not in done]
+    columns = dict.fromkeys(Identifier(field.attribute.name) for field in later)
+    words = [
+        {**word, "name": _carried(fields, n)}
+        for n, word in zip(groups[number], _words(engine, fields, groups[number]), strict=True)
+    ]
+    return {
+        "columns": [*columns, *(_carried(fields, word) for word in before)],
+        "words": words,
+        "dictionaries": _joins(engine, fields, groups[number]),
+    }
+
+
+def _carried(fields: Sequence[Field], word: int) -> Identifier:
+    """The name of a word beside columns of the source, none of which has it."""
+    names = {field.attribute.name.casefold() for field in fields}
+    name = word_column(word).name
+    while name in names:
+        name += "_"
+    return Identifier(name)
+
+
+def _words(engine: Engine, fields: Sequence[Field], group: Iterable[int]) -> list[dict[str, Any]]:
+    codes = {f.number: _code_expression(engine.render, f) for f in fields if f.coding.bits}
+    return [
+        {"name": word_column(w), "codes": _packed(codes[f.number] for f in fields if f.word == w and f.coding.bits)}
+        for w in group
+    ]
+
+
+def _joins(engine: Engine, fields: Sequence[Field], group: Iterable[int]) -> list[dict[str, Any]]:
+    words = set(group)
+    return [_dictionary_join(engine, f) for f in fields if f.word in words and f.coding.dictionary is not None]
+
+
+def _raw_columns(fields: Sequence[Field]) -> list[dict[str, Identifier | Markup]]:
+    quasi = [f for f in fields if f.attribute.role is Role.QUASI_IDENTIFIER]
+    kept = [f for f in fields if f.attribute.role is not Role.QUASI_IDENTIFIER]
+    named = [("r", i, f) for i, f in enumerate(quasi)] + [("v", i, f) for i, f in enumerate(kept)]
+    return [{"name": Identifier(f"{letter}{i}"), "value": _source_column(f)} for letter, i, f in named]
+
+
+def _source_column(field: Field) -> Markup:
+    return Markup("s.") + Markup(str(Identifier(field.attribute.name)))
+
+
+def _code_expression(render: Renderer, field: Field) -> Markup:
+    coding = field.coding
+    if coding.dictionary is not None:
+        code = expression("coalesce(d{number}.code, 0)", number=field.number)
+    elif coding.scale is not None:
+        whole = coding.whole_of(render, _source_column(field))
+        code = expression("coalesce({whole} - ({least}) + 1, 0)", whole=whole, least=coding.least)
+    else:
+        column = _source_column(field)
+        origin = coding.origin or 0
+        fits = origin >= -(2**63) and origin + coding.leaves < 2**63
+        value = expression("CAST({column} AS BIGINT)", column=column) if fits else column
+        code = expression("coalesce(CAST({value} - ({least}) AS BIGINT) + 1, 0)", value=value, least=coding.least)
+    return expression("({code} << {shift})", code=code, shift=field.shift) if field.shift else code
+
+
+def _packed(codes: Iterable[Markup]) -> Markup:
+    return Markup(" | ").join(codes) or Markup("CAST(0 AS BIGINT)")
+
+
+def _dictionary_join(engine: Engine, field: Field) -> dict[str, Any]:
+    look = key_of if field.coding.keyed else plain_value
+    return {
+        "table": field.coding.dictionary,
+        "alias": Identifier(f"d{field.number}"),
+        "key": Identifier("key" if field.coding.keyed else "value"),
+        "value": look(engine, field.attribute, _source_column(field)),
+    }

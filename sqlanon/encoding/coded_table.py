@@ -1,0 +1,135 @@
+"""One snapshot of the source, coded: what every search works on.
+
+Each attribute's values become order-preserving integers, packed into few BIGINT words (DESIGN: "Encoding"; the star
+schema of Incognito, SIGMOD 2005, section 3). All of it happens in one transaction, so a source that changes is seen as
+of one moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+
+from sqlanon.encoding.coded_rows import encode_statement
+from sqlanon.encoding.dictionaries import LOOK_DIFFERENT, code_attribute, code_by_value
+from sqlanon.encoding.fields import Field, place, word_column
+from sqlanon.encoding.fractions import Range, measure_fractions
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.files import source_file
+from sqlanon.errors import ConflictError
+from sqlanon.plan import Plan
+from sqlanon.policy import Role
+from sqlanon.sql import Identifier, Relation, free_name
+from sqlanon.work.workspace import Workspace
+
+WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
+WITNESS_SAMPLE = 100_000  # expected size of the random sample above
+
+
+@dataclass(frozen=True)
+class CodedTable:
+    """The microdata as words of codes.
+
+    rows: work table `(p0, p1, …)`, one row a source row.
+    multiset: the kept columns of the source, and how often their values occur; None if nothing is kept.
+    witness: raw quasi-identifier values `(r0, r1, …)` and kept values `(v0, v1, …)` beside the same words, of all rows
+        or of a random sample.
+    fields: one for each attribute, in the source's order.
+    judged: further fields, of sensitive attributes that models see otherwise than they are kept.
+    """
+
+    rows: Relation
+    witness: Relation
+    witness_is_sample: bool
+    multiset: Relation | None
+    source_rows: int
+    words: int
+    fields: tuple[Field, ...]
+    judged: tuple[Field, ...]
+
+    @property
+    def quasi_identifiers(self) -> tuple[Field, ...]:
+        return tuple(f for f in self.fields if f.attribute.role is Role.QUASI_IDENTIFIER)
+
+    @property
+    def kept(self) -> tuple[Field, ...]:
+        return tuple(f for f in self.fields if f.attribute.role is not Role.QUASI_IDENTIFIER)
+
+    @property
+    def word_columns(self) -> tuple[Identifier, ...]:
+        return tuple(word_column(w) for w in range(self.words))
+
+    def field(self, name: str) -> Field:
+        return next(f for f in self.fields if f.attribute.name == name)
+
+    def judged_field(self, name: str) -> Field:
+        """The field in which equal values have equal codes, and groups of the attribute's hierarchy are intervals."""
+        return next((f for f in self.judged if f.attribute.name == name), self.field(name))
+
+
+def encode(engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | None = None) -> CodedTable:
+    """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot.
+
+    fitting: a condition on rows `s` of the source; others are left out.
+    """
+    file = plan.policy.source.file
+    measured = _measure_source(engine, plan) if fitting is None else None
+    if measured is not None and (file is None or source_file(file).format == "parquet"):
+        return _encode(engine, plan, workspace, *measured)
+    copy = workspace.table("source")
+    columns = [Identifier(attribute.name) for attribute in plan.attributes]
+    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, fitting=fitting)
+    engine.analyze(copy)
+    copied = replace(plan, source=copy)
+    coded = _encode(engine, copied, workspace, *(measured or _measure_source(engine, copied)))
+    workspace.drop(copy)
+    return coded
+
+
+def _encode(engine: Engine, plan: Plan, workspace: Workspace, rows: int, ranges: dict[str, Range]) -> CodedTable:
+    kept = [code_attribute(engine, plan, workspace, n, a, ranges.get(a.name)) for n, a in enumerate(plan.attributes)]
+    by_value = (code_by_value(engine, plan, workspace, len(kept) + n, coding) for n, coding in enumerate(kept))
+    codings = [*kept, *(coding for coding in by_value if coding is not None)]
+    engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None))
+    fields, words = place(codings)
+    coded, witness = workspace.table("coded"), workspace.table("witness")
+    is_sample = rows > WITNESS_ROWS
+    share = WITNESS_SAMPLE / rows if is_sample else None
+    engine.execute(encode_statement(engine, plan, (fields, words), witness, raw=True, share=share))
+    if is_sample:
+        engine.execute(encode_statement(engine, plan, (fields, words), coded))
+    else:
+        columns = [word_column(word) for word in range(words)]
+        engine.run("encoding/copy_words", rows=coded, witness=witness, words=columns)
+    engine.analyze(coded, witness)
+    multiset = _count_kept(engine, plan, workspace)
+    each, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
+    return CodedTable(coded, witness, is_sample, multiset, rows, words, each, judged)
+
+
+def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | None:
+    """What the release must still hold; rows are not grouped where equal values can look different."""
+    if not plan.kept:
+        return None
+    table = workspace.table("multiset")
+    columns = [Identifier(attribute.name) for attribute in plan.kept]
+    groups = not any(attribute.column.kind in LOOK_DIFFERENT for attribute in plan.kept)
+    count = free_name("n", [attribute.name for attribute in plan.kept])
+    engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, count=count, groups=groups)
+    return table
+
+
+def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, Range]]:
+    integers = [a for a in plan.attributes if a.column.kind is Kind.INTEGER and a.hierarchy is None]
+    columns = [Identifier(a.name) for a in integers]
+    refusing = [Identifier(a.name) for a in plan.attributes if plan.policy.attributes[a.name].nulls == "refuse"]
+    count, *found = engine.query_one("encoding/measure_source", source=plan.source, integers=columns, refusing=refusing)
+    if not count:
+        raise ConflictError(f"{plan.source_name} was emptied after the run began.")
+    bounds, nulls = found[: 2 * len(columns)], found[2 * len(columns) :]
+    if any(nulls):
+        raise ConflictError(f"{plan.source_name} got NULLs that the policy refuses after the run began.")
+    lows, highs = ([None if b is None else int(b) for b in bounds[side::2]] for side in (0, 1))
+    ranges = {a.name: Range(low, high) for a, low, high in zip(integers, lows, highs, strict=True)}
+    return count, ranges | measure_fractions(engine, plan)

@@ -1,0 +1,104 @@
+"""How one attribute's values become codes: as whole numbers from an origin, or looked up in a dictionary."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from sqlanon.encoding.fields import Coding
+from sqlanon.encoding.fractions import Range
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.hierarchies import build_hierarchy
+from sqlanon.plan import Attribute, Plan
+from sqlanon.policy import Role
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.work.workspace import Workspace
+
+LOOK_DIFFERENT = (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)  # -0.0 and 0.0, 1.0 and 1.00: equal, but not byte for byte
+NARROW = 2**31 - 2  # a range of whole numbers that needs no dictionary
+PLAIN = 2**126  # numbers up to this can be reckoned with in every engine's integers
+
+
+def code_attribute(
+    engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, found: Range | None
+) -> Coding:
+    """The coding that the release is made from: kept values are told apart byte for byte.
+
+    number: tells the work tables of this coding from those of others.
+    found: the range of an attribute that may need no dictionary.
+    """
+    if found is not None and (coding := _reckoned(attribute, found)) is not None:
+        return coding
+    keyed = attribute.role is not Role.QUASI_IDENTIFIER and attribute.column.kind in LOOK_DIFFERENT
+    return _look_up(engine, plan, workspace, number, attribute, keyed)
+
+
+def _reckoned(attribute: Attribute, found: Range) -> Coding | None:
+    """The coding by what values are worth; None if their range is too wide."""
+    low, high = found.low, found.high
+    if low is None or high is None:
+        return Coding(attribute, bits=0, leaves=0, origin=0)
+    if high - low > NARROW or low <= -PLAIN or high >= PLAIN:
+        return None
+    return Coding(attribute, (high - low + 1).bit_length(), high - low + 1, origin=low, scale=found.scale)
+
+
+def code_by_value(engine: Engine, plan: Plan, workspace: Workspace, number: int, kept: Coding) -> Coding | None:
+    """The coding that models judge a sensitive attribute by, where it is not the one that it is kept by."""
+    attribute = kept.attribute
+    if not kept.keyed or attribute.role is not Role.SENSITIVE or attribute.column.kind is Kind.OTHER:
+        return None
+    if attribute.hierarchy is None:
+        (alike,) = engine.query_one("encoding/count_alike", dictionary=kept.dictionary)
+        if not alike:
+            return None
+    return _look_up(engine, plan, workspace, number, attribute, keyed=False)
+
+
+def _look_up(
+    engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, keyed: bool
+) -> Coding:
+    values, dictionary = workspace.table("values", number), workspace.table("dictionary", number)
+    _create_values(engine, plan.source, attribute, values, keyed)
+    if attribute.hierarchy is not None and not keyed:
+        tree = build_hierarchy(engine, attribute.hierarchy, attribute.column, values, dictionary, plan.base_directory)
+        coding = Coding(attribute, tree.shifts[-1], tree.leaves, dictionary=dictionary, hierarchy=tree)
+    else:
+        order = _order(engine, attribute, keyed)
+        leaves = engine.run("encoding/create_dictionary", dictionary=dictionary, values=values, order=order)
+        if leaves < 0:
+            (leaves,) = engine.query_one("count_rows", table=dictionary)
+        coding = Coding(attribute, leaves.bit_length(), leaves, dictionary=dictionary, keyed=keyed)
+    workspace.drop(values)
+    return coding
+
+
+def _create_values(engine: Engine, source: Relation, attribute: Attribute, values: Relation, keyed: bool) -> None:
+    template = "encoding/create_values"
+    if keyed:
+        template = f"encoding/create_keyed_{'others' if attribute.column.kind is Kind.OTHER else 'numbers'}"
+    value = Markup("s.v")
+    value = key_of(engine, attribute, value) if keyed else plain_value(engine, attribute, value)
+    engine.run(template, values=values, source=source, column=Identifier(attribute.name), value=value)
+
+
+def plain_value(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
+    """What equal values are coded by, written in one way: of PostgreSQL's decimals without a scale, of both zeros."""
+    if attribute.column.type == "numeric":
+        return engine.render.macro("trim_scale", value)
+    if attribute.column.kind is Kind.FLOAT:
+        return expression("({value} + CAST(0 AS {type}))", value=value, type=Markup(attribute.column.type))
+    return value
+
+
+def key_of(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
+    """What tells kept values apart byte for byte, where the engine's own equality doesn't."""
+    macro = "exact_other" if attribute.column.kind is Kind.OTHER else "exact_number"
+    return engine.render.macro(macro, value)
+
+
+def _order(engine: Engine, attribute: Attribute, keyed: bool) -> Markup:
+    if attribute.column.kind is Kind.TEXT:
+        return engine.render.macro("collate", Markup("v.value"))
+    if attribute.column.kind is Kind.OTHER:
+        return Markup("v.key")
+    return Markup("v.value, v.key") if keyed else Markup("v.value")

@@ -1,0 +1,1 @@
+"""Searching without a release: lattices looked through, and several k tried."""

@@ -1,0 +1,121 @@
+"""A policy's lattice problem over its source, for whoever searches without a release.
+
+Nothing is written but work tables: on DuckDB temporary ones; on PostgreSQL those of a run, which the catalog records
+as `dry`, so that `gc` clears what a kill leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlanon.catalog import Catalog, RunStart, Status
+from sqlanon.encoding.coded_table import encode
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.files import require_unchanged, source_version
+from sqlanon.errors import SqlanonError
+from sqlanon.lattice.problem import Problem
+from sqlanon.lattice.search import pose
+from sqlanon.lattice.wishes import Wishes
+from sqlanon.models import from_spec
+from sqlanon.plan import Plan, resolve_source
+from sqlanon.policy import Policy
+from sqlanon.policy.writer import policy_text
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Silent, status_after
+from sqlanon.work.session import MEMORY_URL, open_catalog
+from sqlanon.work.workspace import TemporaryWorkspace, Workspace
+
+NO_RELEASE = "-"  # what the catalog says of an exploration's release
+
+
+@dataclass(frozen=True)
+class Posed:
+    """A problem, the plan it comes from, and when work on it began (`time.perf_counter()`)."""
+
+    plan: Plan
+    problem: Problem
+    started: float
+
+
+@contextlib.contextmanager
+def posed(
+    policy: Policy,
+    options: EngineOptions | None = None,
+    wishes: Wishes | None = None,
+    journal: Journal | None = None,
+) -> Iterator[Posed]:
+    """Code the policy's source and pose its problem; everything is dropped at the end.
+
+    Raises PolicyError if the policy doesn't fit the table, AccessError if the source may not be read.
+    """
+    journal = journal or Journal(Silent())
+    with connect(policy.source.url or MEMORY_URL, options) as engine:
+        engine.listener = journal.note
+        with journal.during("plan"):
+            version = source_version(policy.source.file)
+            plan = resolve_source(policy, engine)
+        with _workspace(plan, engine, journal) as workspace:
+            with journal.during("encode"), engine.transaction():
+                coded = encode(engine, _judged_only(plan), workspace)
+            require_unchanged(policy.source.file, version)
+            with journal.during("search"):
+                started = time.perf_counter()
+                models = tuple(from_spec(spec) for spec in policy.privacy)
+                report = journal.progress
+                problem = pose(engine, workspace, coded, models, policy, report, wishes or Wishes())
+                yield Posed(plan, problem, started)
+
+
+def _judged_only(plan: Plan) -> Plan:
+    """The plan without the columns that neither the lattice nor a model looks at: there is no release to keep them."""
+    looked_at = {model.attribute for model in (from_spec(spec) for spec in plan.policy.privacy)}
+    quasi = plan.quasi_identifiers
+    return replace(plan, attributes=tuple(a for a in plan.attributes if a in quasi or a.name in looked_at))
+
+
+@contextlib.contextmanager
+def _workspace(plan: Plan, engine: Engine, journal: Journal) -> Iterator[Workspace]:
+    """The workspace of an exploration; see the module."""
+    if engine.dialect == "duckdb":
+        yield TemporaryWorkspace(engine)
+        return
+    with open_catalog(plan.policy, engine) as catalog:
+        run = catalog.start_run(_start(plan, engine))
+        journal.observer.started(run)
+        try:
+            home = plan.policy.catalog.schema_ if plan.policy.catalog.url else None
+            with (
+                Workspace(engine, catalog, run, home) as workspace,
+                Control(catalog.channel(run), journal, engine),
+            ):
+                yield workspace
+        except BaseException as error:
+            _end(catalog, run, journal, error)
+            raise
+        _end(catalog, run, journal)
+
+
+def _start(plan: Plan, engine: Engine) -> RunStart:
+    return RunStart(
+        source=plan.source_name,
+        release=NO_RELEASE,
+        policy=policy_text(plan.policy),
+        algorithm=plan.policy.algorithm.name,
+        engine_version=engine.version,
+        source_rows=plan.rows,
+    )
+
+
+def _end(catalog: Catalog, run: str, journal: Journal, error: BaseException | None = None) -> None:
+    """Record the end; what fails here must not hide what failed before."""
+    try:
+        catalog.add_steps(run, journal.steps)
+        catalog.finish_run(run, Status.DRY if error is None else status_after(error), error=error)
+    except SqlanonError as failure:
+        if error is None:
+            raise
+        error.add_note(f"The end could not be recorded ({failure}).")

@@ -1,0 +1,224 @@
+"""Trying several k: what each would cost, before one of them is released. Nothing is published or verified."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlanon.catalog import Run, RunStart, Status
+from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.files import source_version
+from sqlanon.errors import Cancelled, PolicyError, ProtectionError
+from sqlanon.exploring.posing import NO_RELEASE
+from sqlanon.lattice.wishes import Wishes
+from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.plan import Plan, resolve_source
+from sqlanon.policy import KAnonymity, Policy
+from sqlanon.release.recode import Recoding
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.runner import Course
+from sqlanon.verification.verify import Verification
+from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one k comes to; `outcome` is None where it can't be met, and `refusal` says why."""
+
+    k: int
+    outcome: Outcome | None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A release, made or tried, between privacy and utility.
+
+    k: what was asked for; least: the rows of the smallest class; loss: the GCP; published: whether it was released.
+    """
+
+    k: int
+    least: int
+    classes: int
+    suppressed: int
+    rows: int
+    c_avg: float
+    loss: float
+    risk: float
+    published: bool = False
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Several k of one policy, ascending."""
+
+    source: str
+    trials: tuple[Trial, ...]
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """What could be met."""
+        found = (None if one.outcome is None else point_of(one.k, one.outcome.as_json()) for one in self.trials)
+        return tuple(point for point in found if point is not None)
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values; each trial that could be met holds what `run --json` prints of a run."""
+        best = {point.k for point in frontier(self.points)}
+        return {
+            "source": self.source,
+            "trials": [
+                {
+                    "k": one.k,
+                    "met": one.outcome is not None,
+                    "refusal": one.refusal,
+                    "frontier": one.k in best,
+                    "outcome": None if one.outcome is None else one.outcome.as_json(),
+                }
+                for one in self.trials
+            ],
+        }
+
+
+def sweep(
+    policy: Policy,
+    ks: Sequence[int],
+    *,
+    options: EngineOptions | None = None,
+    observer: Observer | None = None,
+) -> Sweep:
+    """Search with each k in place of the policy's, and measure what the release would be; its other models stay.
+
+    Each trial is recorded in the catalog as a dry run, for reports to draw; one whose k can't be met, as refused.
+    Raises PolicyError (the policy doesn't fit the table, or a k is below 1), AccessError, EngineError, Cancelled.
+    """
+    if not ks or min(ks) < 1:
+        raise PolicyError("A sweep needs whole numbers from 1 on, such as --k 2,5,10.")
+    given = options or EngineOptions(), observer or Silent()
+    try:
+        trials = tuple(_try(with_k(policy, k), k, *given) for k in sorted(set(ks)))
+    except KeyboardInterrupt:  # between two statements; during one the engine says so
+        raise Cancelled("Interrupted.") from None
+    return Sweep(policy.source.file or policy.source.table or "", trials)
+
+
+def with_k(policy: Policy, k: int) -> Policy:
+    """The policy with this k in its k-anonymity, which it gets if it has none."""
+    models = tuple(m.model_copy(update={"k": k}) if isinstance(m, KAnonymity) else m for m in policy.privacy)
+    if not any(isinstance(model, KAnonymity) for model in models):
+        models = (KAnonymity(model="k-anonymity", k=k), *models)
+    return policy.model_copy(update={"privacy": models})
+
+
+def point_of(k: int, result: dict[str, Any]) -> Point | None:
+    """Where a release lies, from the object that `run --json` prints; None where its loss is not known."""
+    release, metrics = result["release"], result["metrics"]
+    if metrics["gcp"] is None:
+        return None
+    return Point(
+        k=k,
+        least=release["min_class_size"],
+        classes=release["classes"],
+        suppressed=release["suppressed"],
+        rows=result["source"]["rows"],
+        c_avg=metrics["c_avg"],
+        loss=metrics["gcp"],
+        risk=result["risk"]["prosecutor_max"],
+        published=result["published"],
+    )
+
+
+def frontier(points: Sequence[Point]) -> tuple[Point, ...]:
+    """The points that no other beats: none has classes as large, or larger, and loses less."""
+    return tuple(
+        one
+        for one in points
+        if not any(
+            other.least >= one.least and other.loss <= one.loss and (other.least, other.loss) != (one.least, one.loss)
+            for other in points
+        )
+    )
+
+
+def largest_k(policy: dict[str, Any]) -> int:
+    """The k of a recorded policy, or 1."""
+    return max((model["k"] for model in policy["privacy"] if model["model"] == "k-anonymity"), default=1)
+
+
+def recorded_points(run: Run, trials: Sequence[Run]) -> tuple[Point, ...]:
+    """A recorded run, and the trials (the newest first) of its policy with other k: the newest of each, by k."""
+    policy = json.loads(run.policy)
+    found: dict[tuple[int, bool], Point | None] = {}
+    for one in (run, *trials):
+        tried = json.loads(one.policy)
+        if one.result is None or _family(tried) != _family(policy):
+            continue
+        k = largest_k(tried)
+        found.setdefault((k, one.id == run.id), point_of(k, dict(one.result)))
+    return tuple(found[key] for key in sorted(found) if found[key] is not None)  # type: ignore[misc]
+
+
+def _family(policy: dict[str, Any]) -> dict[str, Any]:
+    """What trials of one policy share."""
+    others = [model for model in policy["privacy"] if model["model"] != "k-anonymity"]
+    kept = {key: value for key, value in policy.items() if key not in ("release", "catalog")}
+    return {**kept, "privacy": others}
+
+
+def _try(policy: Policy, k: int, options: EngineOptions, observer: Observer) -> Trial:
+    with open_session(_beside_source(policy), options) as session:
+        try:
+            return Trial(k, _Trial(session, policy, True, observer, Wishes()).carry_out())
+        except ProtectionError as error:
+            return Trial(k, None, str(error))
+
+
+def _beside_source(policy: Policy) -> Policy:
+    """The policy without a release in another database, which would be made for nothing."""
+    if policy.source.url is None or policy.release.url in (None, policy.source.url):
+        return policy
+    return policy.model_copy(update={"release": policy.release.model_copy(update={"url": None})})
+
+
+class _Trial(Course):
+    """A run that ends when it knows what the release would be."""
+
+    ends_as = Status.DRY
+
+    @property
+    def k(self) -> int:
+        """The k that is tried."""
+        return max(model.k for model in self.policy.privacy if isinstance(model, KAnonymity))
+
+    def _plan(self) -> Plan:
+        with self.journal.during("plan"):
+            self.source_version = source_version(self.policy.source.file)
+            plan = resolve_source(with_k(self.policy, 1), self.engine)
+            if plan.rows < self.k:  # of a policy that is a mistake, of a sweep an answer
+                raise ProtectionError(f"{plan.source_name} holds {plan.rows:,} rows.")
+            return replace(plan, policy=self.policy)
+
+    def _start(self, source: str, release: str, rows: int | None) -> RunStart:
+        return replace(super()._start(source, release, rows), release=NO_RELEASE)
+
+    def _lock(self, plan: Plan) -> contextlib.AbstractContextManager[None]:
+        """Nothing is published that others could be about to publish too."""
+        del plan
+        return contextlib.nullcontext()
+
+    def _release(self, plan: Plan, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> None:
+        """Measure the classes by their regions."""
+        del plan, workspace
+        partition = recoding.partition
+        with self.journal.during("recode"):
+            found = self.engine.query("release/measure_regions", regions=recoding.regions, starred=partition.starred)
+        outcome.trial, outcome.release = True, NO_RELEASE
+        sizes = tuple((int(size), int(classes)) for size, classes in found)
+        starred = 0 if partition.starred is None else partition.suppressed
+        outcome.verification = Verification(
+            ClassStatistics(outcome.source_rows - partition.omitted, starred, sizes), ()
+        )

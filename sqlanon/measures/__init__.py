@@ -1,0 +1,1 @@
+"""What classes of rows say: their sizes, risk and utility, and the loss of a partition."""

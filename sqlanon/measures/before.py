@@ -1,0 +1,62 @@
+"""What a release is compared with: the equivalence classes and values of the source; and the labels in their place."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.partition.collapse import Tuples
+from sqlanon.release.recode import Recoding, cell_name
+from sqlanon.sql import Identifier, expression
+
+MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
+MOST_BITS = 62  # codes above 0 that have a bit of their own in a BIGINT
+
+
+def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> ClassStatistics:
+    """The class sizes of the source, from its coded rows or their distinct tuples: equal codes are equal values."""
+    keys = quasi_keys(coded)
+    if not keys:  # every quasi-identifier has a single value
+        return ClassStatistics(coded.source_rows, 0, ((coded.source_rows, 1),))
+    rows, size = (coded.rows, "count(*)") if tuples is None else (tuples.table, "CAST(sum(w) AS BIGINT)")
+    sizes = engine.query("encoding/measure_classes", rows=rows, keys=keys, size=Markup(size))
+    return ClassStatistics(coded.source_rows, 0, tuple((int(size), int(classes)) for size, classes in sizes))
+
+
+def quasi_keys(coded: CodedTable) -> tuple[Markup, ...]:
+    """Expressions over coded rows that are equal where all quasi-identifiers are; none if each has a single value."""
+    masks = [sum(f.mask for f in coded.quasi_identifiers if f.word == w) for w in range(coded.words)]
+    columns = zip(coded.word_columns, masks, strict=True)
+    return tuple(expression("{word} & {mask}", word=word, mask=mask) for word, mask in columns if mask)
+
+
+def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> dict[str, int]:
+    """How many values a quasi-identifier has in the source; NULL is none.
+
+    Those of a wide range of numbers are not counted: it would take longer than to check the release.
+    """
+    fields = coded.quasi_identifiers
+    values = {f.attribute.name: f.coding.leaves for f in fields if f.coding.dictionary is not None}
+    counted = [f for f in fields if f.coding.dictionary is None and f.coding.leaves <= MOST_COUNTED]
+    few = [f for f in counted if f.coding.leaves <= MOST_BITS]
+    rows = tuples.table if tuples else coded.rows
+    for template, some in (("count_few_values", few), ("count_values", [f for f in counted if f not in few])):
+        if some:
+            codes = [f.code(Identifier("r")) for f in some]
+            found = engine.query_one(f"encoding/{template}", rows=rows, codes=codes)
+            values |= {f.attribute.name: int(n) for f, n in zip(some, found, strict=True)}
+    return values
+
+
+def count_labels(engine: Engine, recoding: Recoding) -> dict[str, int]:
+    """How many labels the release shows in place of a quasi-identifier's values; `*` of suppressed rows is none.
+
+    Of an attribute that is shown as two bounds, the more frequent of them counts.
+    """
+    cells = [cell_name(number) for number in range(len(recoding.cells))]
+    starred = recoding.partition.starred
+    found = engine.query_one("release/count_labels", regions=recoding.regions, cells=cells, starred=starred)
+    counts = dict(zip((str(cell.column.name) for cell in recoding.cells), found, strict=True))
+    return {s.name: max(int(counts[cell.column.name]) for cell in s.cells) for s in recoding.shown}

@@ -1,0 +1,65 @@
+"""The policy: what a table's columns are and what protection is wanted. YAML in, frozen values out."""
+
+from sqlanon.policy.algorithms import (
+    WEIGHTED,
+    Algorithm,
+    BottomUp,
+    Datafly,
+    FullDomain,
+    Incognito,
+    Mondrian,
+    Optimal,
+    Quality,
+    RothkoS,
+    RothkoT,
+    Samarati,
+    Splits,
+    TopDown,
+    Tree,
+)
+from sqlanon.policy.attributes import HIERARCHY_KINDS, Attribute, Hierarchy, Role, Show
+from sqlanon.policy.grammar import Policy
+from sqlanon.policy.places import Catalog, Release, Source
+from sqlanon.policy.privacy import (
+    DistinctLDiversity,
+    EntropyLDiversity,
+    KAnonymity,
+    Model,
+    RecursiveLDiversity,
+    TCloseness,
+    VarianceDiversity,
+)
+
+__all__ = [
+    "HIERARCHY_KINDS",
+    "WEIGHTED",
+    "Algorithm",
+    "Attribute",
+    "BottomUp",
+    "Catalog",
+    "Datafly",
+    "DistinctLDiversity",
+    "EntropyLDiversity",
+    "FullDomain",
+    "Hierarchy",
+    "Incognito",
+    "KAnonymity",
+    "Model",
+    "Mondrian",
+    "Optimal",
+    "Policy",
+    "Quality",
+    "RecursiveLDiversity",
+    "Release",
+    "Role",
+    "RothkoS",
+    "RothkoT",
+    "Samarati",
+    "Show",
+    "Source",
+    "Splits",
+    "TCloseness",
+    "TopDown",
+    "Tree",
+    "VarianceDiversity",
+]

@@ -1,0 +1,186 @@
+"""The algorithms that a policy can ask for, with what each may be told."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from sqlanon.policy.part import Number, Part, Whole, broken
+
+LEAST_BITS = 0.01  # the information gain below which TR 1590 cuts at medians
+MOST_BINS = 2**20
+Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "height", "kl-divergence"]
+WEIGHTED = ("loss", "precision", "entropy", "height")
+
+
+def _bins(value: Any) -> Any:
+    """`exact`, or how many; told here in one sentence, where a union would tell of each of its members."""
+    if value != "exact" and (not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= MOST_BINS):
+        raise broken(f"must be exact, or a whole number from 2 to {MOST_BINS:,}.")
+    return value
+
+
+class Mondrian(Part):
+    """Cuts the table at medians and hierarchies for as long as every part satisfies all models: rothko-t with
+    `split: median`."""
+
+    name: Literal["mondrian"] = "mondrian"
+
+
+class Splits(Part):
+    """How the cuts of a partition tree are chosen."""
+
+    split: Literal["median", "information-gain", "regression"] = "median"
+    """How a cut is chosen: at the `median` of the widest attribute; by `information-gain`, so that the class is least
+    uncertain in the parts; by `regression`, so that a number varies least in them."""
+    target: str | None = None
+    """With information-gain and regression: the sensitive or insensitive attribute that readers of the release want to
+    predict."""
+    bins: Annotated[Literal["exact"] | int, BeforeValidator(_bins)] = "exact"
+    """Where a range may be cut: `exact` is at every value, a number at the borders of at most so many bins of equal
+    width."""
+    least_gain: Number | None = Field(default=None, ge=0)
+    """A part where no cut gains so much is cut at medians from then on: in bits with information-gain (0.01 if not
+    given), as a share of its squared error with regression (0 if not given)."""
+
+    @property
+    def least(self) -> float:
+        """The least gain, given or not."""
+        if self.least_gain is not None:
+            return self.least_gain
+        return LEAST_BITS if self.split == "information-gain" else 0.0
+
+    @model_validator(mode="after")
+    def _check_split(self) -> Self:
+        if (self.target is not None) != (self.split != "median"):
+            raise broken("must have a target with split: information-gain or regression, and only with those.")
+        for key in ("bins", "least_gain"):
+            if key in self.model_fields_set and self.split == "median":
+                raise broken(f"has {key}, which split: median does not use.")
+        return self
+
+
+class RothkoT(Splits):
+    """Cuts the table into regions for as long as every part satisfies all models: at medians, or where it tells most of
+    a target."""
+
+    name: Literal["rothko-t"]
+
+
+class RothkoS(Splits):
+    """The same for tables far larger than memory: the tree is grown on a sample, where a split must be allowable with
+    high confidence, checked and pruned on all rows, and finished on them. docs/sampling.md says when to choose it."""
+
+    name: Literal["rothko-s"]
+    sample: Whole = Field(default=200_000, ge=2)
+    """The rows of a sample; a node that has no more rows is worked on as it is."""
+    alpha: Number = Field(default=0.05, gt=0, lt=0.5)
+    """The probability with which a split on the sample may be one that the models forbid; it would be undone."""
+    seed: Whole = Field(default=1, ge=0)
+    """What the sample depends on, beside the rows: the same seed gives the same release."""
+    exact_below: Whole = Field(default=8000, ge=0)
+    """A part of fewer rows, by the sample, is cut on all its rows: the fewer sampled rows decide a cut, the more it is
+    off. 0 leaves to the sample whatever the tests allow."""
+
+    @property
+    def on_all_rows(self) -> RothkoT:
+        """The algorithm that splits in the same way without a sample."""
+        shared = {key: getattr(self, key) for key in Splits.model_fields}
+        return RothkoT.model_construct(name="rothko-t", **shared)
+
+
+class TopDown(Part):
+    """Cuts every quasi-identifier's hierarchy somewhere, each branch at a level of its own: from `*` down, the group
+    whose children gain most takes their place, for as long as every class satisfies all models."""
+
+    name: Literal["top-down"]
+    quality: Literal["loss", "information-gain"] = "loss"
+    """What is to be gained: less `loss`, or more that the quasi-identifiers tell of the target."""
+    target: str | None = None
+    """With information-gain: the sensitive or insensitive attribute that readers of the release want to predict."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.target is not None) != (self.quality == "information-gain"):
+            raise broken("must have a target with quality: information-gain, and only with that.")
+        return self
+
+
+class _FullDomain(Part):
+    """Full-domain generalization: every value of a column is shown at one level of its hierarchy."""
+
+    quality: Quality = "loss"
+    """What the released generalization is best in, among those that the algorithm finds; docs/quality.md has the
+    formulas."""
+    aggregate: Literal["geometric", "arithmetic", "max"] = "geometric"
+    """How the `loss` of the quasi-identifiers is taken together."""
+    weights: dict[str, Number] = {}  # noqa: RUF012 - pydantic copies it
+    """How much a quasi-identifier counts in `loss`, `precision`, `entropy` and `height`; 1 where none is given."""
+    limits: dict[str, tuple[Whole, Whole]] = {}  # noqa: RUF012 - pydantic copies it
+    """The least and the greatest level that a quasi-identifier may be shown at. Levels that its hierarchy does not have
+    are refused: a mask has one for each character of the longest value, which depends on the table."""
+    recoding: Literal["full-domain", "attribute-suppression"] = "full-domain"
+    """`full-domain` shows a quasi-identifier at any level of its hierarchy; `attribute-suppression` as it is (level 0)
+    or as `*` (level 1), with nothing between."""
+
+    @property
+    def suppresses_attributes(self) -> bool:
+        """Whether a quasi-identifier is shown as it is or as `*`, with nothing between."""
+        return self.recoding == "attribute-suppression"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if "aggregate" in self.model_fields_set and self.quality != "loss":
+            raise broken(f"has an aggregate, which only quality: loss uses, not {self.quality}.")
+        if self.weights and self.quality not in WEIGHTED:
+            raise broken(f"has weights, which quality: {self.quality} does not use; {', '.join(WEIGHTED)} do.")
+        for attribute, weight in self.weights.items():
+            if weight < 0:
+                raise broken(f"has a negative weight for '{attribute}'.")
+        for attribute, (low, high) in self.limits.items():
+            if not 0 <= low <= high:
+                raise broken(f"has limits for '{attribute}' that are not two levels, the lower one first.")
+        return self
+
+
+class Incognito(_FullDomain):
+    """Finds all generalizations that satisfy the models, subset by subset of the quasi-identifiers, and releases the
+    best of the minimal ones."""
+
+    name: Literal["incognito"]
+    variant: Literal["basic", "super-roots", "cube"] = "basic"
+    """Where frequency sets come from: `basic` counts the roots of a candidate graph from the table, `super-roots` the
+    roots of a family together, `cube` all of them from the sets of ungeneralized subsets."""
+
+
+class Samarati(_FullDomain):
+    """Finds the generalizations of minimal height by binary search, and releases the best of them."""
+
+    name: Literal["samarati"]
+
+
+class BottomUp(_FullDomain):
+    """Finds all generalizations that satisfy the models, breadth first from the table as it is, and releases the best
+    of the minimal ones."""
+
+    name: Literal["bottom-up"]
+    rollup: bool = True
+    """Whether a frequency set is rolled up from a more specific one instead of counted from the table."""
+
+
+class Optimal(_FullDomain):
+    """Finds the generalization of the best quality within the suppression budget, by branch and bound."""
+
+    name: Literal["optimal"]
+
+
+class Datafly(_FullDomain):
+    """Generalizes, time and again, the attribute with the most distinct values; fast, and not minimal."""
+
+    name: Literal["datafly"]
+
+
+FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
+Tree = Mondrian | RothkoT
+Algorithm = Annotated[Mondrian | RothkoT | RothkoS | TopDown | FullDomain, Field(discriminator="name")]

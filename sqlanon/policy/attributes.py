@@ -1,0 +1,120 @@
+"""What a policy says of a table's columns: roles, hierarchies, and how the release shows them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import pairwise
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sqlanon.policy.part import Number, Part, Whole, broken
+
+DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
+HIERARCHY_KINDS = ("mask", "date", "intervals", "csv", "mapping", "suppress")
+
+
+class Role(StrEnum):
+    """What a column is to privacy."""
+
+    IDENTIFIER = "identifier"
+    QUASI_IDENTIFIER = "quasi-identifier"
+    SENSITIVE = "sensitive"
+    INSENSITIVE = "insensitive"
+
+
+class Show(StrEnum):
+    """How the region of a numeric or ordered quasi-identifier is written in the release."""
+
+    LABEL = "label"  # [25-34]
+    BOUNDS = "bounds"  # two columns: <name>_min, <name>_max
+    MEAN = "mean"
+    MIDPOINT = "midpoint"
+    RANGE = "range"  # PostgreSQL's range types
+
+
+class Hierarchy(Part):
+    """A generalization hierarchy; exactly one of mask, date, intervals, csv, mapping, suppress is given."""
+
+    mask: Literal["left", "right"] | None = None
+    """Text: level n replaces n characters from this side by `*`."""
+    length: Whole | None = Field(default=None, ge=1)
+    """With mask: the characters that values count as having, so that levels mean the same whatever values there are;
+    without it those of the longest value."""
+    date: tuple[Literal["day", "week", "month", "quarter", "year", "decade"], ...] | None = None
+    """Dates and timestamps: the levels, from fine to coarse."""
+    intervals: tuple[Whole | Number, ...] | None = None
+    """Numbers: the widths of the intervals, from narrow to wide."""
+    origin: Whole | Number = 0
+    """Where the intervals begin to count."""
+    csv: str | None = None
+    """A file of lines `value;level 1;...;*`, the format that ARX reads and writes."""
+    mapping: dict[str, str | tuple[str, ...]] | None = None
+    """Each value with its label, or with its labels from level 1 up."""
+    suppress: Annotated[bool, Field(strict=True)] = False
+    """The value itself, or `*`; `hierarchy: suppress` is short for it."""
+    unknown: str | None = None
+    """With csv and mapping: the label of the group of all values they lack. Without it, such values are an error."""
+
+    @property
+    def kind(self) -> str:
+        """Which of the six kinds it is."""
+        return self.kinds[0]
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds given; a valid hierarchy has one."""
+        given = {name: getattr(self, name) for name in HIERARCHY_KINDS}
+        return [name for name, value in given.items() if value is not None and value is not False]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.kinds) != 1:
+            raise broken(f"must hold exactly one of {', '.join(HIERARCHY_KINDS)}.")
+        if "origin" in self.model_fields_set and self.intervals is None:
+            raise broken("has an origin, which only intervals have.")
+        if self.unknown is not None and self.kind not in ("csv", "mapping"):
+            raise broken("has unknown, which only csv and mapping have.")
+        if self.length is not None and self.mask is None:
+            raise broken("has length, which only mask has.")
+        self._check_levels()
+        return self
+
+    def _check_levels(self) -> None:
+        if self.date is not None:
+            order = [DATE_LEVELS.index(level) for level in self.date]
+            if not order or order != sorted(set(order)):
+                raise broken(f"must list date levels from fine to coarse, each once: {', '.join(DATE_LEVELS)}.")
+        if self.intervals is not None and not _ascending(self.intervals):
+            raise broken("must list interval widths that are positive and grow.")
+        if self.mapping is not None:
+            depths = {1 if isinstance(labels, str) else len(labels) for labels in self.mapping.values()}
+            if len(depths) != 1 or 0 in depths:
+                raise broken("must map every value to the same number of levels, at least one.")
+
+
+def _ascending(widths: tuple[float | int, ...]) -> bool:
+    return bool(widths) and widths[0] > 0 and all(low < high for low, high in pairwise(widths))
+
+
+class Attribute(Part):
+    """What the policy says of one column."""
+
+    role: Role
+    """What the column is to privacy."""
+    hierarchy: Hierarchy | None = None
+    """How a quasi-identifier is generalized; without one numbers, dates and enums are cut into ranges and texts into
+    sets."""
+    show: Show = Show.LABEL
+    """How the release writes a region: `label` as text, `bounds` as two columns `<name>_min` and `<name>_max`,
+    `mean` and `midpoint` as a number, `range` as a range type of PostgreSQL."""
+    nulls: Literal["allow", "refuse"] = "allow"
+    """Whether the column may hold NULL, which is a value of its own."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.hierarchy is not None and self.role not in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
+            raise broken(f"has a hierarchy, which an attribute with role {self.role.value} does not use.")
+        if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER:
+            raise broken(f"has show, which an attribute with role {self.role.value} does not use.")
+        return self

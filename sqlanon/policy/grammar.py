@@ -1,0 +1,48 @@
+"""A whole policy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from sqlanon.policy.algorithms import Algorithm, Mondrian
+from sqlanon.policy.attributes import Attribute
+from sqlanon.policy.part import Number, Part
+from sqlanon.policy.places import Catalog, Release, Source
+from sqlanon.policy.privacy import Model
+
+
+class Policy(Part):
+    """A whole policy, as `policy.yml` holds it."""
+
+    source: Source
+    """Where the microdata table is."""
+    release: Release
+    """Where the release goes."""
+    attributes: dict[str, Attribute] = Field(min_length=1)
+    """Every column of the table, with its role."""
+    privacy: tuple[Model, ...] = Field(min_length=1)
+    """The models that every class must satisfy, all of them."""
+    algorithm: Algorithm = Mondrian()
+    """How the release is searched for."""
+    suppression: Number = Field(default=0.0, ge=0, lt=1)
+    """The largest share of rows that may be left out."""
+    remainder: Literal["suppress", "recode"] = "suppress"
+    """What full-domain generalization does with rows in classes that violate a model: leaves them out, or generalizes
+    them again among themselves, further up."""
+    suppressed: Literal["omit", "star"] = "omit"
+    """What becomes of them: left out, or shown with `*` for every quasi-identifier."""
+    republish: Literal["allow", "same-recoding"] = "allow"
+    """Whether the source may be released again by other rules than before: who holds both releases can intersect the
+    classes of a person. With `same-recoding` only `apply` and jobs with the rules of the earlier release may."""
+    digest: Literal["run", "record"] = "record"
+    """When the release is digested for its record: in the `run`, before it is published; or when the `record` is
+    written, which costs runs nothing, and can't tell of what was done to the release before that."""
+    catalog: Catalog = Catalog()
+    """Where runs are recorded."""
+
+    @property
+    def target(self) -> str | None:
+        """The attribute that the algorithm keeps predictable, if it has one."""
+        return getattr(self.algorithm, "target", None)

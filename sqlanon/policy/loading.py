@@ -1,0 +1,167 @@
+"""Reading a policy: YAML text to a checked `Policy`, or one PolicyError that lists everything wrong."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from pydantic import ValidationError
+
+from sqlanon.environment import expand
+from sqlanon.errors import PolicyError
+from sqlanon.policy import HIERARCHY_KINDS, Policy, Role
+from sqlanon.policy.document import Document, Path, read_document
+from sqlanon.policy.problems import problems_of
+from sqlanon.suggest import any_of, did_you_mean
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """Read a policy file; the files it names are relative to its directory.
+
+    Raises PolicyError if the file can't be read or anything in it is wrong.
+    """
+    file = FilePath(path)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise PolicyError(f"The policy {file} is not text in UTF-8.") from None
+    except OSError as error:
+        raise PolicyError(f"The policy {file} cannot be read: {error.strerror}.") from None
+    return parse_policy(text, file.parent)
+
+
+def parse_policy(text: str, base_directory: str | os.PathLike[str] | None = None) -> Policy:
+    """Read a policy from YAML text; the files it names are relative to `base_directory`, if given."""
+    return _build(read_document(text), base_directory)
+
+
+def build_policy(data: Mapping[str, Any], base_directory: str | os.PathLike[str] | None = None) -> Policy:
+    """A policy from plain data of the same grammar (dicts, lists, text, numbers)."""
+    return _build(Document(copy.deepcopy(dict(data))), base_directory)
+
+
+def _build(document: Document, base_directory: str | os.PathLike[str] | None) -> Policy:
+    if not isinstance(document.data, dict):
+        raise PolicyError("The policy must be a mapping with the keys source, release, attributes and privacy.")
+    _Preparation(document, FilePath(base_directory) if base_directory is not None else None).run()
+    problems = list(document.problems)
+    try:
+        policy = Policy.model_validate(document.data)
+    except ValidationError as error:
+        problems += problems_of(error, document)
+    problems += _place_problems(document) + _model_problems(document)
+    if problems:
+        raise PolicyError(problems)
+    return policy
+
+
+class _Preparation:
+    """Puts the grammar's short forms into full ones, in place, before types are checked."""
+
+    def __init__(self, document: Document, base_directory: FilePath | None) -> None:
+        self._document = document
+        self._base = base_directory
+
+    def run(self) -> None:
+        data = self._document.data
+        for part in ("source", "release", "catalog"):
+            if isinstance(data.get(part), dict):
+                self._expand(data[part], "url", (part, "url"))
+                self._locate(data[part], "file", (part, "file"))
+        attributes = data.get("attributes")
+        for name, attribute in attributes.items() if isinstance(attributes, dict) else ():
+            if isinstance(attribute, dict) and "hierarchy" in attribute:
+                path: Path = ("attributes", name, "hierarchy")
+                attribute["hierarchy"] = self._hierarchy(attribute["hierarchy"], path)
+
+    def _hierarchy(self, given: Any, path: Path) -> Any:
+        if isinstance(given, str):
+            return self._named_hierarchy(given, path)
+        if not isinstance(given, dict):
+            return given
+        full = dict(given)
+        self._locate(full, "csv", (*path, "csv"))
+        for key in ("date", "intervals"):
+            if key in full and not isinstance(full[key], (list, dict)):
+                full[key] = [full[key]]
+        if isinstance(full.get("mapping"), dict):
+            full["mapping"] = {value: _labels(labels) for value, labels in full["mapping"].items()}
+        if _is_whole(full.get("unknown")):
+            full["unknown"] = str(full["unknown"])
+        return full
+
+    def _named_hierarchy(self, name: str, path: Path) -> dict[str, Any] | None:
+        if name != "suppress":
+            place = self._document.place(path)
+            if name in HIERARCHY_KINDS:
+                self._document.problems.append(f"{place}: '{name}' needs a value: write {{{name}: …}}.")
+            else:
+                self._document.problems.append(f"{place}: '{name}' is unknown; {did_you_mean(name, HIERARCHY_KINDS)}")
+            return None
+        return {"suppress": True}
+
+    def _expand(self, part: dict[str, Any], key: str, path: Path) -> None:
+        """Replace `${NAME}` by the environment's value, and `$$` by `$`."""
+        if not isinstance(part.get(key), str):
+            return
+        part[key], missing = expand(part[key])
+        place = self._document.place(path)
+        self._document.problems += [f"{place}: the environment variable '{name}' is not set." for name in missing]
+
+    def _locate(self, part: dict[str, Any], key: str, path: Path) -> None:
+        """Expand a file name and place it in the policy's directory; addresses such as s3://… stay."""
+        self._expand(part, key, path)
+        name = part.get(key)
+        if isinstance(name, str) and self._base is not None and "://" not in name:
+            part[key] = str(self._base.absolute() / FilePath(name).expanduser())
+
+
+def _labels(labels: Any) -> Any:
+    """Whole numbers as labels are their text."""
+    if isinstance(labels, list):
+        return [str(label) if _is_whole(label) else label for label in labels]
+    return str(labels) if _is_whole(labels) else labels
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _place_problems(document: Document) -> list[str]:
+    """A file has no database that a released table could go to."""
+    source, release = document.data.get("source"), document.data.get("release")
+    if not isinstance(source, dict) or not isinstance(release, dict):
+        return []
+    if source.keys() == {"file"} and release.keys() == {"table"}:
+        return [f"{document.place(('release',))} needs a url for its table, as the source is a file."]
+    return []
+
+
+def _model_problems(document: Document) -> list[str]:
+    """Models whose attribute is not a sensitive one; told from the raw data, so that nothing else hides them."""
+    attributes, models = document.data.get("attributes"), document.data.get("privacy")
+    if not isinstance(attributes, dict) or not isinstance(models, list):
+        return []
+    problems = []
+    for position, model in enumerate(models):
+        name = model.get("attribute") if isinstance(model, dict) else None
+        if isinstance(name, str):
+            problem = _attribute_problem(name, attributes)
+            if problem:
+                problems.append(f"{document.place(('privacy', position, 'attribute'))}: {problem}")
+    return problems
+
+
+def _attribute_problem(name: str, attributes: dict[str, Any]) -> str | None:
+    if name not in attributes:
+        return f"'{name}' is not among the attributes; {did_you_mean(name, attributes)}"
+    attribute = attributes[name]
+    role = attribute.get("role") if isinstance(attribute, dict) else None
+    if role == Role.SENSITIVE or not isinstance(role, str):
+        return None
+    sensitive = [other for other, its in attributes.items() if isinstance(its, dict) and its.get("role") == "sensitive"]
+    offer = f"; the sensitive ones are {any_of(sensitive)}" if sensitive else ""
+    return f"'{name}' has role {role}, and a model's attribute must be sensitive{offer}."

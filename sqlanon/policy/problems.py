@@ -1,0 +1,155 @@
+"""What is wrong with a policy, in plain sentences: pydantic's errors put into the words of the grammar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from annotated_types import Ge, Gt, Lt
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from sqlanon.policy import Algorithm, Attribute, Hierarchy, Model, Policy
+from sqlanon.policy.document import Document, Path
+from sqlanon.suggest import any_of, did_you_mean
+
+MODELS: Mapping[str, type[BaseModel]] = {
+    get_args(part.model_fields["model"].annotation)[0]: part for part in get_args(get_args(Model)[0])
+}
+ALGORITHMS: Mapping[str, type[BaseModel]] = {
+    get_args(part.model_fields["name"].annotation)[0]: part for part in get_args(get_args(Algorithm)[0])
+}
+
+_TYPES = {
+    "string_type": "text; put it in quotes",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping of names",
+}
+
+
+def problems_of(error: ValidationError, document: Document) -> list[str]:
+    """One sentence for every wrong place, in the order of the places."""
+    sentences: dict[str, None] = {}
+    for detail in error.errors(include_url=False, include_context=True, include_input=False):
+        path, owner = _locate(detail["loc"], document.data)
+        if detail["type"] == "too_short" and _value_at(path, document.data):
+            continue  # nothing valid was left of a list whose entries have their own sentences
+        sentences.setdefault(_sentence(detail, path, owner, document), None)
+    return list(sentences)
+
+
+def _locate(location: Path, data: Any) -> tuple[Path, type[BaseModel]]:
+    """The path in the document, and the part of the grammar whose key (the path's last) is wrong."""
+    path = tuple(_real_parts(location, data))
+    return path, _owner(path, data)
+
+
+def _real_parts(location: Path, data: Any) -> Iterator[str | int]:
+    """Leave out what pydantic adds to a path: the member of a union it tried."""
+    if location[0] == "privacy" and len(location) > 2 and location[2] in MODELS:
+        location = (*location[:2], *location[3:])
+    if location[0] == "algorithm" and len(location) > 1 and location[1] in ALGORITHMS:
+        location = (*location[:1], *location[2:])
+    for part in location:
+        inside = isinstance(data, dict) or (isinstance(data, list) and isinstance(part, int))
+        if not inside:
+            return
+        yield part
+        data = data.get(part) if isinstance(data, dict) else data[part] if isinstance(part, int) else None
+
+
+def _owner(path: Path, data: Any) -> type[BaseModel]:
+    if path[:1] == ("attributes",) and len(path) > 2:
+        return Attribute if len(path) == 3 else Hierarchy
+    if path[:1] == ("privacy",) and len(path) > 2:
+        return MODELS.get(data["privacy"][path[1]].get("model"), Policy)
+    if len(path) > 1 and path[0] == "algorithm":
+        return ALGORITHMS.get(data.get("algorithm", {}).get("name"), Policy)
+    if len(path) > 1 and path[0] in ("source", "release", "catalog"):
+        part = Policy.model_fields[str(path[0])].annotation
+        assert isinstance(part, type)
+        assert issubclass(part, BaseModel)
+        return part
+    return Policy
+
+
+def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document: Document) -> str:
+    place, kind, context = document.place(path), detail["type"], detail.get("ctx", {})
+    if kind == "rule":
+        return f"{place} {context['sentence']}"
+    if kind == "extra_forbidden":
+        return f"{place}: unknown key '{path[-1]}'; {did_you_mean(str(path[-1]), keys_of(owner))}"
+    if kind == "missing":
+        return _missing(path, owner, document)
+    if kind in ("enum", "literal_error"):
+        return _choice(path, re.findall(r"'([^']*)'", str(context["expected"])), document)
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        tag, choices = ("name", ALGORITHMS) if path[0] == "algorithm" else ("model", MODELS)
+        if kind == "union_tag_not_found":
+            return f"{place}.{tag} is missing; choose from {', '.join(choices)}."
+        return _choice((*path, tag), list(choices), document)
+    if kind.startswith("model_"):
+        return f"{place} must be a mapping with keys such as {_keys_at(path)}."
+    if kind in ("too_short", "string_too_short"):
+        return f"{place} must not be empty."
+    return f"{place} must be {_wanted(kind, path, owner)}."
+
+
+def _missing(path: Path, owner: type[BaseModel], document: Document) -> str:
+    above = document.place(path[:-1])
+    if owner in MODELS.values():
+        return f"{above}: {path[-1]} is missing; {_value_at(path[:-1], document.data)['model']} needs it."
+    return f"{above}: {path[-1]} is missing." if len(path) > 1 else f"{path[-1]} is missing."
+
+
+def _choice(path: Path, choices: list[str], document: Document) -> str:
+    value = _value_at(path, document.data)
+    place = document.place(path)
+    if not isinstance(value, str):
+        return f"{place} must be one of {any_of(choices)}."
+    return f"{place}: '{value}' is unknown; {did_you_mean(value, choices)}"
+
+
+def _value_at(path: Path, data: Any) -> Any:
+    for part in path:
+        data = data[part]
+    return data
+
+
+def keys_of(part: type[BaseModel]) -> list[str]:
+    """The keys of a part of the grammar, as the policy writes them."""
+    return [info.alias or name for name, info in part.model_fields.items()]
+
+
+def _keys_at(path: Path) -> str:
+    if path[:1] == ("privacy",):
+        return "model and its parameters"
+    if path[:1] == ("algorithm",):
+        return "name"
+    if path[:1] == ("attributes",) and len(path) > 1:
+        return ", ".join(keys_of(Attribute if len(path) == 2 else Hierarchy))
+    return ", ".join(keys_of(_owner((*path, ""), {})))
+
+
+def _wanted(kind: str, path: Path, owner: type[BaseModel]) -> str:
+    if owner is Hierarchy and "mapping" in path[3:-1]:
+        return "a label or a list of labels; put labels that look like numbers in quotes"
+    if kind in _TYPES:
+        return _TYPES[kind]
+    field = next(part for part in reversed(path) if isinstance(part, str))
+    return _number(next(info for name, info in owner.model_fields.items() if field in (name, info.alias)))
+
+
+def _number(info: FieldInfo) -> str:
+    words = "a whole number" if info.annotation is int else "a number"
+    for rule in info.metadata:
+        if isinstance(rule, Ge):
+            words += f" of at least {rule.ge}"
+        elif isinstance(rule, Gt):
+            words += f" greater than {rule.gt}"
+        elif isinstance(rule, Lt):
+            words += f" and less than {rule.lt}"
+    return words

@@ -1,0 +1,1 @@
+"""Profiling: what a table looks like before anybody has said what its columns are."""

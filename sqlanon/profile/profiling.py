@@ -1,0 +1,112 @@
+"""Profiles a table inside the database: types, NULLs, distinct values, and how identifying columns are.
+
+How identifying a set of columns is: the share of rows that are alone with their combination of values. Up to a million
+rows it is counted. Above, it is estimated from the combinations whose hash falls into one part of `modulus`: all rows
+of a combination are then in or out together, so that, unlike on a sample of rows, nothing looks unique that is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import prod
+
+from sqlanon.engines.base import Column, Engine
+from sqlanon.measuring import countable, in_part
+from sqlanon.policy import Role
+from sqlanon.profile.facts import ColumnFacts, Combination, Profile
+from sqlanon.profile.proposal import propose
+from sqlanon.sql import Relation
+
+EXACT_ROWS = 1_000_000
+MOST_PAIRED = 10  # columns, so 45 pairs
+COLUMNS_A_STATEMENT = 20
+SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of rows
+
+
+def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) -> Profile:
+    """Measure a table and propose a role for each of its columns.
+
+    One statement for each twenty columns, one for each column, pair and the whole combination; rows are never fetched.
+    """
+    with engine.transaction():
+        (rows,) = engine.query_one("count_rows", table=relation)
+        measure = _Measure(engine, relation, rows, max(1, -(-rows // exact_rows)))
+        facts = measure.facts()
+        proposals = {f.name: propose(f) for f in facts}
+        quasi = [f for f in facts if proposals[f.name].role is Role.QUASI_IDENTIFIER]
+        pairs = [measure.combination(pair) for pair in combinations(_most_telling(quasi), 2)]
+        return Profile(
+            relation=relation,
+            rows=rows,
+            columns=tuple(facts),
+            proposals=proposals,
+            pairs=tuple(sorted(pairs, key=lambda pair: -pair.unique_share)),
+            combination=measure.combination(quasi) if quasi else None,
+            exact=measure.modulus == 1,
+        )
+
+
+def _most_telling(quasi: list[ColumnFacts]) -> list[ColumnFacts]:
+    chosen = {f.name for f in sorted(quasi, key=lambda f: -f.distinct)[:MOST_PAIRED]}
+    return [f for f in quasi if f.name in chosen]
+
+
+class _Measure:
+    """The statements, on one table, looking at one of `modulus` parts of the values."""
+
+    def __init__(self, engine: Engine, relation: Relation, rows: int, modulus: int) -> None:
+        self._engine = engine
+        self._relation = relation
+        self._rows = rows
+        self.modulus = modulus
+
+    def facts(self) -> list[ColumnFacts]:
+        """All columns' facts, in the table's order."""
+        columns = self._engine.columns(self._relation)
+        starts = range(0, len(columns), COLUMNS_A_STATEMENT)
+        batches = [self._batch(columns[start : start + COLUMNS_A_STATEMENT]) for start in starts]
+        return [self._with_share(facts) for batch in batches for facts in batch]
+
+    def _batch(self, columns: Sequence[Column]) -> list[ColumnFacts]:
+        values = [countable(column) for column in columns]
+        parts = [{"value": value, "sampled": in_part(self._engine, [value], self.modulus)} for value in values]
+        found = self._engine.query_one("profile/measure_columns", relation=self._relation, columns=parts)
+        return [self._column(column, found[5 * i : 5 * i + 5]) for i, column in enumerate(columns)]
+
+    def _column(self, column: Column, found: tuple[int, int, int | None, int | None, int]) -> ColumnFacts:
+        present, distinct, shortest, longest, digits = found
+        return ColumnFacts(
+            column=column,
+            rows=self._rows,
+            nulls=self._rows - present,
+            distinct=min(distinct * self.modulus, present),
+            exact=self.modulus == 1,
+            unique_share=0.0,
+            shortest=shortest,
+            longest=longest,
+            digits=digits,
+        )
+
+    def _with_share(self, facts: ColumnFacts) -> ColumnFacts:
+        """The share of unique rows, and an exact number of distinct values where there are few."""
+        values, share, exact = self._uniqueness([facts])
+        if not exact:
+            return replace(facts, unique_share=share)
+        return replace(facts, unique_share=share, distinct=values - (facts.nulls > 0), exact=True)
+
+    def combination(self, facts: Sequence[ColumnFacts]) -> Combination:
+        """How identifying columns are together."""
+        return Combination(tuple(f.name for f in facts), self._uniqueness(facts)[1])
+
+    def _uniqueness(self, facts: Sequence[ColumnFacts]) -> tuple[int, float, bool]:
+        """Combinations of values, the share of rows alone with theirs (of no rows: 0), and whether both are exact."""
+        modulus = self.modulus if prod(f.distinct + 1 for f in facts) > SMALL_DOMAIN else 1
+        values = [countable(f.column) for f in facts]
+        sampled = in_part(self._engine, values, modulus)
+        found, unique = self._engine.query_one(
+            "profile/measure_uniqueness", relation=self._relation, values=values, sampled=sampled
+        )
+        share = min(1.0, unique * modulus / self._rows) if self._rows else 0.0
+        return found * modulus, share, modulus == 1

@@ -1,0 +1,113 @@
+"""Proposes a role for a column from its name and its facts; where both leave doubt, the more protective one."""
+
+from __future__ import annotations
+
+import re
+
+from sqlanon.engines.base import Kind
+from sqlanon.policy import Role
+from sqlanon.profile.facts import Basis, ColumnFacts, Proposal
+
+# Words of column names, lower case and without a plural's s; several words in a row are joined by a space.
+IDENTIFIERS = """
+ssn|social security|national id|passport|license|licence|licence plate|plate|vin|email|e mail|mail|phone|telephone|
+mobile|fax|cell|first name|last name|surname|forename|given name|family name|full name|maiden name|middle name|
+user name|username|login|nickname|initials|signature|street|house number|address|iban|bic|account|card|credit card|
+ip|mac|url|imei|mrn|medical record|insurance number|tax id|tin|nhs|photo|latitude|longitude|lat|lon|lng|gps
+"""
+SENSITIVE = """
+disease|diagnosis|diagnose|diagnostic|icd|condition|illness|symptom|disorder|syndrome|hiv|cancer|disability|health|
+cause|death|prognosis|treatment|therapy|medication|drug|prescription|procedure|surgery|allergy|blood|genome|genetic|
+lab|test|biopsy|salary|income|wage|pay|earning|bonus|debt|loan|mortgage|balance|credit|spending|expenditure|charge|cost|
+payment|wealth|net worth|religion|faith|politic|political|party|vote|union|sexual|orientation|crime|offence|offense|
+conviction|sentence|arrest|violation|verdict|score|grade|rating|password|secret|pregnant|addiction|alcohol|suicide
+"""
+QUASI_IDENTIFIERS = """
+age|birth|born|birthday|birthdate|dob|yob|zip|zipcode|postcode|postal|plz|city|town|village|county|district|state|
+province|region|country|nation|nationality|citizenship|native|location|place|sex|gender|race|ethnic|ethnicity|
+ancestry|marital|married|marriage|spouse|education|school|degree|schooling|college|university|occupation|job|profession|
+employer|employment|work|workclass|industry|sector|department|title|rank|branch|language|household|child|children|kid|
+family|relationship|height|weight|bmi|admission|admitted|admit|discharge|discharged|visit|hired|hire|joined|military|
+veteran|vehicle|hour|tenure
+"""
+KEYS = {"id", "uuid", "guid", "key", "number", "num", "nr", "no", "code", "ref", "reference", "pk", "serial", "token"}
+POSTAL = {"zip", "zipcode", "postcode", "postal", "plz"}
+
+UNIQUE = 0.95  # from this share of rows on, a column tells nearly every row apart
+KEY_LIKE = 0.5
+FREE_TEXT = 0.5
+LONG_TEXT = 80  # characters
+
+
+def propose(facts: ColumnFacts) -> Proposal:
+    """The role proposed for a column."""
+    return _by_name(facts) or _by_values(facts)
+
+
+def words_of(name: str) -> list[str]:
+    """A column name's words: `patientZipCode` and `PATIENT_ZIP_CODES` give patient, zip, code."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=[0-9])", " ", name)
+    return [_singular(word.lower()) for word in re.split(r"[\W_]+", spaced) if word]
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "is", "us")) else word
+
+
+def is_postal(name: str) -> bool:
+    """Whether the name is that of a postal code."""
+    return bool(POSTAL.intersection(words_of(name)))
+
+
+def _by_name(facts: ColumnFacts) -> Proposal | None:
+    if facts.distinct == 0:
+        return None
+    words = words_of(facts.name)
+    if _mentions(words, IDENTIFIERS):
+        return Proposal(Role.IDENTIFIER, Basis.NAME, "its name is that of an identifier")
+    if KEYS.intersection(words[-1:]) and facts.unique_share >= KEY_LIKE:
+        return Proposal(Role.IDENTIFIER, Basis.NAME, "named like a key, and nearly one value a row")
+    if _mentions(words, SENSITIVE):
+        return Proposal(Role.SENSITIVE, Basis.NAME, "its name is that of something sensitive")
+    if _mentions(words, QUASI_IDENTIFIERS) and _can_generalize(facts):
+        return Proposal(Role.QUASI_IDENTIFIER, Basis.NAME, "its name is that of something others may know")
+    if "name" in words:
+        return _name_of_something(facts)
+    return None
+
+
+def _name_of_something(facts: ColumnFacts) -> Proposal:
+    """`name` alone is a person's; `product_name` with few values is a thing's."""
+    if len(words_of(facts.name)) == 1 or facts.distinct * 10 > facts.rows or not _can_generalize(facts):
+        return Proposal(Role.IDENTIFIER, Basis.NAME, "its name is that of an identifier")
+    return Proposal(Role.QUASI_IDENTIFIER, Basis.CAUTION, "a name that many rows share")
+
+
+def _mentions(words: list[str], vocabulary: str) -> bool:
+    phrases = set(vocabulary.replace("\n", "").split("|"))
+    return any(" ".join(words[i : i + length]) in phrases for i in range(len(words)) for length in (1, 2))
+
+
+def _can_generalize(facts: ColumnFacts) -> bool:
+    return facts.column.kind is not Kind.OTHER
+
+
+def _by_values(facts: ColumnFacts) -> Proposal:
+    if facts.distinct == 0 or (facts.distinct == 1 and facts.nulls == 0):
+        return Proposal(Role.INSENSITIVE, Basis.VALUES, "the same in every row")
+    if not _can_generalize(facts):
+        return Proposal(Role.IDENTIFIER, Basis.CAUTION, "values of this type cannot be generalized; cast it in a view")
+    if facts.column.kind is Kind.UUID or (_is_countable(facts) and facts.unique_share >= UNIQUE):
+        return Proposal(Role.IDENTIFIER, Basis.VALUES, "nearly one value a row")
+    if facts.column.kind is Kind.TEXT and _is_free_text(facts):
+        return Proposal(Role.IDENTIFIER, Basis.CAUTION, "free text may name people")
+    return Proposal(Role.QUASI_IDENTIFIER, Basis.CAUTION, "others may know it; say insensitive if nobody can")
+
+
+def _is_countable(facts: ColumnFacts) -> bool:
+    """Whether being unique makes a key of it: measurements and moments are often unique without being one."""
+    return facts.column.kind in (Kind.TEXT, Kind.INTEGER)
+
+
+def _is_free_text(facts: ColumnFacts) -> bool:
+    return facts.unique_share >= FREE_TEXT or (facts.longest or 0) > LONG_TEXT

@@ -1,0 +1,203 @@
+"""The rows of the staged release, in an order that is a function of the released multiset alone.
+
+They are sorted last, by region, then by the kept columns: no engine promises that what comes out of a join is in the
+order of what went in. Where a large release has few different rows, these are counted, sorted, and written out as often
+as they were counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding.coded_rows import MOST_JOINS
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.plan import Plan
+from sqlanon.policy import Role, Show
+from sqlanon.release.recode import Recoding, cell_name
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.work.workspace import Workspace
+
+TEXT = Markup("TEXT")
+MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
+FEW_ROWS = 1_000_000  # so many different rows are few, and enough to be written out by several threads
+LEAST_ALIKE = 4  # times as many rows there must be: counting fewer costs as much as sorting all
+
+
+def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
+    """Create the staged release from the regions; run it inside `engine.transaction()`."""
+    columns = _columns(plan, recoding)
+    if engine.sorts_narrow_rows:
+        _stage_sorted(engine, workspace, recoding, staging, columns)
+    else:
+        engine.run("release/stage_rows", staging=staging, **_sources(recoding, columns, None))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the release.
+
+    value: its value in the select over regions `g`, rows `o` and dictionaries `v<n>`.
+    source: the relation and column with all its texts, where it is worth to sort it as an enumeration.
+    type: the type that an enumeration is cast back to.
+    """
+
+    name: Identifier
+    value: Markup
+    source: tuple[Relation, Identifier] | None = None
+    type: Markup = TEXT
+
+
+def _columns(plan: Plan, recoding: Recoding) -> list[_Column]:
+    """The release's columns in the source's order: cells of regions, and kept values."""
+    names = {cell.column: cell_name(i) for i, cell in enumerate(recoding.cells)}
+    columns: list[_Column] = []
+    for attribute in plan.attributes:
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            for column in recoding.columns_of(attribute.name):
+                cell = names[column]
+                texts = (recoding.regions, cell) if attribute.show is Show.LABEL else None
+                columns.append(_Column(column, expression("g.{cell}", cell=cell), texts))
+        else:
+            field = recoding.coded.field(attribute.name)
+            columns.append(_kept(field, "o.v{n}" if field in _early(recoding.coded) else "v{n}.value"))
+    return columns
+
+
+def _early(coded: CodedTable) -> list[Field]:
+    """The kept fields whose values are looked up in stages, before all others, as a SELECT has few joins."""
+    return [field for field in coded.kept if field.coding.dictionary is not None][:-MOST_JOINS]
+
+
+def _kept(field: Field, found: str) -> _Column:
+    """A kept value, in the type it has in the source; `found` is where its dictionary's entry is."""
+    name, kind = Identifier(field.attribute.name), Markup(field.attribute.column.type)
+    dictionary, value = field.coding.dictionary, expression(found, n=field.number)
+    if dictionary is None:
+        return _Column(name, field.coding.value_of(expression("nullif(o.k{n}, 0)", n=field.number)))
+    if field.attribute.column.kind is Kind.TEXT and field.coding.leaves <= MOST_TEXTS and field.coding.leaves:
+        return _Column(name, value, (dictionary, Identifier("value")), kind)
+    return _Column(name, expression("CAST({value} AS {type})", value=value, type=kind))
+
+
+def _stage_sorted(
+    engine: Engine, workspace: Workspace, recoding: Recoding, staging: Relation, columns: list[_Column]
+) -> None:
+    """Sort rows whose texts are enumerations, into a work table, then write them out as texts."""
+    types = {
+        column.source: Identifier(workspace.table("texts", number).name)
+        for number, column in enumerate(columns)
+        if column.source is not None
+    }
+    for (table, column_name), type_name in types.items():
+        engine.run("release/create_texts", type=type_name, table=table, column=column_name)
+    rows = _sort(engine, workspace, recoding, _sources(recoding, columns, types))
+    copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
+    engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied)
+    workspace.drop(rows)
+    for type_name in types.values():
+        engine.run("release/drop_texts", type=type_name)
+
+
+def _sort(engine: Engine, workspace: Workspace, recoding: Recoding, sources: dict[str, Any]) -> Relation:
+    """The work table of the sorted rows."""
+    rows, alike = workspace.table("sorted"), _alike(engine, recoding)
+    if alike == 1:
+        engine.run("release/sort_rows", sorted=rows, **sources)
+        return rows
+    counted, few = workspace.table("counted"), workspace.table("few_sorted")
+    engine.run("release/count_rows", counted=counted, most=alike, assigned=sources["assigned"], codes=sources["codes"])
+    engine.run("release/sort_rows", sorted=few, **_of_counted(sources, counted))
+    engine.run("release/expand_rows", expanded=rows, sorted=few, columns=[c["name"] for c in sources["columns"]])
+    workspace.drop(counted, few)
+    return rows
+
+
+def _alike(engine: Engine, recoding: Recoding) -> int:
+    """How many equal rows are to be counted as one at most; 1 where that does not pay."""
+    most = recoding.coded.source_rows // FEW_ROWS
+    if most < LEAST_ALIKE:
+        return 1
+    (different,) = engine.query_one("count_rows", table=recoding.regions)
+    for field in recoding.coded.kept:
+        different *= field.coding.leaves + 1
+    return most if different <= FEW_ROWS else 1
+
+
+def _of_counted(sources: dict[str, Any], counted: Relation) -> dict[str, Any]:
+    """What the select of the rows reads where equal ones have been counted: their number `n` goes along."""
+    number = {"name": Identifier("n"), "code": Markup("a.n")}
+    codes = [{"name": c["name"], "code": expression("a.{name}", name=c["name"])} for c in sources["codes"]]
+    columns = [*sources["columns"], {"name": number["name"], "value": Markup("o.n")}]
+    stages = [[d | {"of_row": expression("a.{name}", name=d["code"])} for d in stage] for stage in sources["stages"]]
+    return sources | {"assigned": counted, "codes": [*codes, number], "columns": columns, "stages": stages}
+
+
+def _text(number: int, column: _Column) -> Markup:
+    stored = expression("s.{name}", name=_sorted_name(number))
+    return stored if column.source is None else expression("CAST({x} AS {type})", x=stored, type=column.type)
+
+
+def _sorted_name(number: int) -> Identifier:
+    return Identifier(f"s{number}")
+
+
+_Texts = dict[tuple[Relation, Identifier], Identifier]
+
+
+def _sources(recoding: Recoding, columns: list[_Column], types: _Texts | None) -> dict[str, Any]:
+    """What the select of the rows reads; with `types`, texts are enumerations of these, under names of their own."""
+    coded, early = recoding.coded, _early(recoding.coded)
+    named = [
+        {
+            "name": column.name if types is None else _sorted_name(number),
+            "value": _cast_kept(column) if types is None and column.source is not None else column.value,
+        }
+        for number, column in enumerate(columns)
+    ]
+    cells = [cell_name(number) for number in range(len(recoding.cells))]
+    types = types or {}
+    return {
+        "assigned": recoding.partition.assigned,
+        "regions": _typed(recoding.regions, ("leaf", "region"), cells, types),
+        "columns": named,
+        "codes": [{"name": Identifier(f"k{f.number}"), "code": f.code(Identifier("a"))} for f in coded.kept],
+        "stages": [_dictionaries(early[n : n + MOST_JOINS], types) for n in range(0, len(early), MOST_JOINS)],
+        "dictionaries": _dictionaries([f for f in coded.kept if f not in early], types),
+    }
+
+
+def _cast_kept(column: _Column) -> Markup:
+    return expression("CAST({value} AS {type})", value=column.value, type=column.type)
+
+
+def _dictionaries(fields: Sequence[Field], types: _Texts) -> list[dict[str, Any]]:
+    return [
+        {
+            "table": _typed(f.coding.dictionary, ("code",), [Identifier("value")], types),
+            "alias": Identifier(f"v{f.number}"),
+            "code": Identifier(f"k{f.number}"),
+            "of_row": f.code(Identifier("a")),
+        }
+        for f in fields
+        if f.coding.dictionary is not None
+    ]
+
+
+def _typed(table: Relation, keys: tuple[str, ...], columns: list[Identifier], types: _Texts) -> Relation | Markup:
+    """The table itself, or a subquery in which its texts are enumerations: cast once a region, not once a row."""
+    if not any((table, column) in types for column in columns):
+        return table
+    kept = [Markup(key) for key in keys]
+    cast = [
+        expression("CAST({column} AS {type}) AS {column}", column=column, type=types[table, column])
+        if (table, column) in types
+        else expression("{column}", column=column)
+        for column in columns
+    ]
+    return expression("(SELECT {columns} FROM {table})", columns=Markup(", ").join([*kept, *cast]), table=table)

@@ -1,0 +1,123 @@
+"""Where the release is built before anybody sees it: a table or part file beside the place it will take."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from sqlanon.digest import file_digest, table_digest
+from sqlanon.engines.base import Engine
+from sqlanon.plan import Plan
+from sqlanon.publish import FileRelease, Grants, guard_staging, open_file, publish, transfer
+from sqlanon.release.recode import Recoding
+from sqlanon.release.rows import stage
+from sqlanon.sql import Relation
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
+
+Record = Callable[[Engine], None]
+
+
+class Staged(ABC):
+    """A staged release.
+
+    relation: the staged rows, in the database where the source was coded.
+    engine, final: the session and relation that will be the release; the same where one database holds all.
+    """
+
+    def __init__(self, relation: Relation, engine: Engine, final: Relation) -> None:
+        self.relation = relation
+        self.engine = engine
+        self.final = final
+
+    def digest(self) -> str:
+        """The digest of what will be released."""
+        return table_digest(self.engine, self.final)
+
+    @abstractmethod
+    def publish(self, record: Record) -> tuple[str, ...]:
+        """Let the release take its name, with `record` in the same transaction where there is one; notes for people."""
+
+
+class StagedTable(Staged):
+    """A table beside the release."""
+
+    def __init__(
+        self, relation: Relation, engine: Engine, final: Relation, release: Relation, grants: Grants, replace: bool
+    ) -> None:
+        super().__init__(relation, engine, final)
+        self._release = release
+        self._grants = grants
+        self._replace = replace
+
+    def publish(self, record: Record) -> tuple[str, ...]:
+        publication = publish(
+            self.engine, self.final, self._release, replace=self._replace, grants=self._grants, record=record
+        )
+        return publication.notes
+
+
+class StagedFile(Staged):
+    """A part file beside the release file."""
+
+    def __init__(self, relation: Relation, engine: Engine, final: Relation, file: FileRelease) -> None:
+        super().__init__(relation, engine, final)
+        self._file = file
+
+    def digest(self) -> str:
+        return file_digest(self._file.part)
+
+    def publish(self, record: Record) -> tuple[str, ...]:
+        self._file.commit()
+        record(self.engine)
+        return ()
+
+
+@contextlib.contextmanager
+def stage_release(
+    session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool
+) -> Iterator[Staged]:
+    """Build the staged release; an unpublished part file is removed at the end, tables go with the workspace."""
+    if plan.policy.release.file is not None:
+        with FileRelease(session.target, plan.policy.release.file, replace=replace) as file:
+            yield _stage_file(session, plan, workspace, recoding, file)
+    else:
+        yield _stage_table(session, plan, workspace, recoding, replace)
+
+
+def _stage_table(session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool) -> StagedTable:
+    engine, target = session.engine, session.target
+    final = workspace.staging(plan.release, target)
+    if session.is_one_database:
+        with engine.transaction():
+            stage(engine, workspace, plan, recoding, final)
+            grants = guard_staging(engine, final)
+        return StagedTable(final, engine, final, plan.release, grants, replace)
+    staged = _stage_aside(engine, workspace, plan, recoding)
+    grants = transfer(engine, staged, target, final)
+    return StagedTable(staged, target, final, plan.release, grants, replace)
+
+
+def _stage_file(
+    session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, file: FileRelease
+) -> StagedFile:
+    engine, target = session.engine, session.target
+    staged = rows = _stage_aside(engine, workspace, plan, recoding)
+    columns = engine.columns(staged)
+    if not session.is_one_database:
+        rows = Relation("released_rows", "main", "memory")
+        transfer(engine, staged, target, rows)
+        columns = target.columns(rows)
+    file.write(rows)
+    final = open_file(target, Path(file.part), columns)
+    return StagedFile(final if session.is_one_database else staged, target, final, file)
+
+
+def _stage_aside(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding) -> Relation:
+    """Stage into a work table, to be carried elsewhere."""
+    staged = workspace.table("staged")
+    with engine.transaction():
+        stage(engine, workspace, plan, recoding, staged)
+    return staged

@@ -1,0 +1,99 @@
+"""What a run leaves as soon as its search is over, so that another can go on from there if it is stopped.
+
+It is the recoding function, in tables that outlive the session and a crash of the server, and by what it was found: the
+policy, the versions of program and database, the source's rows as a digest. It goes when the run clears up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlanon import __version__
+from sqlanon.catalog import RulesKind, RulesRecord
+from sqlanon.engines.base import Engine
+from sqlanon.hierarchies.digests import describe_hierarchies
+from sqlanon.lattice.wishes import Wishes
+from sqlanon.models import from_spec
+from sqlanon.plan import Plan
+from sqlanon.policy.writer import policy_text
+from sqlanon.runs.outcome import Outcome
+from sqlanon.sql import Identifier
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a search goes by: two that are equal find the same. Digests, but for the version."""
+
+    policy: str
+    hierarchies: str
+    versions: str
+    source: str
+
+    def differences(self, other: Basis) -> list[str]:
+        """What is not the same in the other, in words."""
+        words = {
+            "policy": "the policy, or an option of the search, is another",
+            "hierarchies": "a file of a hierarchy has changed",
+            "versions": "sqlanon or the database is of another version",
+            "source": "the source has changed",
+        }
+        return [text for name, text in words.items() if getattr(self, name) != getattr(other, name)]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The rules that a search came to, with their digest, what it had to say of itself, and what it went by."""
+
+    basis: Basis
+    rules: RulesRecord
+    digest: str
+    rounds: int
+    found: Mapping[str, Any]
+    chart: Mapping[str, Any] | None
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Checkpoint:
+        values = json.loads(text)
+        rules = values["rules"]
+        return cls(
+            Basis(**values["basis"]),
+            RulesRecord(**{**rules, "kind": RulesKind(rules["kind"])}),
+            values["digest"],
+            values["rounds"],
+            values["found"],
+            values["chart"],
+        )
+
+
+def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
+    """What a search over this plan goes by. Inside the transaction that codes the source, of the same snapshot.
+
+    Of the source those columns count that the search or a model looks at.
+    """
+    policy = plan.policy
+    judged = {policy.target, *(from_spec(spec).attribute for spec in policy.privacy)}
+    quasi = plan.quasi_identifiers
+    columns = [Identifier(a.name) for a in plan.attributes if a in quasi or a.name in judged]
+    (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
+    return Basis(
+        policy=_digest(policy_text(policy) + json.dumps(asdict(wishes))),
+        hierarchies=_digest(json.dumps(describe_hierarchies(policy))),
+        versions=f"sqlanon {__version__}, {engine.version}",
+        source=_digest(f"{plan.source_name} {source}"),
+    )
+
+
+def checkpoint_of(basis: Basis, rules: RulesRecord, digest: str, outcome: Outcome) -> Checkpoint:
+    """The checkpoint of a run whose search is over."""
+    return Checkpoint(basis, rules, digest, outcome.rounds, outcome.found, outcome.chart)
+
+
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()

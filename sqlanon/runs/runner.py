@@ -1,0 +1,370 @@
+"""A run from the policy to the published, recorded release; anything that fails leaves the old release as it was."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sqlanon.catalog import Catalog, ReleaseRecord, RunStart, Status
+from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.files import require_unchanged, source_version
+from sqlanon.errors import Cancelled, ConflictError, PolicyError, SqlanonError, VerificationError
+from sqlanon.hierarchies.digests import describe_hierarchies
+from sqlanon.hierarchies.scratch import hierarchies_of_models
+from sqlanon.lattice import search as lattice_search
+from sqlanon.lattice import specialization
+from sqlanon.lattice.search import pose
+from sqlanon.lattice.wishes import Wishes
+from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.loss import Loss, measure_loss
+from sqlanon.models import from_spec
+from sqlanon.partition import mondrian, rothko_s
+from sqlanon.partition.collapse import Tuples, collapse
+from sqlanon.partition.groups import groups_of
+from sqlanon.partition.result import Partition
+from sqlanon.plan import Plan, resolve
+from sqlanon.policy import Policy, RothkoS, TopDown, Tree
+from sqlanon.policy.writer import policy_text
+from sqlanon.release.labels import EVERYTHING
+from sqlanon.release.recode import Recoding, create_regions
+from sqlanon.release.staging import Staged, stage_release
+from sqlanon.rules.keeping import keep_rules
+from sqlanon.rules.store import StoredRules
+from sqlanon.runs.checkpoints import Basis, basis_of, checkpoint_of
+from sqlanon.runs.linking import same_recoding_problem
+from sqlanon.runs.outcome import Outcome, QuasiIdentifier
+from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
+from sqlanon.sql import Relation
+from sqlanon.verification.checking import check_release
+from sqlanon.verification.verify import verify_table
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Observer, Silent, status_after
+from sqlanon.work.session import Session, open_session
+from sqlanon.work.workspace import Workspace, release_lock
+from sqlanon.workload.views import measures_of_run
+
+
+def run(
+    policy: Policy,
+    *,
+    replace: bool = False,
+    options: EngineOptions | None = None,
+    observer: Observer | None = None,
+    levels: Mapping[str, int] | None = None,
+    time_limit: float | None = None,
+    any_size: bool = False,
+) -> Outcome:
+    """Anonymize the policy's source and publish the release.
+
+    replace: allow an existing release to be replaced.
+    levels: release this full-domain generalization (the level of each quasi-identifier) in place of a search.
+    time_limit: seconds after which the search for an optimum stops with the best that it has found.
+    any_size: search exhaustively however large the lattice is.
+
+    Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models),
+    VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
+    Nothing is published then, unless a note of the error says otherwise.
+    """
+    wishes = Wishes(levels, time_limit, any_size)
+    wished = wishes.applied_to(policy)
+    with interruptible(), open_session(policy, options or EngineOptions()) as session:
+        return Course(session, wished, replace, observer or Silent(), wishes).carry_out()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C inside raises Cancelled."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:  # between two statements; during one the engine says so
+        cancelled = Cancelled("Interrupted.")
+        cancelled.__notes__ = getattr(interrupt, "__notes__", [])
+        raise cancelled from None
+
+
+class Course:
+    """One run: its phases, and the state that they share."""
+
+    ends_as = Status.PUBLISHED  # what the catalog says when all went well
+
+    def __init__(self, session: Session, policy: Policy, replace: bool, observer: Observer, wishes: Wishes) -> None:
+        self.session = session
+        self.engine: Engine = session.engine
+        self.catalog: Catalog = session.catalog
+        self.policy = policy
+        self.replace = replace
+        self.wishes = wishes
+        self.observer = observer
+        self.journal = Journal(observer)
+        self.source_version: tuple[int, ...] | None = None
+        self.rules: StoredRules | None = None
+        self.control: Control
+        self.basis: Basis | None = None  # what the search goes by
+        self.linked: str | None = None  # the run of an earlier release of the source by other rules, if that is known
+        self.values: Mapping[str, int] = {}
+        self.left_out = 0  # rows of the source that were suppressed before anything was coded
+        self.models = tuple(from_spec(spec) for spec in policy.privacy)
+
+    def carry_out(self) -> Outcome:
+        """All phases, with the run's beginning and end in the catalog."""
+        self.session.target.listener = self.engine.listener = self.journal.note
+        try:
+            plan = self._plan()
+        except BaseException as error:
+            self._record_unplanned(error)
+            raise
+        run = self.catalog.start_run(self._start(plan.source_name, plan.release_name, plan.rows))
+        self.observer.started(run)
+        outcome = Outcome(
+            run=run,
+            engine=self.engine.name,
+            source=plan.source_name,
+            source_rows=plan.rows,
+            release=plan.release_name,
+            algorithm=self.policy.algorithm.name,
+            models=self.models,
+        )
+        try:
+            self._work(plan, outcome)
+        except BaseException as error:
+            if outcome.published:
+                error.add_note("The release was published before this happened.")
+            self._end(run, Status.PUBLISHED if outcome.published else status_after(error), error=error)
+            raise
+        self._summarize(plan, outcome)
+        self._end(run, self.ends_as, outcome=outcome)
+        return outcome
+
+    def _summarize(self, plan: Plan, outcome: Outcome) -> None:
+        outcome.seconds = dict(self.journal.seconds)
+        outcome.statements = self.journal.count("search")
+        outcome.warnings = self._warnings(plan)
+        if self.control.problem is not None:
+            outcome.notes += (f"Others could not follow the run: {self.control.problem}",)
+
+    def _release_engine(self) -> Engine | None:
+        return None if self.session.is_one_database else self.session.target
+
+    def _plan(self) -> Plan:
+        with self.journal.during("plan"):
+            self.source_version = source_version(self.policy.source.file)
+            plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
+            self._require_linkable(plan)
+            return plan
+
+    def _rules_of(self) -> str | None:
+        """The run whose rules are applied; None where rules are searched for."""
+        return None
+
+    def _require_linkable(self, plan: Plan) -> None:
+        """Look for an earlier release of the source by other rules, and refuse another one if the policy wants that."""
+        refuses = self.policy.republish == "same-recoding"
+        if self.ends_as is not Status.PUBLISHED or not (refuses or self._rules_of()):
+            return
+        self.linked = self.catalog.released_otherwise(plan.source_name, self._rules_of())
+        if refuses and self.linked is not None:
+            by = "by other rules" if self._rules_of() else "already, and a search may find other rules"
+            raise PolicyError(same_recoding_problem(self.linked, plan.source_name, by))
+
+    def _warnings(self, plan: Plan) -> tuple[str, ...]:
+        return plan.warnings
+
+    def _start(self, source: str, release: str, rows: int | None) -> RunStart:
+        return RunStart(
+            source=source,
+            release=release,
+            policy=policy_text(self.policy),
+            algorithm=self.policy.algorithm.name,
+            engine_version=self.engine.version,
+            source_rows=rows,
+        )
+
+    def _record_unplanned(self, error: BaseException) -> None:
+        """Record a run that ended before it had a plan, under the names in the policy."""
+        source, release = self.policy.source, self.policy.release
+        start = self._start(source.file or source.table or "", release.file or release.table or "", None)
+        try:
+            run = self.catalog.start_run(start)
+        except SqlanonError as failure:
+            error.add_note(f"The run could not be recorded ({failure}).")
+        else:
+            self._end(run, status_after(error), error=error)
+
+    def _end(
+        self, run: str, status: Status, *, outcome: Outcome | None = None, error: BaseException | None = None
+    ) -> None:
+        """Record the end; what fails here must not hide what failed before."""
+        try:
+            self.catalog.add_steps(run, self.journal.steps)
+            rows = None if outcome is None else outcome.source_rows
+            result = None if outcome is None else outcome.as_json()
+            self.catalog.finish_run(run, status, result=result, error=error, source_rows=rows)
+        except SqlanonError as failure:
+            if error is None:
+                raise
+            error.add_note(f"The run's end could not be recorded ({failure}).")
+
+    def _work(self, plan: Plan, outcome: Outcome) -> None:
+        home = None if self.session.own_catalog else self.policy.catalog.schema_
+        with (
+            self._lock(plan),
+            Workspace(self.engine, self.catalog, outcome.run, home) as workspace,
+            Control(self.catalog.channel(outcome.run), self.journal, *self.session.engines) as self.control,
+        ):
+            coded, tuples = self._encode(plan, workspace, outcome)
+            partition = self._search(coded, tuples, workspace)
+            recoding = self._recode(coded, partition, workspace, outcome)
+            partition = recoding.partition
+            outcome.rounds = partition.rounds
+            outcome.suppressed = partition.suppressed + self.left_out
+            outcome.found = dict(partition.found)
+            outcome.chart = partition.chart
+            loss = self._loss(partition)
+            outcome.gcp = None if loss is None else loss.gcp
+            outcome.quasi_identifiers = self._quasi_identifiers(recoding, loss)
+            self._release(plan, recoding, workspace, outcome)
+
+    def _release(self, plan: Plan, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> None:
+        """Stage the release, check it, and publish it with its rules."""
+        with contextlib.ExitStack() as stack:
+            self.rules = self._store_rules(recoding, workspace, outcome)
+            with self.journal.during("recode"):
+                staging = stage_release(self.session, plan, workspace, recoding, self.replace)
+                staged = stack.enter_context(staging)
+            self._verify(plan, staged, recoding, outcome, workspace)
+            if self.policy.digest == "run":
+                with self.journal.during("verify"):
+                    outcome.digest = staged.digest()
+            self._publish(plan, staged, outcome)
+
+    def _lock(self, plan: Plan) -> contextlib.AbstractContextManager[None]:
+        """Of a table in its own database; of a file in the source's, which other runs to it are likely to share."""
+        file = self.policy.release.file
+        if file is None:
+            return release_lock(self.session.target, plan.release)
+        return release_lock(self.engine, Relation("file"), Path(file).resolve())
+
+    def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> tuple[CodedTable, Tuples | None]:
+        """The snapshot, coded, and its distinct tuples where the search works on them: the statistics use them too."""
+        with self.journal.during("encode"):
+            coded = self._code(plan, workspace, outcome)
+            tuples = None
+            if isinstance(self.policy.algorithm, Tree | RothkoS | TopDown):
+                fields = groups_of(self.policy.algorithm, self.models).fields(coded)
+                tuples = collapse(self.engine, workspace, coded, fields)
+            outcome.before = source_statistics(self.engine, coded, tuples)
+            self.values = count_values(self.engine, coded, tuples)
+            for field_ in (*coded.fields, *coded.judged):
+                if field_.coding.hierarchy is not None:
+                    self.catalog.record_hierarchy(hierarchy_record(field_))
+        return coded, tuples
+
+    def _code(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> CodedTable:
+        """One snapshot of the source, coded; files of it and of hierarchies must stay as they were meanwhile."""
+        hierarchies = describe_hierarchies(self.policy)
+        with self.engine.transaction():
+            coded = self._encoded(plan, workspace)
+            if self.ends_as is Status.PUBLISHED and self._rules_of() is None:
+                self.basis = basis_of(self.engine, plan, self.wishes)
+        require_unchanged(self.policy.source.file, self.source_version)
+        if describe_hierarchies(self.policy) != hierarchies:
+            raise ConflictError("A hierarchy's file changed while it was read; run again.")
+        outcome.source_rows = coded.source_rows + self.left_out
+        heights = {one.attribute.name: one.coding.hierarchy for one in (*coded.fields, *coded.judged)}
+        outcome.hierarchies = tuple(
+            one | {"levels": built.height} for name, one in hierarchies.items() if (built := heights.get(name))
+        )
+        return coded
+
+    def _encoded(self, plan: Plan, workspace: Workspace) -> CodedTable:
+        return encode(self.engine, plan, workspace)
+
+    def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
+        algorithm, report = self.policy.algorithm, self.journal.progress
+        with self.journal.during("search"):
+            if isinstance(algorithm, Tree):
+                return mondrian.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
+            if isinstance(algorithm, RothkoS):
+                return rothko_s.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
+            if isinstance(algorithm, TopDown):
+                return specialization.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
+            problem = pose(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
+            return lattice_search.search(problem, self.policy, self.wishes)
+
+    def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:
+        with self.journal.during("recode"):
+            recoding = create_regions(self.engine, workspace, coded, partition)
+            if self.policy.target is not None:
+                outcome.predicted = measures_of_run(self.engine, recoding, self.policy.target)
+            return recoding
+
+    def _loss(self, partition: Partition) -> Loss | None:
+        """The information loss; None where it is not known."""
+        return measure_loss(self.engine, partition)
+
+    def _quasi_identifiers(self, recoding: Recoding, loss: Loss | None) -> tuple[QuasiIdentifier, ...]:
+        """What became of each, in numbers."""
+        with self.journal.during("recode"):
+            labels = count_labels(self.engine, recoding)
+        lost = {} if loss is None else loss.of
+        return tuple(quasi_identifier(one, self.values, labels, lost) for one in recoding.coded.quasi_identifiers)
+
+    def _store_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
+        """Write down how new rows are recoded like these; from then on the run can be taken up here."""
+        with self.journal.during("recode"):
+            rules = self._kept_rules(recoding, workspace, outcome)
+            if rules is not None and self.basis is not None:
+                left = checkpoint_of(self.basis, rules.record, rules.digest, outcome)
+                self.catalog.record_checkpoint(outcome.run, left.as_json())
+            return rules
+
+    def _kept_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
+        return keep_rules(self.engine, self.catalog, workspace, outcome.run, recoding)
+
+    def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
+        """Check the staged release on its own; raises VerificationError, and then nothing is published."""
+        with self.journal.during("verify"):
+            outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation)
+            columns = [cell.column.name for cell in recoding.cells]
+            with hierarchies_of_models(staged.engine, self.policy, self.models, staged.final) as hierarchies:
+                outcome.verification = verify_table(
+                    staged.engine,
+                    staged.final,
+                    columns,
+                    self.models,
+                    hierarchies=hierarchies,
+                    suppressed_label=None if recoding.partition.starred is None else EVERYTHING,
+                )
+        failed = [name for name, check in outcome.checks.items() if check.violations]
+        failed += [result.model for result in outcome.verification.models if not result.satisfied]
+        if failed:
+            raise VerificationError(
+                f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
+            )
+
+    def _digest(self) -> str | None:
+        """The digest of the rules, where they are written down."""
+        return self.rules.digest if self.rules is not None else None
+
+    def _publish(self, plan: Plan, staged: Staged, outcome: Outcome) -> None:
+        record, rules = release_record(outcome, self._digest()), self.rules
+
+        def within(session: Engine) -> None:
+            self.control.finish()
+            if not self.catalog.record_release_within(session, outcome.run, plan.release, record):
+                late.append(record)
+            elif rules is not None:
+                self.catalog.record_rules_within(session, outcome.run, rules.record, rules.relations)
+
+        late: list[ReleaseRecord] = []
+        with self.journal.during("publish"):
+            if self.policy.release.file is not None:
+                self.control.finish()
+            outcome.notes = staged.publish(within)
+            outcome.published = True
+            for release in late:
+                self.catalog.record_release(outcome.run, release)
+                if rules is not None:
+                    self.catalog.record_rules(outcome.run, rules.record, rules.relations)

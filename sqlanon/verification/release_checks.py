@@ -1,0 +1,229 @@
+"""The checks of a staged release beside its privacy models; each returns its number of violations, 0 being a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.comparing import comparable, exact
+from sqlanon.doubles import double_of
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.policy import Show
+from sqlanon.release.labels import EVERYTHING, NULL
+from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+
+_DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"
+_ERA = "(?: BC)?"
+_ENDLESS = "|-?[Ii]nfinity"
+VALUES = {
+    Kind.INTEGER: "-?[0-9]+",
+    Kind.DECIMAL: "-?[0-9]+(?:[.][0-9]+)?|NaN" + _ENDLESS,
+    Kind.FLOAT: "-?[0-9]+(?:[.][0-9]+)?(?:e[+-]?[0-9]+)?|NaN" + _ENDLESS,
+    Kind.DATE: _DATE + _ERA + _ENDLESS,
+    Kind.TIMESTAMP: f"{_DATE} {_TIME}{_ERA}{_ENDLESS}",
+    Kind.TIMESTAMPTZ: f"{_DATE} {_TIME}[+]00{_ERA}{_ENDLESS}",
+    Kind.TIME: _TIME,  # columns of times with an offset are refused
+}
+"""What the text of a single value looks like, for the kinds that are written as intervals.
+
+None matches a pair of its values, `low-high`: in `{NULL, …}` either may stand.
+"""
+
+_QUOTED = '"(?:[^"]|"")*"'
+_PLAIN = r'[^ ",{}*\[\]](?:[^",{}*\[\]]*[^ ",{}*\[\]])?'
+MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
+SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
+_OPEN = "[*]"
+_OPEN_SPAN = f"({_QUOTED}|{_OPEN})-({_QUOTED}|{_OPEN})"
+
+
+_RANGES_OF = {
+    Kind.INTEGER: "BIGINT",
+    Kind.DECIMAL: "NUMERIC",
+    Kind.FLOAT: "NUMERIC",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+    Kind.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+}
+"""What the values of a range of a kind are."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """How a quasi-identifier of the source is published, and where the witness holds it.
+
+    column: the source's column; raw: the witness's column with its values; cells: the one with what was published, or
+    two with the least and greatest value for `show: bounds`; ends: the two with the least and the greatest value of a
+    region that was published as a number, if that is to be checked. Bounds that are `boxed`, or of a hierarchy, leave
+    out the upper one, and are open where they are NULL.
+    """
+
+    column: Column
+    raw: str
+    cells: tuple[str, ...]
+    show: Show = Show.LABEL
+    hierarchy: HierarchyTable | None = None
+    ends: tuple[str, ...] = ()
+    boxed: bool = False
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What the release is to be held against.
+
+    witness: for rows of the source the raw values, the `leaf` of the class that each went to, its published cells.
+    is_sample: whether these are not all rows.
+    starred: the leaf of suppressed rows that are shown with `*`, if there is one.
+    """
+
+    witness: Relation
+    is_sample: bool = False
+    starred: int | None = None
+
+
+def rows_add_up(source_rows: int, staged_rows: int, suppressed: int) -> int:
+    """The rows by which the staged ones and those left out miss the source's."""
+    return abs(source_rows - staged_rows - suppressed)
+
+
+def types_equal(source: Sequence[Column], staged: Sequence[Column]) -> int:
+    """The kept columns that the staged table lacks or has with another type."""
+    types = {column.name: column.type for column in staged}
+    return sum(types.get(column.name) != column.type for column in source)
+
+
+def multisets_equal(
+    engine: Engine, source_multiset: Relation, staged: Relation, columns: Sequence[Column], suppressed: int
+) -> int:
+    """The rows by which the kept columns, taken together, differ from the source's.
+
+    `source_multiset` has those columns and a column of counts, `n` or the first name like it that is free: how often
+    their values occur. The staged rows must be among them, with exactly `suppressed` ones missing. Values are equal
+    when they are byte-identical: numbers that print differently are not (1.0 and 1.00, 0 and -0), nor are texts that
+    a collation takes for equal.
+    """
+    parts = [part for column in columns for part in exact(engine, column, Markup(Identifier(column.name)))]
+    surplus, missing = engine.query_one(
+        "verify/compare_multisets",
+        source=source_multiset,
+        staged=staged,
+        columns=parts,
+        count=free_name("n", [column.name for column in columns]),
+    )
+    return int(surplus) + abs(int(missing) - suppressed)
+
+
+def regions_contain(engine: Engine, claims: Claims, regions: Sequence[Region]) -> int:
+    """The cells of the witness, over all attributes, that are not true of the value that they stand for."""
+    return sum(region_violations(engine, claims, regions))
+
+
+def region_violations(engine: Engine, claims: Claims, regions: Sequence[Region]) -> tuple[int, ...]:
+    """The rows of the witness that each attribute's cells do not cover, a statement or a few an attribute.
+
+    Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A
+    number covers what lies between the ends of its region: a midpoint must be in their middle, a mean between them and,
+    where the witness is no sample, the mean of its class's values.
+    """
+    return tuple(
+        _number_violations(engine, claims, region)
+        if region.show in (Show.MEAN, Show.MIDPOINT)
+        else _outside(engine, claims.witness, region)
+        for region in regions
+    )
+
+
+def _outside(engine: Engine, witness: Relation, region: Region) -> int:
+    kind = region.column.kind
+    if region.show is Show.BOUNDS:
+        return _outside_bounds(engine, witness, region, region.cells)
+    raw, *cells = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *region.cells))
+    values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
+    if region.show is Show.RANGE:
+        return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
+    values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
+    if region.hierarchy is not None:
+        leaf = comparable(engine, Markup("h.value"), kind)
+        table, levels = region.hierarchy.table, list(range(region.hierarchy.height + 1))
+        return _count(engine, "verify/count_outside_hierarchy", **values, hierarchy=table, leaf=leaf, levels=levels)
+    if kind in VALUES:
+        return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(engine, region.column))
+    return _count(engine, "verify/count_outside_sets", **values, **_set_grammar(engine, region.column))
+
+
+def _outside_bounds(engine: Engine, witness: Relation, region: Region, bounds: Sequence[str]) -> int:
+    """The rows whose value is not between two columns: the bounds of a group, where there is a hierarchy."""
+    kind, grouped = region.column.kind, region.boxed or region.hierarchy is not None
+    raw, low, high = (
+        comparable(engine, expression("w.{name}", name=Identifier(name)), kind) for name in (region.raw, *bounds)
+    )
+    return _count(engine, "verify/count_outside_bounds", witness=witness, raw=raw, low=low, high=high, grouped=grouped)
+
+
+def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
+    """The rows that a number does not stand for: beyond its region's ends, or it is not their middle or mean."""
+    if not region.ends:
+        return 0
+    kind, is_middle = region.column.kind, region.show is Show.MIDPOINT
+    cell, *columns = (expression("w.{n}", n=Identifier(n)) for n in (*region.cells, region.raw, *region.ends))
+    raw, *ends = (double_of(engine.render, column, kind) for column in columns)
+    low, high = ends if is_middle else columns[1:]  # of a mean they are doubles already
+    values: dict[str, Any] = {"witness": claims.witness, "cell": cell, "low": low, "high": high}
+    untrue = _count(engine, "verify/count_untrue_numbers", **values, is_middle=is_middle)
+    if is_middle:
+        return untrue + _outside_bounds(engine, claims.witness, region, region.ends)
+    values |= {"raw": raw, "starred": -1 if claims.starred is None else claims.starred}
+    untrue += _count(engine, "verify/count_beyond_ends", **values)
+    return untrue if claims.is_sample else untrue + _count(engine, "verify/count_untrue_means", **values)
+
+
+def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
+    """The patterns of a single value and of a pair, and how the two ends are read as values of the column's type."""
+    value = VALUES[column.kind]
+    ends = [Markup("nullif(b.low, '*')"), Markup("nullif(b.high, '*')")]
+    if column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        ends = [engine.render.macro("read_day", end) for end in ends]
+    low, high = (expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends)
+    return {
+        "single": Text(f"^(?:{value})$"),
+        "pair": Text(f"^({value}|{_OPEN})-({value}|{_OPEN})$"),
+        "low": low,
+        "high": high,
+    }
+
+
+def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
+    """The patterns of a single member, of a set and of an interval of texts, and how its ends are read."""
+    interval = Text(rf"^(?:\[{_OPEN_SPAN}\]|[{{]NULL, {_OPEN_SPAN}[}}])$")
+    spans = [engine.render.macro("capture", Markup("p.cell"), Text(_OPEN_SPAN), number) for number in (1, 2)]
+    ends = [
+        expression(
+            """CASE WHEN {end} <> '*' THEN replace(substr({end}, 2, length({end}) - 2), '""', '"') END""", end=end
+        )
+        for end in spans
+    ]
+    if column.kind is Kind.ENUM:
+        ends = [expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends]
+    return {
+        "interval": interval,
+        "single": Text(f"^{MEMBER}$"),
+        "several": Text(rf"^[{{]{MEMBER}(?:, {MEMBER})*[}}]$"),
+        "member": Text(MEMBER),
+        "plain": Text(f"^{_PLAIN}$"),
+        "low": ends[0],
+        "high": ends[1],
+        "open_low": expression("{end} = '*'", end=spans[0]),
+        "open_high": expression("{end} = '*'", end=spans[1]),
+        "text": comparable(engine, Markup("v.raw"), Kind.TEXT),
+        "value": Markup("p.raw" if column.kind is Kind.ENUM else "p.text"),
+    }
+
+
+def _count(engine: Engine, template: str, **values: Any) -> int:
+    (count,) = engine.query_one(template, **values)
+    return int(count)

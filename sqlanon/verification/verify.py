@@ -1,0 +1,252 @@
+"""The independent check of any table against privacy models.
+
+Equivalence classes are the groups of equal values in the quasi-identifier columns of the table itself, the sensitive
+values and their distribution are the table's own. Nothing of the search is used: no codes, no work tables, nothing is
+written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.comparing import comparable
+from sqlanon.doubles import double_of
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.closeness import HierarchicalTCloseness
+from sqlanon.sql import Identifier, Relation, Statement, Text, expression
+
+_DIGITS = 12
+NO_NUMBER = Markup("CAST(NULL AS FLOAT8)")
+
+
+@dataclass(frozen=True)
+class ModelResult:
+    """How a table stands to one model.
+
+    worst: the worst measure of a class, to 12 significant digits; None where there is no class, or no finite measure.
+    violations: the number of violating classes; violating_rows: the rows in them.
+    """
+
+    model: str
+    parameters: dict[str, Any]
+    satisfied: bool
+    worst: float | None
+    violations: int
+    violating_rows: int
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the check found; a table without a class satisfies every model, and `note` says so."""
+
+    statistics: ClassStatistics
+    models: tuple[ModelResult, ...]
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether every model is."""
+        return all(result.satisfied for result in self.models)
+
+    @property
+    def note(self) -> str | None:
+        """What a reader must know to read the result rightly."""
+        if not self.statistics.rows:
+            return "The table is empty: there is no equivalence class that could violate a model."
+        if not self.statistics.classes:
+            return "Every row is suppressed: there is no equivalence class that could violate a model."
+        return None
+
+
+def verify_table(
+    engine: Engine,
+    table: Relation,
+    quasi_identifiers: Sequence[str],
+    models: Sequence[PrivacyModel],
+    *,
+    hierarchies: Mapping[str, HierarchyTable] | None = None,
+    suppressed_label: str | None = None,
+) -> Verification:
+    """Check a table: one GROUP BY over it for each sensitive attribute, or a single one where no model has any.
+
+    NULLs are equal to each other; without quasi-identifiers the whole table is one class. With `suppressed_label`, rows
+    whose text quasi-identifiers all hold it, and whose others are all NULL, are suppressed: no class, but part of the
+    distribution of the sensitive values, for the reader sees them. `hierarchies` gives the hierarchies of sensitive
+    attributes.
+
+    Raises PolicyError for an unknown table or column, or a hierarchical distance without a hierarchy.
+    """
+    check = _Check(engine, *_live(engine, table), tuple(quasi_identifiers), suppressed_label)
+    results: dict[int, ModelResult] = {}
+    statistics: ClassStatistics | None = None
+    for attribute, places in _by_attribute(models).items():
+        judged = [models[place] for place in places]
+        hierarchy = _hierarchy(attribute, judged, hierarchies or {})
+        statistics, found = check.run(attribute, judged, hierarchy)
+        results.update(zip(places, found, strict=True))
+    if statistics is None:
+        statistics, _ = check.run(None, [], None)
+    return Verification(statistics, tuple(results[place] for place in range(len(models))))
+
+
+def _live(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:
+    found = engine.resolve(table)
+    if found is None:
+        raise PolicyError(f"There is no table {table}.")
+    return found, {column.name: column for column in engine.columns(found)}
+
+
+def _by_attribute(models: Sequence[PrivacyModel]) -> dict[str | None, list[int]]:
+    """The places of the models by sensitive attribute; those without one join the first attribute's statement."""
+    attributes = [model.attribute for model in models if model.attribute is not None]
+    first = attributes[0] if attributes else None
+    places: dict[str | None, list[int]] = {}
+    for place, model in enumerate(models):
+        places.setdefault(model.attribute or first, []).append(place)
+    return places
+
+
+def _hierarchy(
+    attribute: str | None, models: Sequence[PrivacyModel], hierarchies: Mapping[str, HierarchyTable]
+) -> HierarchyTable | None:
+    if not any(isinstance(model, HierarchicalTCloseness) for model in models):
+        return None
+    if attribute is None or attribute not in hierarchies:
+        raise PolicyError(f"t-closeness with distance: hierarchical needs a hierarchy of '{attribute}'.")
+    return hierarchies[attribute]
+
+
+def named_groups(sensitive: bool, rows: int, height: int = 0, counted: Markup | None = None) -> Groups:
+    """The groups that the statements here name `classes` and, about sensitive values, `avs` and `domain`."""
+    avs, domain = (Markup("avs"), Markup("domain")) if sensitive else (None, None)
+    return Groups(Markup("classes"), avs, domain, rows, height, counted)
+
+
+@dataclass(frozen=True)
+class VerifyingStatement:
+    """A statement that verifies a table: what it says of `models` is in parts 1, 2, … of its result."""
+
+    statement: Statement
+    places: tuple[int, ...]  # of its models among all
+
+
+def verifying_statements(
+    engine: Engine,
+    table: tuple[Relation, Sequence[Column]],
+    quasi_identifiers: Sequence[str],
+    models: Sequence[PrivacyModel],
+    rows: tuple[int, Markup],
+) -> list[VerifyingStatement]:
+    """The statements of `verify_table`, to be run when there is such a table; no model may need a hierarchy.
+
+    rows: the most that it may have, and SQL for how many it has.
+    """
+    columns = {column.name: column for column in table[1]}
+    check = _Check(engine, table[0], columns, tuple(quasi_identifiers), None)
+    found = []
+    for attribute, places in _by_attribute(models).items():
+        statement = check.statement(attribute, [models[place] for place in places], None, *rows)
+        found.append(VerifyingStatement(statement, tuple(places)))
+    return found
+
+
+@dataclass(frozen=True)
+class _Check:
+    """The statements over one table."""
+
+    engine: Engine
+    table: Relation
+    columns: dict[str, Column]
+    quasi_identifiers: tuple[str, ...]
+    suppressed_label: str | None
+
+    def run(
+        self, attribute: str | None, models: Sequence[PrivacyModel], hierarchy: HierarchyTable | None
+    ) -> tuple[ClassStatistics, list[ModelResult]]:
+        """One statement: the class sizes, and each model's worst measure and violations."""
+        (rows,) = self.engine.query_one("count_rows", table=self.table)
+        with self.engine.grouping_by_hash():
+            found = self.engine.fetch(self.statement(attribute, models, hierarchy, int(rows)))
+        by_part = {part: rest for part, *rest in found if part > 0}
+        sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in found if part == 0))
+        suppressed = next(int(tally) for part, _, tally, *_ in found if part == -1)
+        results = [_result(model, *by_part[place][1:]) for place, model in enumerate(models, start=1)]
+        return ClassStatistics(int(rows), suppressed, sizes), results
+
+    def statement(
+        self,
+        attribute: str | None,
+        models: Sequence[PrivacyModel],
+        hierarchy: HierarchyTable | None,
+        rows: int,
+        counted: Markup | None = None,
+    ) -> Statement:
+        """The statement of `run`; `rows` and `counted` are those of `Groups`."""
+        groups = named_groups(attribute is not None, rows, hierarchy.height if hierarchy else 0, counted)
+        measures = [Markup(model.measure(self.engine.render, groups)) for model in models]
+        template = "verify/measure_classes" if attribute is None else "verify/measure_avs"
+        return self.engine.render(template, measures=measures, **self._values(attribute, hierarchy))
+
+    def _values(self, attribute: str | None, hierarchy: HierarchyTable | None) -> dict[str, Any]:
+        """What the template of the statement interpolates."""
+        names = self.quasi_identifiers
+        columns = [comparable(self.engine, *self._column(name)) for name in names] or [Markup("0")]
+        values: dict[str, Any] = {
+            "table": self.table,
+            "columns": columns,
+            "suppressed": self._suppressed(),
+            "keyed": False,
+        }
+        if attribute is None:
+            return values
+        sensitive, kind = self._column(attribute)
+        return values | {
+            "keys": [Identifier(f"q{place}") for place in range(len(columns))],
+            "sensitive": comparable(self.engine, sensitive, kind),
+            "value": double_of(self.engine.render, Markup("p.v"), kind) if kind.is_numeric else NO_NUMBER,
+            "hierarchy": hierarchy.table if hierarchy else None,
+            "leaf": comparable(self.engine, Markup("h.value"), kind),
+            "levels": list(range(1, hierarchy.height + 1)) if hierarchy else [],
+        }
+
+    def _column(self, name: str) -> tuple[Markup, Kind]:
+        if name not in self.columns:
+            raise PolicyError(f"The table {self.table} has no column '{name}'.")
+        return Markup(Identifier(name)), self.columns[name].kind
+
+    def _suppressed(self) -> Markup:
+        """Whether a group `g` holds suppressed rows."""
+        kinds = [self._column(name)[1] for name in self.quasi_identifiers]
+        if self.suppressed_label is None or Kind.TEXT not in kinds:
+            return Markup("FALSE")
+        label = Text(self.suppressed_label)
+        tests = [
+            expression("g.q{place} IS NOT DISTINCT FROM {label}", place=place, label=label)
+            if kind is Kind.TEXT
+            else expression("g.q{place} IS NULL", place=place)
+            for place, kind in enumerate(kinds)
+        ]
+        return Markup("(") + Markup(" AND ").join(tests) + Markup(")")
+
+
+def _result(
+    model: PrivacyModel, violations: int, least: float | None, greatest: float | None, violating_rows: int
+) -> ModelResult:
+    worst = None if least is None or greatest is None else model.worst((least, greatest))
+    finite = worst is not None and math.isfinite(worst)
+    return ModelResult(
+        model.name,
+        model.parameters,
+        satisfied=not violations,
+        worst=float(f"{worst:.{_DIGITS}g}") if finite else None,
+        violations=int(violations),
+        violating_rows=int(violating_rows),
+    )

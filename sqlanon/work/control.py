@@ -1,0 +1,103 @@
+"""While a run works it tells others how far it is, and ends when they ask it to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+from sqlanon.catalog.live import Channel
+from sqlanon.engines.base import Engine
+from sqlanon.errors import Cancelled, SqlanonError
+from sqlanon.work.figures import figures
+from sqlanon.work.journal import Journal
+
+INTERVAL = 0.5  # seconds between two signs of life
+_PRESSING = 0.1  # seconds between two attempts to stop a statement
+MESSAGE = "Cancelled from another terminal (`sqlanon cancel`)."
+
+
+class Control:
+    """The part of a run that may be watched and cancelled, as a `with` statement.
+
+    A thread tells the channel how far the journal is. When it learns that the run is to end, it stops the statements of
+    the run's sessions, again and again: one that comes between two of them would be lost. The journal lets none begin
+    after that. At its end the thread has ended too, so that clearing up is not disturbed.
+    """
+
+    def __init__(self, channel: Channel | None, journal: Journal, *engines: Engine) -> None:
+        self._channel = channel
+        self._journal = journal
+        self._engines = engines
+        self._began = time.monotonic()
+        self._ended = threading.Event()
+        self._deciding = threading.Lock()
+        self._is_final = False
+        self._thread = threading.Thread(target=self._follow, name="sqlanon-control", daemon=True)
+        self.problem: str | None = None
+
+    def __enter__(self) -> Control:
+        if self._channel is not None:
+            self._tell()
+            self._thread.start()
+        return self
+
+    def finish(self) -> None:
+        """What happens from now on can't be undone: a request that comes later is too late.
+
+        Raises:
+            Cancelled: one came before.
+        """
+        with self._deciding:
+            self._journal.require_wanted()
+            self._is_final = True
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._channel is None:
+            return
+        self._ended.set()
+        self._thread.join()
+        cancelled = self._journal.cancelled
+        self._journal.cancelled = None
+        try:
+            self._channel.close()
+        except (SqlanonError, OSError) as failure:
+            self.problem = str(failure)
+        if cancelled is not None and isinstance(error, SqlanonError):
+            raise Cancelled(cancelled) from error
+
+    def _follow(self) -> None:
+        while not self._ended.wait(INTERVAL):
+            try:
+                asked = self._tell()
+            except (SqlanonError, OSError) as error:  # the run goes on; nobody sees it any more
+                self.problem = str(error)
+                return
+            if asked and self._decide():
+                self._press()
+
+    def _tell(self) -> bool:
+        assert self._channel is not None
+        return self._channel.tell(self._state(), time.monotonic() - self._began)
+
+    def _state(self) -> dict[str, Any]:
+        latest, phase = self._journal.latest, self._journal.phase
+        return {"phase": phase, **(figures(latest) if latest is not None and phase == "search" else {})}
+
+    def _decide(self) -> bool:
+        """Whether the run can still end; if so, nothing of it begins any more."""
+        with self._deciding:
+            if not self._is_final:
+                self._journal.cancelled = MESSAGE
+            return not self._is_final
+
+    def _press(self) -> None:
+        """Stop whatever runs, until nothing does."""
+        while not self._ended.wait(_PRESSING):
+            for engine in self._engines:
+                for session in engine.at_work():
+                    try:
+                        session.cancel()
+                    except SqlanonError as error:  # it broke, or is being closed; the next attempt will tell
+                        self.problem = str(error)

@@ -1,0 +1,27 @@
+"""How far a search is, as named numbers: what programs read of its progress."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from sqlanon.work.journal import Progress
+
+_NAMES = {"active_rows": "active", "active_nodes": "nodes", "leaves": "final"}
+
+
+def figures(progress: Progress) -> dict[str, int | float]:
+    """The numbers of a progress, in order; those that it doesn't know yet are left out.
+
+    Of a tree `round`, `active` (rows), `nodes`, `final` (classes), beside them the `episode` of a sample; of a lattice
+    `checked`, `open`, `best`, `bound`; of a specialization `done`, `tried`, `open`.
+    """
+    assert dataclasses.is_dataclass(progress)
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(progress):
+        value = getattr(progress, field.name)
+        if dataclasses.is_dataclass(value):
+            found |= figures(value)
+        elif value is not None:
+            found[_NAMES.get(field.name, field.name)] = value
+    return found

@@ -1,0 +1,144 @@
+"""The databases of a run: where the work is done, where the release goes, where the catalog is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.urls import scheme_of
+from sqlanon.errors import AccessError, PolicyError
+from sqlanon.policy import Policy
+from sqlanon.sql import Relation
+
+MEMORY_URL = "duckdb:///:memory:"
+LOCAL_CATALOG = "sqlanon.duckdb"
+
+
+@dataclass(frozen=True)
+class Session:
+    """Open engines. `engine` does the work, beside the source; `target` holds the release, often the same engine.
+
+    own_catalog: the catalog is in the database that the work is done in.
+    """
+
+    engine: Engine
+    target: Engine
+    catalog: Catalog
+    own_catalog: bool
+
+    @property
+    def engines(self) -> tuple[Engine, ...]:
+        """The sessions that the run works with."""
+        return (self.engine,) if self.is_one_database else (self.engine, self.target)
+
+    @property
+    def is_one_database(self) -> bool:
+        return self.engine is self.target
+
+
+@contextlib.contextmanager
+def open_engines(policy: Policy, options: EngineOptions) -> Iterator[tuple[Engine, Engine]]:
+    """The engine of the source, and that of the release, which is the same unless the policy names another URL.
+
+    A source file is read by DuckDB: in the release's database if that is one, otherwise in memory.
+    """
+    with contextlib.ExitStack() as stack:
+        source, release = _url_of(policy), policy.release.url
+        engine = stack.enter_context(connect(source or MEMORY_URL, options, create=policy.source.url is None))
+        target = engine
+        if carried_to(policy, engine.dialect) is not None:
+            target = stack.enter_context(connect(release or MEMORY_URL, options, create=release is not None))
+        yield engine, target
+
+
+def carried_to(policy: Policy, dialect: str) -> str | None:
+    """The dialect of the database that a release is carried over to, or that writes its file.
+
+    None where the engine of this dialect, beside the source, holds or writes it itself.
+    """
+    release = policy.release.url
+    if release is not None and release != _url_of(policy):
+        return "duckdb" if scheme_of(release) == "duckdb" else "postgres"
+    return "duckdb" if policy.release.file is not None and dialect != "duckdb" else None
+
+
+@contextlib.contextmanager
+def open_to_look(policy: Policy, options: EngineOptions | None) -> Iterator[tuple[Engine, Engine | None]]:
+    """The engine of the source, and that of a release in another database, for planning: nothing is made.
+
+    The second is None where there is no other database, or it is a DuckDB file that the run will make.
+    """
+    with contextlib.ExitStack() as stack:
+        engine = stack.enter_context(connect(policy.source.url or MEMORY_URL, options))
+        url, target = policy.release.url, None
+        if url is not None and url != policy.source.url:
+            try:
+                target = stack.enter_context(connect(url, options))
+            except AccessError:
+                if not url.startswith("duckdb:"):
+                    raise
+        yield engine, target
+
+
+def open_catalog(policy: Policy, engine: Engine) -> Catalog:
+    """The catalog: where the policy says, else in the source's database, the release's, or a local file."""
+    url = policy.catalog.url or _default_url(policy)
+    return Catalog.open(
+        engine,
+        policy.catalog.schema_,
+        None if url == _url_of(policy) else url,
+        fallback_schema=_release_schema(policy),
+    )
+
+
+def catalog_place(policy: Policy) -> tuple[str, str, str | None]:
+    """The URL and the schema of a policy's catalog, and the schema that stands in where the role can't have it."""
+    return policy.catalog.url or _default_url(policy), policy.catalog.schema_, _release_schema(policy)
+
+
+def _url_of(policy: Policy) -> str | None:
+    """The URL of the database that the work is done in; None in memory."""
+    release = policy.release.url
+    return policy.source.url or (release if release is not None and release.startswith("duckdb:") else None)
+
+
+def _default_url(policy: Policy) -> str:
+    if policy.source.url is not None:
+        return policy.source.url
+    if policy.release.url is not None:
+        return policy.release.url
+    beside = Path(policy.release.file or ".").parent
+    if not beside.is_dir():
+        raise PolicyError(f"release.file: there is no directory {beside}.")
+    return f"duckdb:///{(beside / LOCAL_CATALOG).resolve()}"
+
+
+def _release_schema(policy: Policy) -> str | None:
+    if policy.release.table is None or policy.release.url not in (None, policy.source.url):
+        return None
+    return Relation.parse(policy.release.table).schema
+
+
+@contextlib.contextmanager
+def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
+    """All that a run needs, closed at its end."""
+    with open_engines(policy, options) as (engine, target), open_catalog(policy, engine) as catalog:
+        yield Session(engine, target, catalog, own_catalog=policy.catalog.url in (None, _url_of(policy)))
+
+
+@contextlib.contextmanager
+def open_recorded(place: tuple[str, str, str | None], options: EngineOptions | None = None) -> Iterator[Catalog]:
+    """The catalog at a place (see `catalog_place`); raises PolicyError if no run was ever recorded there."""
+    with (
+        connect(place[0], options) as engine,
+        Catalog.open(engine, place[1], fallback_schema=place[2], upgrade=False) as catalog,
+    ):
+        if catalog.current() is None:
+            raise PolicyError("No run is recorded here.")
+        catalog.upgrade()
+        yield catalog

@@ -1,0 +1,57 @@
+"""Data flows one way: no part of the program imports one that docs/architecture.md lists further down."""
+
+from __future__ import annotations
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+PROGRAM = Path(__file__).parent.parent / "sqlanon"
+LISTED = re.findall(r"^\| `(\w+)` \|", (PROGRAM.parent / "docs" / "architecture.md").read_text(), re.MULTILINE)
+PARTS = {path.stem for path in PROGRAM.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+
+
+def imported(tree: ast.AST, everywhere: bool) -> set[str]:
+    """The modules of the program that a module names in its imports, those for the type checker apart."""
+    found, left = set(), [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "sqlanon":
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if is_module(name) else str(node.module) for name in inside}
+        is_for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if not is_for_types and (everywhere or not isinstance(node, ast.FunctionDef)):
+            left += ast.iter_child_nodes(node)
+    return found - {"sqlanon"}
+
+
+def is_module(name: str) -> bool:
+    path = PROGRAM.parent.joinpath(*name.split("."))
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+def modules() -> dict[str, ast.Module]:
+    """Every module by its name."""
+    names = {path: ".".join(path.relative_to(PROGRAM.parent).with_suffix("").parts) for path in PROGRAM.rglob("*.py")}
+    return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for path, name in names.items()}
+
+
+def test_the_page_lists_every_part_once() -> None:
+    assert sorted(LISTED) == sorted(PARTS - {"__init__"})
+
+
+def test_parts_import_only_what_is_listed_above_them() -> None:
+    places = {part: place for place, part in enumerate(LISTED)}
+    wrong = [
+        (module, name)
+        for module, tree in modules().items()
+        for name in imported(tree, everywhere=True)
+        if module != "sqlanon" and places[name.split(".")[1]] > places[module.split(".")[1]]
+    ]
+    assert wrong == []
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    graph = {module: imported(tree, everywhere=False) - {module} for module, tree in modules().items()}
+    assert len(list(TopologicalSorter(graph).static_order())) >= len(graph)
