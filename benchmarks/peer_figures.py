@@ -117,6 +117,15 @@ def from_definitions(asked: Asked) -> dict[str, tuple[Figure, Figure]]:
     return found
 
 
+def certainty_penalty(shown: pd.DataFrame, hierarchies: dict[str, dict[int, pd.Series]], rows: int) -> float:
+    """GCP of a full-domain release of a table of so many rows, from its labels: leaves below each over all leaves."""
+    penalty = float((rows - len(shown)) * len(hierarchies))
+    for name, levels in hierarchies.items():
+        leaves = {label: n for level in levels if level for label, n in levels[level].value_counts().items()}
+        penalty += shown[name].map(leaves).fillna(0).sum() / len(levels[0])
+    return penalty / rows / len(hierarchies)
+
+
 def judged(asked: Asked, figures: dict[str, Figure]) -> bool:
     """Whether verification finds every model satisfied at its figure, and each violated just beyond it."""
     text, number = asked.text, asked.number

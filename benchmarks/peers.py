@@ -29,7 +29,7 @@ import pandas as pd
 from adult import DATA, PAPER_ORDER, create_workload_table
 from anjana.anonymity import k_anonymity
 from anjana.anonymity.utils.utils import get_transformation
-from peer_figures import Asked, Figure, by_pycanon, by_sqlanon, compare, judged, random_tables, same
+from peer_figures import Asked, Figure, by_pycanon, by_sqlanon, certainty_penalty, compare, judged, random_tables, same
 
 from sqlanon import KAnonymity, build_policy, check_table, run
 
@@ -184,6 +184,7 @@ def show_anjana(k: int, suppression: float, repeat: int, directory: Path) -> Non
     shown = made[names]  # without the column `index`: the places of the rows in the source
     levels = dict(zip(names, get_transformation(shown, names, hierarchies), strict=True))
     gcp = release(ALGORITHMS["datafly"], k, suppression, again, levels)["metrics"]["gcp"]
+    assert same(gcp, certainty_penalty(shown, hierarchies, len(source)))
     with duckdb.connect() as connection:
         connection.register("shown", shown)
         connection.execute(f"COPY shown TO '{path}'")
