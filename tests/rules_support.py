@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ProtectionError
-from sqlanon.rules import applying
 from sqlanon.rules.listing import Rule, list_rules
 from sqlanon.rules.store import StoredRules, read_rules
+from sqlanon.runs import applying
 from sqlanon.runs.applying import Application, apply_rules
 from sqlanon.runs.outcome import Outcome
 from tests.mondrian_oracle import Attribute
