@@ -77,21 +77,29 @@ def test_the_release_shows_the_chosen_levels(database: Database, case: Case) -> 
 
 
 def _gcp(case: Case, node: Node) -> float:
-    """The mean penalty over all cells: the share of the values in the data that a label covers, 1 where suppressed."""
+    """The mean penalty over all cells: the share of the hierarchy's leaves that a label covers, 1 where suppressed."""
     out, penalty = Counter(case.suppressed_rows(node)), 0.0
     for row in case.rows:
         if out[row]:
             out[row] -= 1
             penalty += len(node)
             continue
-        for i, hierarchy in enumerate(case.hierarchies):
-            known = {other[i] for other in case.rows} - {None}
-            covered = {v for v in known if hierarchy.label(v, node[i]) == hierarchy.label(row[i], node[i])}
-            if node[i] == hierarchy.height:
-                penalty += 1
-            elif node[i] and row[i] is not None:
-                penalty += len(covered) / len(known)
+        for value, level, hierarchy in zip(row, node, case.hierarchies, strict=False):
+            label = hierarchy.label(value, level)
+            if level and label is not None:
+                penalty += hierarchy.share(label, level, len(hierarchy.paths))
     return penalty / len(case.rows) / len(node)
+
+
+@pytest.mark.parametrize(("algorithm", "expected"), [("bottom-up", 0.5), ("mondrian", 0.3)])
+def test_a_group_costs_all_its_leaves_whether_the_data_hold_them_or_not(
+    database: Database, algorithm: str, expected: float
+) -> None:
+    mapping = {value: ["low" if value in "abc" else "high", "*"] for value in "abcde"}
+    attributes = {"q": {"role": "quasi-identifier", "hierarchy": {"mapping": mapping}}}
+    table = database.create({"q": "VARCHAR(9)"}, [("a",), ("b",), ("d",), ("d",)])
+    outcome = anonymize(database.policy(table, attributes, algorithm={"name": algorithm}))
+    assert outcome.gcp == pytest.approx(expected)  # low is 3 of 5 leaves; high 2, or the value d
 
 
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])

@@ -2,9 +2,10 @@
 table.
 
 NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of
-the whole table's range; with a hierarchy the leaves under the region's group over all leaves; otherwise the values from
-the region's first to its last, in the order of codes, over all values. A region of numbers, or of groups, that also holds NULL counts 1, and so does a suppressed
-row, left out or not. GCP is the mean over all rows and quasi-identifiers, from 0 to 1.
+the whole table's range; with a hierarchy the leaves under the region's group over all leaves, in the data or not;
+otherwise the values from the region's first to its last, in the order of codes, over all values. A region of numbers,
+or of groups, that also holds NULL counts 1, and so does a suppressed row, left out or not. GCP is the mean over all rows
+and quasi-identifiers, from 0 to 1.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
     low, high = Identifier(f"low_{axis.number}"), Identifier(f"high_{axis.number}")
     known: dict[str, Any] = {"axis": axis, "low": low, "high": high, "groups": [], "measure": None, "hierarchy": None}
     known |= {"is_value": axis.is_value("l"), "is_all": axis.holds_all("l")}
-    known |= {"dictionary": None, "null_counts": Markup(""), "leaves": axis.field.coding.leaves}
+    known |= {"dictionary": None, "null_counts": Markup("")}
     hierarchy = axis.field.coding.hierarchy
     if hierarchy is not None:
         groups = [{"level": level, "there": axis.is_at("l", level)} for level in range(1, hierarchy.height + 1)]
-        return known | {"groups": groups, "hierarchy": hierarchy.table}
+        return known | {"groups": groups, "hierarchy": hierarchy.table, "leaves": hierarchy.domain}
     if not axis.field.attribute.column.kind.is_numeric:
         return known | {"measure": _share(axis), "null_counts": Markup(" AND FALSE")}
     width = _width_by_value(engine, axis)
