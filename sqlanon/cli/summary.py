@@ -123,11 +123,9 @@ def generalization_text(outcome: Mapping[str, Any]) -> str:
         return ""
     levels = "\n".join(f"  {name}: {level}" for name, level in found["levels"].items())
     share = outcome["release"]["suppressed"] / outcome["source"]["rows"]
-    is_picked = all(least == greatest for least, greatest in outcome["lattice"]["limits"])
-    certainty = "the only one it was let choose" if is_picked else proof(found)
     return (
         f"Levels ({found['name']}, {found['checked']:,} of {found['nodes']:,} generalizations checked):\n"
-        f"{levels}\n  {found['quality']} {found['score']:.6g} (lower is better), {certainty};"
+        f"{levels}\n  {found['quality']} {found['score']:.6g} (lower is better), {proof(found)};"
         f" {percent(share)} of the rows suppressed"
     )
 

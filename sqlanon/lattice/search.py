@@ -109,7 +109,7 @@ def solve(problem: Problem, policy: Policy, wishes: Wishes) -> Findings:
 
 def _check_wished(problem: Problem, node: Node) -> Findings:
     verdict = problem.sets.check(node)
-    findings = Findings({node: verdict})
+    findings = Findings({node: verdict}, proven=False)  # others were not looked at
     if problem.sets.satisfies(verdict):
         findings.anonymous.add(node)
         findings.chosen, findings.score = node, problem.quality.score(node, verdict.suppressed)

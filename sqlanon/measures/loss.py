@@ -4,8 +4,8 @@ table.
 NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of
 the whole table's range; with a hierarchy the leaves under the region's group over all leaves, in the data or not;
 otherwise the values from the region's first to its last, in the order of codes, over all values. A region of numbers,
-or of groups, that also holds NULL counts 1, and so does a suppressed row, left out or not. GCP is the mean over all rows
-and quasi-identifiers, from 0 to 1.
+or of groups, that also holds NULL counts 1, and so does a suppressed row, left out or not. GCP is the mean over all
+rows and quasi-identifiers, from 0 to 1.
 """
 
 from __future__ import annotations
