@@ -96,7 +96,7 @@ def _refuse(chosen: Scheduler, write: Path | None, user: str | None, purge: int 
     if user is not None and chosen not in ("systemd", "cron"):
         wrong.append("--user is for --engine systemd and cron.")
     if purge is not None and chosen != "pg_cron":
-        wrong.append("--purge is for --engine pg_cron.")
+        wrong.append("--purge is for --engine pg_cron, which needs pg_cron in the database and a procedure.")
     if wrong:
         raise PolicyError(wrong)
 
