@@ -88,11 +88,14 @@ def test_everything_a_run_made_is_dropped_at_its_end(engine: Engine, catalog: Ca
 
 
 def test_what_was_dropped_early_may_be_dropped_again(engine: Engine, catalog: Catalog) -> None:
-    with Workspace(engine, catalog, catalog.start_run(START)) as space:
-        table = make(engine, space.table("rows"))
+    run = catalog.start_run(START)
+    with Workspace(engine, catalog, run) as space:
+        table, kept = make(engine, space.table("rows")), make(engine, space.table("nodes"))
         space.drop(table)
         space.drop(table, space.table("other"))
         space.drop()
+        assert names(engine, "w_") == [kept.name]
+    assert (names(engine, "w_"), catalog.ledger(run)) == ([], [])
 
 
 def test_a_failing_run_is_cleared_and_its_error_kept(engine: Engine, catalog: Catalog) -> None:
