@@ -16,7 +16,7 @@ from sqlanon.encoding.fields import Field, word_column
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression
+from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression, free_name
 
 MOST_JOINS = 48  # of dictionaries in one SELECT, but for a word that has more by itself
 
@@ -87,11 +87,7 @@ def _stage(
 
 def _carried(fields: Sequence[Field], word: int) -> Identifier:
     """The name of a word beside columns of the source, none of which has it."""
-    names = {field.attribute.name.casefold() for field in fields}
-    name = word_column(word).name
-    while name in names:
-        name += "_"
-    return Identifier(name)
+    return free_name(word_column(word).name, [field.attribute.name for field in fields])
 
 
 def _words(engine: Engine, fields: Sequence[Field], group: Iterable[int]) -> list[dict[str, Any]]:
