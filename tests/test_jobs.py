@@ -56,8 +56,12 @@ def test_a_procedure_releases_what_applying_the_rules_does(postgres_url: str, mo
         roles = ROLES | (NESTED if models == "ordered" else {})
         run = anonymize(database.policy(name, roles, privacy=MODELS[models], digest="run")).run
         frozen(database, run, on_violation="suppress", budget=0.9)
-        for seed, rows in ((2, 90), (3, 250)):
-            replaced(database, name, table(seed, rows, 3))
+        for seed, rows, wide in (
+            (2, 90, 3),
+            (3, 250, 3),
+            (4, 300, 0),
+        ):  # with values that the rules don't know, and without
+            replaced(database, name, table(seed, rows, wide))
             try:
                 applied = apply(database, run, name, f"{name}_{seed}").as_json()
             except ProtectionError:

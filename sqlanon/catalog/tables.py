@@ -183,6 +183,8 @@ def _jobs(metadata: MetaData, prefix: str) -> Table:
         ),
         Column("inspection", Text, doc="the SELECT by which the procedure tells whether rules are about all rows"),
         Column("recoding", Text, doc="the SELECT that the procedure recodes by; it holds values of the data"),
+        Column("placing", Text, doc="the SELECT of the rules that rows fall under, where they can be told apart from"),
+        Column("showing", Text, doc="the SELECT of what each rule shows; it holds values of the data too"),
         Column("created", UtcTimestamp, nullable=False),
         Column("schedule", Text, doc="minute, hour, day of month, month, day of week, as cron has them"),
         Column("scheduler", Text, doc="what starts it: pg_cron, systemd or cron"),

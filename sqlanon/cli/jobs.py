@@ -117,7 +117,8 @@ def _row(job: Job, runs: list[Run]) -> list[Any]:
 def _object(job: Job, runs: list[Run]) -> dict[str, Any]:
     """A job as programs read it; its statements, which hold values of the data, are left out."""
     values = asdict(job)
-    del values["inspection"], values["recoding"]
+    for statement in ("inspection", "recoding", "placing", "showing"):
+        del values[statement]
     listed = [{**run_object(run), "policy": None} for run in runs]
     return {**values, "created": job.created.isoformat(), "runs": listed}
 

@@ -23,7 +23,8 @@ from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.failing import failing_queries, sensitive_values
 from sqlanon.jobs.freezing import Freezing, budget_of, recoded_columns
-from sqlanon.jobs.procedure import cast_columns, most_rows
+from sqlanon.jobs.procedure import most_rows
+from sqlanon.jobs.staging import cast_columns, class_column_beside
 from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
@@ -76,10 +77,13 @@ class ProjectText:
     # --- models
 
     def _staged(self) -> str:
-        values: dict[str, Any] = {"columns": cast_columns(self.columns), "recoding": Markup(self.select)}
+        values: dict[str, Any] = {
+            "columns": Markup(", ").join(cast_columns(self.columns)),
+            "recoding": Markup(self.select),
+        }
         if self.wanted.on_violation == "error":
             return self._model(self.engine.render("dbt/recode_rows", **values).text, recodes=True)
-        class_column = free_name("sqlanon_class", [column.name for column in self.columns])
+        class_column = class_column_beside(self.columns)
         rows = Markup("(SELECT count(*) FROM staged)")
         failing = failing_queries(
             self.engine, (Markup("staged"), class_column), self.columns, self.models, (self._most, rows)
@@ -144,6 +148,7 @@ class ProjectText:
             keys=[Identifier(f"q{place}") for place in range(len(keys) or 1)],
             names=[Identifier(name) for name in self.regions] or [Identifier("table")],
             count=free_name("rows", self.regions),
+            times=None,
             suppressed=Markup("FALSE"),
             keyed=True,
             measure=Markup(model.measure(self.engine.render, groups).text),

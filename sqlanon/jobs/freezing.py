@@ -13,7 +13,8 @@ from sqlanon.catalog import Catalog, Job, Run, Status
 from sqlanon.catalog.home import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.procedure import ProcedureText, Recoded, most_rows, routine_of
+from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
+from sqlanon.jobs.staging import Recoded, class_column_beside
 from sqlanon.models import from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
@@ -21,7 +22,7 @@ from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_policy
 from sqlanon.rules.misfits import find_misfits, fitting
-from sqlanon.rules.select import rules_select
+from sqlanon.rules.select import placed_rules, rules_select
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs.applying import OnViolation, require_same
 from sqlanon.sql import Relation, Statement, Text
@@ -126,6 +127,8 @@ def procedure_text(
         most_rows=most_rows(plan.rows),
         routine=str(routine_of(catalog, job.name)),
         recoding=recoded.select,
+        placing=recoded.placed.placing if recoded.placed else None,
+        showing=recoded.placed.showing if recoded.placed else None,
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)
     choices = {"digests": policy.digest == "run", "same_recoding": policy.republish == "same-recoding"}
@@ -157,7 +160,8 @@ def _recoded(
         raise PolicyError([*said, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
     (signature,) = engine.query_one("jobs/list_columns", table=Text(str(plan.source)))
-    return Recoded(select, plan.source, tuple(signature), columns, regions)
+    placed = placed_rules(catalog.store, stored, found, str(plan.source), class_column_beside(columns), kept)
+    return Recoded(select, plan.source, tuple(signature), columns, regions, placed)
 
 
 def recoded_columns(engine: Engine, plan: Plan, select: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:

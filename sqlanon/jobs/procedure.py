@@ -16,42 +16,26 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import RECODING, Catalog, Job
-from sqlanon.comparing import comparable
 from sqlanon.digest import ROWS, digest_head, table_statement
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import failing_queries
+from sqlanon.jobs.staging import STAGING, Recoded, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.runs.linking import linked_warning, same_recoding_problem
 from sqlanon.runs.outcome import NULL_CHOICE
-from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.verification.verify import verifying_statements
 from sqlanon.work.workspace import release_lock_name
 
-_STAGING = Relation("sqlanon_staging", "pg_temp")
 _MEASURED = Relation("sqlanon_measured", "pg_temp")
 _JUDGED = Relation("sqlanon_judged", "pg_temp")
 _ROWS = Markup("sqlanon_rows")  # the variable that counts the rows of staging
-_HERE = "\0"  # in a statement where the recoding belongs; no name holds it
+_HERE = "\0"  # in a sentence where the run belongs; no name holds it
 _LEAST_ROWS = 1_000_000
 _GROWTH = 16
-
-
-@dataclass(frozen=True)
-class Recoded:
-    """What a frozen recoding reads and gives.
-
-    signature: names and types of all columns of the source, as the database writes them; columns: of the release, in
-    its order; quasi_identifiers: those of them that show regions.
-    """
-
-    select: str
-    source: Relation
-    signature: tuple[str, ...]
-    columns: tuple[Column, ...]
-    quasi_identifiers: tuple[str, ...]
 
 
 def most_rows(rows: int) -> int:
@@ -81,8 +65,8 @@ class ProcedureText:
     def create(self, *, alone: bool = False) -> str:
         """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
         assert self.job.routine is not None
-        recoding, inspection = (Text(self.recoded.select), Text(self.inspection())) if alone else (None, None)
-        body = self.engine.render("jobs/body", **self._values(), recoding=recoding, inspection=inspection).text
+        statements = self._statements() if alone else dict.fromkeys(self._statements())
+        body = self.engine.render("jobs/body", **self._values(), **statements).text
         number = 0
         while f"$sqlanon{number or ''}$" in body:
             number += 1
@@ -108,9 +92,20 @@ class ProcedureText:
             ),
             misfits=ending(self.misfits, suppresses=suppresses),
             fitting=fitting(self.misfits) if suppresses else None,
+            starred=self.recoded.placed.starred if self.recoded.placed else None,
         ).text
 
+    def _statements(self) -> dict[str, Text]:
+        """What the procedure would look up in the catalog."""
+        placed = self.recoded.placed
+        parts = {} if placed is None else {"placing": Text(placed.placing), "showing": Text(placed.showing)}
+        return {"inspection": Text(self.inspection()), "recoding": Text(self.recoded.select), **parts}
+
     # --- what the templates interpolate
+
+    @property
+    def _staging(self) -> Staging:
+        return Staging(self.engine, self.recoded)
 
     def _values(self) -> dict[str, Any]:
         job, home = self.job, self.catalog.home
@@ -137,7 +132,7 @@ class ProcedureText:
             "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],
             **{table: home.relation(table) for table in ("runs", "releases", "jobs")},
             **self._source_values(),
-            **self._staging_values(),
+            **self._staging.values(),
             **self._model_values(job.most_rows),
             **self._publishing_values(release),
             **self._digest_values(),
@@ -171,37 +166,15 @@ class ProcedureText:
             ),
         }
 
-    def _staging_values(self) -> dict[str, Any]:
-        class_column = free_name("sqlanon_class", [column.name for column in self.recoded.columns])
-        regions = [column for column in self.recoded.columns if column.name in self.recoded.quasi_identifiers]
-        rest = [column for column in self.recoded.columns if column.name not in self.recoded.quasi_identifiers]
-        columns = _listed(self.recoded.columns)
-        text = self.engine.render(
-            "jobs/create_staging",
-            staging=_STAGING,
-            class_column=class_column,
-            columns=cast_columns(self.recoded.columns),
-            keys=[expression("r.{c}", c=Identifier(column.name)) for column in regions],
-            order=[self._key(column) for column in rest],
-            recoding=Markup(_HERE),
-        ).text
-        before, _, behind = text.partition(_HERE)
-        return {
-            "staging": _STAGING,
-            "class_column": class_column,
-            "columns": columns,
-            "before": Text(before),
-            "behind": Text(behind),
-        }
-
-    def _key(self, column: Column) -> Markup:
-        return comparable(self.engine, expression("r.{c}", c=Identifier(column.name)), column.kind)
-
     def _model_values(self, most: int) -> dict[str, Any]:
         suppresses = self.job.on_violation == "suppress"
         budget = Fraction(str(self.job.budget or 0))
         verifying = verifying_statements(
-            self.engine, (_STAGING, self.recoded.columns), self.recoded.quasi_identifiers, self.models, (most, _ROWS)
+            self.engine,
+            (self._staging.groups, self.recoded.columns),
+            self.recoded.quasi_identifiers,
+            self.models,
+            (most, _ROWS),
         )
         models = [
             {
@@ -232,8 +205,8 @@ class ProcedureText:
 
     def _failing(self, most: int) -> list[str]:
         """The classes that violate a model, a query for each sensitive attribute."""
-        staging = _STAGING, free_name("sqlanon_class", [column.name for column in self.recoded.columns])
-        return failing_queries(self.engine, staging, self.recoded.columns, self.models, (most, _ROWS))
+        classed = self._staging.classed, self.recoded.class_column
+        return failing_queries(self.engine, classed, self.recoded.columns, self.models, (most, _ROWS))
 
     def _digest_values(self) -> dict[str, Any]:
         """The digest of what is released, as `table_digest` makes it, if runs are to take one."""
@@ -241,7 +214,7 @@ class ProcedureText:
         if not self.digests:
             return {"digest": None}
         return {
-            "digest": Markup(table_statement(self.engine, _STAGING, columns).text),
+            "digest": Markup(table_statement(self.engine, STAGING, columns).text),
             "digest_kind": Text(ROWS),
             "digest_head": Text(digest_head(columns)),
         }
@@ -264,15 +237,3 @@ class ProcedureText:
 def _pattern(told: Callable[[str, str], str], source: Relation) -> Text:
     """A sentence about a run and a source, as a pattern of PostgreSQL's `format` with the run left open."""
     return Text(told(_HERE, str(source)).replace("%", "%%").replace(_HERE, "%1$s"))
-
-
-def _listed(columns: Sequence[Column]) -> Markup:
-    return Markup(", ").join(expression("r.{c}", c=Identifier(column.name)) for column in columns)
-
-
-def cast_columns(columns: Sequence[Column]) -> Markup:
-    """Columns in the types that a release has them in, which are those under domains."""
-    return Markup(", ").join(
-        expression("CAST(r.{c} AS {type}) AS {c}", c=Identifier(column.name), type=Markup(column.type))
-        for column in columns
-    )

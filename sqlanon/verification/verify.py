@@ -8,7 +8,7 @@ written.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,21 +138,32 @@ class VerifyingStatement:
     places: tuple[int, ...]  # of its models among all
 
 
+@dataclass(frozen=True)
+class CountedRows:
+    """A table in which a row may stand for several equal ones: `times` is its column that tells how many, if any."""
+
+    table: Relation | Markup
+    times: Identifier | None = None
+
+
 def verifying_statements(
     engine: Engine,
-    table: tuple[Relation, Sequence[Column]],
+    table: tuple[Callable[[str | None], CountedRows], Sequence[Column]],
     quasi_identifiers: Sequence[str],
     models: Sequence[PrivacyModel],
     rows: tuple[int, Markup],
 ) -> list[VerifyingStatement]:
     """The statements of `verify_table`, to be run when there is such a table; no model may need a hierarchy.
 
+    table: the quasi-identifiers and a sensitive attribute of its rows, if a statement is about one; and its columns.
     rows: the most that it may have, and SQL for how many it has.
     """
-    columns = {column.name: column for column in table[1]}
-    check = _Check(engine, table[0], columns, tuple(quasi_identifiers), None)
+    rows_of, listed = table
+    columns = {column.name: column for column in listed}
     found = []
     for attribute, places in _by_attribute(models).items():
+        counted = rows_of(attribute)
+        check = _Check(engine, counted.table, columns, tuple(quasi_identifiers), None, counted.times)
         statement = check.statement(attribute, [models[place] for place in places], None, *rows)
         found.append(VerifyingStatement(statement, tuple(places)))
     return found
@@ -163,10 +174,11 @@ class _Check:
     """The statements over one table."""
 
     engine: Engine
-    table: Relation
+    table: Relation | Markup
     columns: dict[str, Column]
     quasi_identifiers: tuple[str, ...]
     suppressed_label: str | None
+    times: Identifier | None = None
 
     def run(
         self, attribute: str | None, models: Sequence[PrivacyModel], hierarchy: HierarchyTable | None
@@ -201,6 +213,7 @@ class _Check:
         columns = [comparable(self.engine, *self._column(name)) for name in names] or [Markup("0")]
         values: dict[str, Any] = {
             "table": self.table,
+            "times": self.times,
             "columns": columns,
             "suppressed": self._suppressed(),
             "keyed": False,

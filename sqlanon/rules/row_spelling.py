@@ -1,0 +1,86 @@
+"""A row of the source as SQL: its values, their texts and labels, and the columns that a recoding makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.hierarchies.inline import join_labels
+from sqlanon.plan_checks import released_names
+from sqlanon.policy import Hierarchy, Policy, Role
+from sqlanon.release.labels import EVERYTHING
+from sqlanon.rules.store import StoredRules
+from sqlanon.rules.tables import RuleAttribute
+from sqlanon.sql import Identifier, Text, expression, renderer
+from sqlanon.text import text_of
+
+
+class RowSpelling:
+    """What a SELECT says of a row `s` of the source; `joins` is what the labels that were asked for need beside it."""
+
+    def __init__(self, stored: StoredRules, policy: Policy) -> None:
+        self.attributes, self.policy = stored.attributes, policy
+        self.render = renderer(str(stored.content["dialect"]))
+        self._joined: dict[int, Markup] = {}
+
+    @property
+    def joins(self) -> list[Markup]:
+        return list(self._joined.values())
+
+    def columns(self, cells: dict[int, list[Markup]]) -> list[dict[str, Any]]:
+        """The columns of the result in the policy's order."""
+        numbers = {a.name: a.number for a in self.attributes}
+        columns: list[dict[str, Any]] = []
+        for name, attribute in self.policy.attributes.items():
+            if attribute.role is Role.QUASI_IDENTIFIER:
+                pairs = zip(released_names(name, attribute), cells[numbers[name]], strict=True)
+                columns += [{"name": Identifier(released), "value": cell} for released, cell in pairs]
+            elif attribute.role is not Role.IDENTIFIER:
+                columns.append({"name": Identifier(name), "value": expression("s.{c}", c=Identifier(name))})
+        return columns
+
+    def kept(self) -> list[dict[str, Any]]:
+        """The columns of the result that are the source's own."""
+        roles = (Role.QUASI_IDENTIFIER, Role.IDENTIFIER)
+        names = [name for name, attribute in self.policy.attributes.items() if attribute.role not in roles]
+        return [{"name": Identifier(name), "value": expression("s.{c}", c=Identifier(name))} for name in names]
+
+    def value(self, attribute: RuleAttribute) -> Markup:
+        return expression("s.{c}", c=Identifier(attribute.name))
+
+    def text(self, attribute: RuleAttribute) -> Markup:
+        return text_of(self.render, self.value(attribute), attribute.kind, attribute.type)
+
+    def label(self, attribute: RuleAttribute, level: int) -> Markup:
+        """The label of a value at a level of its hierarchy."""
+        assert attribute.height is not None
+        if level == attribute.height:
+            return Markup(Text(EVERYTHING))
+        text, hierarchy = self.text(attribute), self.policy.attributes[attribute.name].hierarchy
+        assert hierarchy is not None
+        if level == 0:
+            return text
+        if hierarchy.mask is not None:
+            parts = {"text_": text, "kept": attribute.height - level, "level": level}
+            if hierarchy.mask == "right":
+                return expression("(left({text_}, {kept}) || repeat('*', {level}))", **parts)
+            return expression("(repeat('*', {level}) || right({text_}, {kept}))", **parts)
+        return self._joined_label(attribute, hierarchy, level)
+
+    def _joined_label(self, attribute: RuleAttribute, hierarchy: Hierarchy, level: int) -> Markup:
+        """The label from what is joined; a value that a taxonomy lacks is in the group of unknown ones."""
+        alias = Identifier(f"h{attribute.number}")
+        if attribute.number not in self._joined:
+            value, text = self.value(attribute), self.text(attribute)
+            self._joined[attribute.number] = join_labels(self.render, hierarchy, attribute.column, value, text, alias)
+        label = expression("{alias}.{label}", alias=alias, label=Identifier(f"l{level}"))
+        if hierarchy.unknown is None:
+            return label
+        return expression("coalesce({label}, {unknown})", label=label, unknown=Text(hierarchy.unknown))
+
+
+def listed(texts: Sequence[str]) -> Markup:
+    """Texts as a list of literals."""
+    return Markup(", ").join(Markup(Text(text)) for text in texts)

@@ -1,0 +1,83 @@
+"""Rules of levels and of cuts through hierarchies as one SELECT: each value shows the label of its level."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from markupsafe import Markup
+
+from sqlanon.catalog import RulesKind
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+from sqlanon.release.labels import EVERYTHING, NULL
+from sqlanon.rules.listing import list_replaced
+from sqlanon.rules.row_spelling import RowSpelling, listed
+from sqlanon.rules.store import StoredRules
+from sqlanon.rules.tables import RuleAttribute
+from sqlanon.sql import Relation, Text, expression
+
+
+class LevelsSelect:
+    """The SELECT of rules that go by a level for each attribute, or by a cut through its hierarchy."""
+
+    def __init__(self, engine: Engine, stored: StoredRules, rows: RowSpelling) -> None:
+        self.engine, self.stored, self.rows = engine, stored, rows
+
+    def text(self, table: Relation, fitting: Markup | None) -> str:
+        """The rows of a table that are fitting, recoded."""
+        passes = self.stored.content.get("passes", ())
+        if len(passes) > 1:
+            raise PolicyError("Rules of several passes can't be one SELECT: what a pass leaves depends on all rows.")
+        cells = self._levels(passes[0]) if self.stored.record.kind is RulesKind.LEVELS else self._cuts()
+        columns = self.rows.columns({a.number: [cell] for a, cell in zip(self.rows.attributes, cells, strict=True)})
+        values = {"table": table, "columns": columns, "joins": self.rows.joins, "fitting": fitting}
+        return self.rows.render("rules/select_levels", **values).text
+
+    def _levels(self, levels: dict[str, int]) -> list[Markup]:
+        cells = []
+        for attribute in self.rows.attributes:
+            level = levels[attribute.name]
+            if self.rows.policy.algorithm.name != "mondrian" and getattr(
+                self.rows.policy.algorithm, "suppresses_attributes", False
+            ):
+                level = (attribute.height or 0) if level else 0
+            label = self.rows.label(attribute, level)
+            if level != attribute.height:
+                label = self._or_null(attribute, label)
+            cells.append(label)
+        return cells
+
+    def _or_null(self, attribute: RuleAttribute, label: Markup) -> Markup:
+        return expression(
+            "CASE WHEN {value} IS NULL THEN {null} ELSE {label} END",
+            value=self.rows.value(attribute),
+            null=Text(NULL),
+            label=label,
+        )
+
+    def _cuts(self) -> list[Markup]:
+        replaced: dict[tuple[str, int], list[str]] = defaultdict(list)
+        for name, level, label in list_replaced(self.engine, self.stored):
+            replaced[name, level].append(label)
+        cells = []
+        for attribute in self.rows.attributes:
+            height = attribute.height or 0
+            if not replaced[attribute.name, height]:
+                cells.append(Markup(Text(EVERYTHING)))
+                continue
+            whens = [
+                expression(
+                    "WHEN {label} NOT IN ({groups}) THEN {label}",
+                    label=self.rows.label(attribute, level),
+                    groups=listed(replaced[attribute.name, level]),
+                )
+                for level in range(height - 1, 0, -1)
+                if replaced[attribute.name, level]
+            ]
+            lowest = next((n for n in range(height - 1, 0, -1) if not replaced[attribute.name, n]), 0)
+            whens = whens[: height - 1 - lowest]
+            label = self.rows.label(attribute, lowest)
+            if whens:
+                label = expression("CASE {whens} ELSE {label} END", whens=Markup(" ").join(whens), label=label)
+            cells.append(self._or_null(attribute, label))
+        return cells

@@ -1,0 +1,230 @@
+"""The rules of a tree as SELECTs: every row with what its rule shows, or with the place of its rule alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.policy import Show
+from sqlanon.release.cells import RANGE_TYPES
+from sqlanon.release.labels import EVERYTHING
+from sqlanon.rules import cases
+from sqlanon.rules.cases import Spelling, rule_case
+from sqlanon.rules.listing import fetch_rules
+from sqlanon.rules.places import Places, read_places
+from sqlanon.rules.routing import value_of
+from sqlanon.rules.row_spelling import RowSpelling, listed
+from sqlanon.rules.store import StoredRules
+from sqlanon.rules.tables import RuleAttribute
+from sqlanon.sql import Identifier, Relation, Text, expression
+
+
+@dataclass(frozen=True)
+class PlacedRules:
+    """A recoding in two parts: rows are narrow until what they show is joined to them.
+
+    placing: a SELECT of every row's rule, as an integer, and of its columns that are released as they are.
+    showing: a SELECT of that integer and of what its rule shows; no two rules show the same.
+    starred: whether a row `s` of the source shows a star where its rule shows more; None where no row can.
+    """
+
+    placing: str
+    showing: str
+    starred: Markup | None
+
+
+class TreeSelect:
+    """The SELECTs of rules that are the leaves of a tree."""
+
+    def __init__(self, engine: Engine, stored: StoredRules, rows: RowSpelling) -> None:
+        assert stored.tables is not None
+        self.engine, self.stored, self.rows, self.tables = engine, stored, rows, stored.tables
+        self.attributes, self.render = stored.attributes, rows.render
+        self.places: Places = read_places(engine, stored.attributes, stored.tables)
+
+    def text(self, table: Relation, fitting: Markup | None) -> str:
+        """The rows of a table that are fitting, recoded."""
+        cells = {a.number: [self._cell(a, name) for name in self._cells[a.number]] for a in self.attributes}
+        return self._routed(table, fitting, self.rows.columns(cells), self._rules)
+
+    def placed(self, table: Relation, fitting: Markup | None, place: Identifier) -> PlacedRules | None:
+        """The same in two parts, with the rule's column named `place`; None where rules show the same."""
+        shown = [tuple(cells) for _, *cells in self._rules]
+        if len(set(shown)) < len(shown):
+            return None
+        columns = [{"name": place, "value": None}, *self.rows.kept()]
+        plain = {a.number: [_typed(a, name) for name in self._cells[a.number]] for a in self.attributes}
+        own = {column["name"] for column in self.rows.kept()}
+        faces = [column for column in self.rows.columns(plain) if column["name"] not in own]
+        showing = self.render("rules/show_rules", place=place, columns=faces, **self._shown(self._rules)).text
+        tests = [test for a in self.attributes for test in self._star_tests(a)]
+        starred = Markup(" OR ").join(tests) if tests else None
+        return PlacedRules(self._routed(table, fitting, columns, []), showing, starred)
+
+    # --- what rules show
+
+    @cached_property
+    def _rules(self) -> list[tuple[int | str | None, ...]]:
+        return [(self.places.of_node[rule.leaf], *rule.cells) for rule in fetch_rules(self.engine, self.stored)]
+
+    @cached_property
+    def _cells(self) -> dict[int, list[Identifier]]:
+        """The columns of the rules by attribute."""
+        found: dict[int, list[Identifier]] = {}
+        for one in self.attributes:
+            first = sum(len(names) for names in found.values())
+            width = 2 if one.show is Show.BOUNDS else 1
+            found[one.number] = [Identifier(f"c{first + n}") for n in range(width)]
+        return found
+
+    @cached_property
+    def _domain(self) -> dict[int, list[str]]:
+        """The values of listed attributes."""
+        found: dict[int, list[str]] = defaultdict(list)
+        for attribute, _, _, value in self.engine.query("rules/read_table", table=self.tables.domain):
+            found[int(attribute)].append(str(value))
+        return found
+
+    def _shown(self, rules: Sequence[Sequence[int | str | None]]) -> dict[str, Any]:
+        names = [name for names in self._cells.values() for name in names]
+        return {"cells": names, "rules": [_literals(rule) for rule in rules]}
+
+    def _cell(self, attribute: RuleAttribute, name: Identifier) -> Markup:
+        cell, tests = _typed(attribute, name), self._star_tests(attribute)
+        if not tests:
+            return cell
+        test, star = Markup(" OR ").join(tests), Text(EVERYTHING)
+        return expression("CASE WHEN {test} THEN {star} ELSE {cell} END", test=test, star=star, cell=cell)
+
+    def _star_tests(self, attribute: RuleAttribute) -> list[Markup]:
+        """What is true of rows whose value is none of those that labels tell of: they show a star."""
+        if attribute.show is not Show.LABEL or attribute.height is not None:
+            return []
+        tests = []
+        if not attribute.has_null:
+            tests.append(expression("{value} IS NULL", value=self.rows.value(attribute)))
+        if attribute.listed and self._domain[attribute.number]:
+            known = listed(self._domain[attribute.number])
+            tests.append(expression("{value} NOT IN ({known})", value=self.rows.text(attribute), known=known))
+        elif attribute.listed:  # NULL was all there was
+            tests.append(expression("{value} IS NOT NULL", value=self.rows.value(attribute)))
+        return tests
+
+    # --- which rule is a row's
+
+    def _routed(
+        self,
+        table: Relation,
+        fitting: Markup | None,
+        columns: list[dict[str, Any]],
+        rules: Sequence[Sequence[int | str | None]],
+    ) -> str:
+        """A SELECT of `columns`; one without a value is the place of the row's rule. `rules` are joined, if any."""
+        values = {"table": table, "fitting": fitting, "columns": columns, **self._shown(rules)}
+        if self._is_one_case():
+            spelling = Spelling(self.rows.value, self._is_beyond, self.rows.label)
+            rule = rule_case(self.attributes, self.places, spelling)
+            return self.render("rules/select_case", **values, rule=rule, joins=self.rows.joins).text
+        levels, rule = self._chain(kids=bool(self.places.kids))
+        return self.render(
+            "rules/select_tree",
+            **values,
+            joins=self.rows.joins,
+            places=[_literals(one) for one in self.places.rows],
+            kids=[_literals(kid) for kid in self.places.kids],
+            cuts=[self._cut(one) for one in self.attributes if one.height is None],
+            levels=levels,
+            rule=rule,
+        ).text
+
+    def _is_one_case(self) -> bool:
+        """Whether a CASE is quicker than joins, and not too long; dates and intervals it would reckon at every node."""
+        reckoned = [self.rows.policy.attributes[a.name].hierarchy for a in self.attributes]
+        short = self.stored.record.leaves <= cases.MOST_RULES and self.tables.depth <= cases.DEEPEST
+        return self.render.dialect == "postgres" and short and not any(h and (h.date or h.intervals) for h in reckoned)
+
+    def _is_beyond(self, attribute: RuleAttribute, cut: str) -> Markup:
+        """Whether a value is at a cut or beyond it."""
+        value = self.rows.value(attribute)
+        compared = self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
+        return expression("{value} >= {cut}", value=compared, cut=value_of(self.render, attribute, Markup(Text(cut))))
+
+    def _cut(self, attribute: RuleAttribute) -> dict[str, Any]:
+        """The column of an attribute's cuts, read from their texts."""
+        value = value_of(self.render, attribute, Markup("v.cut"))
+        return {"number": attribute.number, "name": _cut_name(attribute), "value": value}
+
+    def _chain(self, *, kids: bool) -> tuple[list[dict[str, Any]], Markup]:
+        """By level: the place of a row, from the level above, and its group; and the place of its rule."""
+        levels: list[dict[str, Any]] = []
+        place = Markup("0")
+        nested = [attribute for attribute in self.attributes if attribute.height is not None and kids]
+        split = [attribute for attribute in self.attributes if attribute.height is None or kids]
+        for number in range(1, self.tables.depth + 1):
+            tree, kid = Markup(f"t{number}"), Markup(f"k{number}")
+            groups = [expression("WHEN {n} THEN {g}", n=a.number, g=self._group(a, tree)) for a in nested]
+            group = Markup("CASE {}.attribute {} END").format(tree, Markup(" ").join(groups))
+            levels.append({"tree": tree, "kid": kid, "place": place, "group": group})
+            whens = [expression("WHEN {n} THEN {place}", n=a.number, place=self._child(a, tree, kid)) for a in split]
+            place = expression(
+                "CASE {tree}.attribute {whens} ELSE {tree}.first END", tree=tree, whens=Markup(" ").join(whens)
+            )
+        return levels, place
+
+    def _group(self, attribute: RuleAttribute, tree: Markup) -> Markup:
+        """The group of a row at the level of a split."""
+        whens = [
+            expression("WHEN {level} THEN {label}", level=level, label=self.rows.label(attribute, level))
+            for level in range(attribute.height or 0)
+        ]
+        return expression("CASE {tree}.level {whens} END", tree=tree, whens=Markup(" ").join(whens))
+
+    def _child(self, attribute: RuleAttribute, tree: Markup, kid: Markup) -> Markup:
+        """Where a row goes from a node that is split by an attribute; a NULL is never beyond a cut."""
+        value = self.rows.value(attribute)
+        if attribute.height is not None:
+            return expression(
+                "CASE WHEN {value} IS NULL THEN {tree}.of_null ELSE coalesce({kid}.child, {tree}.first) END",
+                value=value,
+                tree=tree,
+                kid=kid,
+            )
+        compared = self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
+        return expression(
+            "CASE WHEN {compared} >= {tree}.{cut} OR {tree}.{cut} IS NULL AND {value} IS NOT NULL"
+            " THEN {tree}.first + 1 ELSE {tree}.first END",
+            compared=compared,
+            value=value,
+            tree=tree,
+            cut=_cut_name(attribute),
+        )
+
+
+def _cut_name(attribute: RuleAttribute) -> Identifier:
+    return Identifier(f"cut_{attribute.number}")
+
+
+def _literals(values: Sequence[int | str | None]) -> Markup:
+    """A row of literals."""
+    return Markup(", ").join(
+        Markup("NULL") if v is None else Markup(str(v)) if isinstance(v, int) else Markup(Text(v)) for v in values
+    )
+
+
+def _type(attribute: RuleAttribute) -> Markup:
+    if attribute.show is Show.LABEL:
+        return Markup("TEXT")
+    if attribute.show is Show.BOUNDS:
+        return Markup(attribute.type)
+    return Markup(RANGE_TYPES[attribute.kind]) if attribute.show is Show.RANGE else Markup("FLOAT8")
+
+
+def _typed(attribute: RuleAttribute, cell: Identifier) -> Markup:
+    """What a rule `r` shows, in the type of the release's column."""
+    return expression("CAST(r.{c} AS {type})", c=cell, type=_type(attribute))

@@ -1,0 +1,103 @@
+"""How procedures of jobs stage rows: by the rules they fall under, or with what they show; nothing else differs."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
+from sqlanon.jobs.running import run_procedure
+from tests.jobs_support import K, carry_out, frozen, released, replaced, simple, table
+from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, coded
+from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
+
+FULL_DOMAIN = {**GENERALIZATIONS["optimal"], "privacy": [K]}
+
+
+def fulldomain(database: Database) -> tuple[str, str]:
+    name = database.create(CODED, coded(1, 150, 90))
+    return name, anonymize(database.policy(name, CODED_ROLES, **FULL_DOMAIN)).run
+
+
+@pytest.mark.parametrize("wide", [0, 3])
+def test_the_order_of_rows_tells_nothing_of_the_sources(postgres_url: str, wide: int) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run, on_violation="suppress", budget=0.9)
+        assert_order_is_of_what_rows_show(database, name, table(5, 250, wide))
+
+
+def test_the_order_of_generalized_rows_tells_nothing_of_the_sources(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = fulldomain(database)
+        frozen(database, run, on_violation="suppress", budget=0.9)
+        assert_order_is_of_what_rows_show(database, name, coded(2, 250, 90))
+
+
+def assert_order_is_of_what_rows_show(database: Database, name: str, rows: list[Row]) -> None:
+    orders = []
+    for seed in range(2):
+        random.Random(seed).shuffle(rows)
+        replaced(database, name, rows)
+        database.sql(f"TRUNCATE {name}_r")  # where rows lie among old ones depends on what was there
+        carry_out(database)
+        orders.append(database.sql(f"SELECT * FROM {name}_r ORDER BY ctid"))
+    assert orders[0] == orders[1]
+    assert len(orders[0]) > 100
+
+
+def test_a_procedure_of_levels_releases_what_applying_them_does(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = fulldomain(database)
+        job = frozen(database, run, on_violation="suppress", budget=0.9)
+        assert (job.placing, job.showing) == (None, None)
+        replaced(database, name, coded(3, 200, 90))
+        apply(database, run, name, f"{name}_again")
+        carry_out(database)
+        assert released(database, f"{name}_r") == released(database, f"{name}_again")
+
+
+def test_rules_that_show_the_same_are_told_by_what_they_show(postgres_url: str) -> None:
+    """Means of integers beyond 2^53 are the same double: by their rules the rows of one class would be two."""
+    high = 2**60
+    with open_database(postgres_url) as database:
+        name = database.create({"n": "BIGINT", "x": "INTEGER"}, [(high + i // 5, i) for i in range(10)])
+        roles: dict[str, Any] = {"n": {"role": "quasi-identifier", "show": "mean"}, "x": "insensitive"}
+        run = anonymize(database.policy(name, roles, privacy=[K])).run
+        job = frozen(database, run)
+        assert (job.placing, job.showing) == (None, None)
+        assert carry_out(database)["release"]["classes"] == 1
+
+
+def test_rows_are_staged_by_their_rules_where_these_say_all(postgres_url: str) -> None:
+    """Whether values are unknown to the rules is told by the source, each time."""
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        job = frozen(database, run, on_violation="suppress", budget=0.9)
+        assert job.placing is not None
+        assert job.showing is not None
+        assert "zz" not in job.showing
+        database.sql("UPDATE sqlanon.jobs SET recoding = NULL")  # what rows with unknown values are recoded by
+        carry_out(database)
+        replaced(database, name, table(2, 200, 3))
+        with pytest.raises(Exception, match="22004"):
+            carry_out(database)
+
+
+def test_a_session_may_carry_out_a_job_again(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run, on_violation="suppress", budget=0.9)
+        with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
+            job = catalog.job("nightly")
+            first = run_procedure(engine, catalog, job)
+            replaced(database, name, table(2, 200, 3))
+            second = run_procedure(engine, catalog, job)
+            replaced(database, name, table(1, 120, 0))
+            third = run_procedure(engine, catalog, job)
+        assert [one["source"]["rows"] for one in (first, second, third)] == [120, 200, 120]
+        assert third["release"]["classes"] == first["release"]["classes"]
+        assert database.leftovers() == []
