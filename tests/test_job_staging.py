@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.jobs.running import run_procedure
+from sqlanon.release.labels import EVERYTHING
 from tests.jobs_support import K, carry_out, frozen, released, replaced, simple, table
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, coded
 from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
@@ -37,16 +39,48 @@ def test_the_order_of_generalized_rows_tells_nothing_of_the_sources(postgres_url
         assert_order_is_of_what_rows_show(database, name, coded(2, 250, 90))
 
 
+def test_the_order_of_equal_numbers_tells_nothing_of_the_sources(postgres_url: str) -> None:
+    """1.0 and 1.00 are equal, and so are both zeros, but they are released as they are."""
+    numbers = [(i % 4, Decimal(a), b) for i in range(32) for a in ("1.0", "1.00") for b in (0.0, -0.0)]
+    with open_database(postgres_url) as database:
+        name = database.create({"n": "INTEGER", "a": "NUMERIC", "b": "FLOAT8"}, numbers)
+        roles = {"n": "quasi-identifier", "a": "insensitive", "b": "insensitive"}
+        frozen(database, anonymize(database.policy(name, roles)).run)
+        assert_order_is_of_what_rows_show(database, name, list(numbers))
+
+
+def test_the_order_of_rows_tells_nothing_of_what_they_do_not_show(postgres_url: str) -> None:
+    """Neither of a NULL that no rule knows, where the rule shows a star too, nor of rows that are suppressed."""
+    rows: list[Row] = [(i // 3, int(i in (2, 5)), i) for i in range(30)]
+    alone = [row for row in rows[6:] if row[-1] % 3]
+    with open_database(postgres_url) as database:
+        name = database.create(dict.fromkeys("nmx", "INTEGER"), rows)
+        roles = {"n": "quasi-identifier", "m": "quasi-identifier", "x": "insensitive"}
+        run = anonymize(database.policy(name, roles, privacy=[K])).run
+        frozen(database, run, on_violation="suppress", budget=0.9)
+        known = order_of_release(database, name, rows)
+        assert {row[1] for row in known} == {EVERYTHING}
+        assert order_of_release(database, name, [(0, None, 0), *rows[1:]]) == known
+        assert order_of_release(database, name, [*rows, (None, 0, 30)]) == known
+        few = [row for row in known if row[-1] < 6]
+        assert order_of_release(database, name, rows[:6]) == few  # fewer rows than rules
+        assert order_of_release(database, name, [*rows[:6], *alone]) == few
+
+
 def assert_order_is_of_what_rows_show(database: Database, name: str, rows: list[Row]) -> None:
     orders = []
     for seed in range(2):
         random.Random(seed).shuffle(rows)
-        replaced(database, name, rows)
-        database.sql(f"TRUNCATE {name}_r")  # where rows lie among old ones depends on what was there
-        carry_out(database)
-        orders.append(database.sql(f"SELECT * FROM {name}_r ORDER BY ctid"))
-    assert orders[0] == orders[1]
+        orders.append(order_of_release(database, name, rows))
+    assert [str(row) for row in orders[0]] == [str(row) for row in orders[1]]
     assert len(orders[0]) > 100
+
+
+def order_of_release(database: Database, name: str, rows: list[Row]) -> list[Row]:
+    replaced(database, name, rows)
+    database.sql(f"TRUNCATE {name}_r")  # where rows lie among old ones depends on what was there
+    carry_out(database)
+    return database.sql(f"SELECT * FROM {name}_r ORDER BY ctid")
 
 
 def test_a_procedure_of_levels_releases_what_applying_them_does(postgres_url: str) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable
-from sqlanon.engines.base import Column, Engine
+from sqlanon.comparing import comparable, exact
+from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.rules.select_tree import PlacedRules
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.verification.verify import CountedRows
@@ -108,7 +108,6 @@ class Staging:
             expression("{alias}.{c}", alias=Markup("f" if name in regions else "p"), c=name)
             for name in _names(self.recoded.columns)
         ]
-        shown = [f"r.{name}" for name in (self.recoded.class_column, *_names(self.recoded.regions))]
         parts = {"class_column": self.recoded.class_column, "recoding": Markup(_HERE)}
         return {
             "rows": _PLACED,
@@ -121,8 +120,21 @@ class Staging:
             "show": self._around(
                 "jobs/create_faces", **parts, faces=_FACES, regions=cast_columns(self.recoded.regions)
             ),
-            "placing": Text(f"SELECT r.* FROM {_RECODED} AS r"),
-            "showing": Text(f"SELECT DISTINCT {', '.join(shown)} FROM {_RECODED} AS r"),
+            **self._recoded_rows(),
+        }
+
+    def _recoded_rows(self) -> dict[str, Any]:
+        """About rows of which some show a star where their rule shows more: what they show, and its numbers."""
+        regions, rest = (_listed("r", columns) for columns in (self.recoded.regions, self.recoded.rest))
+        parts = {
+            "class_column": self.recoded.class_column,
+            "recoded": _RECODED,
+            "faces": _FACES,
+            "keys": _listed("f", self.recoded.regions),
+        }
+        return {
+            "add": Markup(self.engine.render("jobs/add_faces", **parts, regions=regions).text),
+            "placing": Text(self.engine.render("jobs/place_recoded", **parts, rest=rest).text),
         }
 
     def _recode(self, table: Relation, order: Sequence[Markup] | None) -> tuple[Text, Text]:
@@ -138,8 +150,17 @@ class Staging:
 
     @property
     def _order(self) -> list[Markup]:
-        """What rows of a class are sorted by: all that they keep."""
-        return [self._key("r", column) for column in self.recoded.rest]
+        """What rows of a class are sorted by: all that they keep, and how equal numbers are written."""
+        return [key for column in self.recoded.rest for key in (self._key("r", column), *self._ties(column))]
+
+    def _ties(self, column: Column) -> tuple[Markup, ...]:
+        """What tells values apart that compare as equal: two zeros, or decimals that have scales of their own."""
+        value = expression("r.{c}", c=Identifier(column.name))
+        if column.kind is Kind.FLOAT:
+            return exact(self.engine, column, value)[1:]
+        if column.kind is Kind.DECIMAL and column.decimals is None:
+            return (expression("scale({value})", value=value),)
+        return ()
 
     def _key(self, alias: str, column: Column) -> Markup:
         value = expression("{alias}.{c}", alias=Markup(alias), c=Identifier(column.name))
