@@ -152,7 +152,10 @@ def test_kept_columns_stay_as_they_are(database: Database, role: str) -> None:
     for number in range(6):
         cells = (values[number] if number < len(values) else "NULL" for values in kept.values())
         database.sql(f"INSERT INTO {table} VALUES ({number}, {', '.join(cells)}, {number})")
-    anonymize(database.policy(table, {"q": "quasi-identifier", **dict.fromkeys(columns, role), "id": "insensitive"}))
+    judged = [{"model": "distinct-l-diversity", "attribute": name, "l": 1} for name in columns if role == "sensitive"]
+    privacy = [{"model": "k-anonymity", "k": 2}, *judged]
+    roles = {"q": "quasi-identifier", **dict.fromkeys(columns, role), "id": "insensitive"}
+    anonymize(database.policy(table, roles, privacy=privacy))
     assert database.columns(f"{table}_r")[1:] == database.columns(table)[1:]
     exact = ", ".join(f"CAST({name} AS VARCHAR)" for name in columns)
     queries = (f"SELECT {exact}, id FROM {name} ORDER BY id" for name in (table, f"{table}_r"))
