@@ -106,6 +106,16 @@ def test_rules_that_show_the_same_are_told_by_what_they_show(postgres_url: str) 
         assert carry_out(database)["release"]["classes"] == 1
 
 
+def test_a_mean_of_zero_is_not_that_of_nothing(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name = database.create({"n": "FLOAT8", "m": "INTEGER"}, [(n, 1) for n in (None, 0.0) for _ in range(3)])
+        roles: dict[str, Any] = {"n": {"role": "quasi-identifier", "show": "mean"}, "m": "quasi-identifier"}
+        frozen(database, anonymize(database.policy(name, roles, privacy=[K])).run)
+        database.insert(name, [(0.0, None)])  # so that rows are staged with what they show
+        assert carry_out(database)["release"]["classes"] == 2
+        assert len(database.sql(f"SELECT * FROM {name}_r WHERE n = 0")) == 4
+
+
 def test_rows_are_staged_by_their_rules_where_these_say_all(postgres_url: str) -> None:
     """Whether values are unknown to the rules is told by the source, each time."""
     with open_database(postgres_url) as database:

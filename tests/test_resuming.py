@@ -180,6 +180,11 @@ def test_every_change_that_a_search_could_notice_is_noticed(database: Database, 
     assert len(set(found)) == len(found)
     database.sql(f"UPDATE {table} SET id = 1000 WHERE id = 9")
     assert source() == found[-1]
+    database.sql(f"ALTER TABLE {table} ALTER a TYPE FLOAT8")
+    database.sql(f"UPDATE {table} SET a = 0 WHERE id = 8")
+    zero = source()
+    database.sql(f"UPDATE {table} SET a = NULL WHERE id = 8")
+    assert source() != zero
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"])
