@@ -123,7 +123,6 @@ def test_rows_are_staged_by_their_rules_where_these_say_all(postgres_url: str) -
         job = frozen(database, run, on_violation="suppress", budget=0.9)
         assert job.placing is not None
         assert job.showing is not None
-        assert "zz" not in job.showing
         database.sql("UPDATE sqlanon.jobs SET recoding = NULL")  # what rows with unknown values are recoded by
         carry_out(database)
         replaced(database, name, table(2, 200, 3))

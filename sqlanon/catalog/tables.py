@@ -183,7 +183,11 @@ def _jobs(metadata: MetaData, prefix: str) -> Table:
         ),
         Column("inspection", Text, doc="the SELECT by which the procedure tells whether rules are about all rows"),
         Column("recoding", Text, doc="the SELECT that the procedure recodes by; it holds values of the data"),
-        Column("placing", Text, doc="the SELECT of the rules that rows fall under, where they can be told apart from"),
+        Column(
+            "placing",
+            Text,
+            doc="the SELECT of each row's rule, and what the row keeps; it holds values of the data too",
+        ),
         Column("showing", Text, doc="the SELECT of what each rule shows; it holds values of the data too"),
         Column("created", UtcTimestamp, nullable=False),
         Column("schedule", Text, doc="minute, hour, day of month, month, day of week, as cron has them"),

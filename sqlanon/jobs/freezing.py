@@ -22,7 +22,8 @@ from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_policy
 from sqlanon.rules.misfits import find_misfits, fitting
-from sqlanon.rules.select import placed_rules, rules_select
+from sqlanon.rules.select import sayable_rules
+from sqlanon.rules.select_tree import TreeSelect
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs.applying import OnViolation, require_same
 from sqlanon.sql import Relation, Statement, Text
@@ -120,7 +121,7 @@ def procedure_text(
     require_same(plan, stored, engine.dialect)
     misfits = find_misfits(engine, policy, stored.attributes)
     kept = fitting(misfits) if job.on_violation == "suppress" else None
-    recoded = _recoded(engine, catalog, plan, stored, found, kept)
+    recoded = _recoded(engine, catalog, plan, stored, kept)
     made = replace(
         job,
         source=str(plan.source),
@@ -149,18 +150,17 @@ def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job:
         yield "A procedure has no hierarchy to measure t-closeness with `distance: hierarchical` by."
 
 
-def _recoded(
-    engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, found: Run, kept: Markup | None
-) -> Recoded:
+def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, kept: Markup | None) -> Recoded:
     """The rules as one SELECT of the rows that are kept, and the columns that it gives in the order of the release."""
     try:
-        select = rules_select(catalog.store, stored, found, str(plan.source), kept)
+        rules = sayable_rules(catalog.store, stored, plan.policy)
+        select = rules.text(plan.source, kept)
     except PolicyError as error:
         said = [problem for problem in error.problems if "sqlanon apply" not in problem]
         raise PolicyError([*said, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
     (signature,) = engine.query_one("jobs/list_columns", table=Text(str(plan.source)))
-    placed = placed_rules(catalog.store, stored, found, str(plan.source), class_column_beside(columns), kept)
+    placed = rules.placed(plan.source, kept, class_column_beside(columns)) if isinstance(rules, TreeSelect) else None
     return Recoded(select, plan.source, tuple(signature), columns, regions, placed)
 
 

@@ -14,9 +14,9 @@ from sqlanon.policy import Policy, Show
 from sqlanon.policy.loading import parse_policy
 from sqlanon.rules.row_spelling import RowSpelling
 from sqlanon.rules.select_levels import LevelsSelect
-from sqlanon.rules.select_tree import PlacedRules, TreeSelect
+from sqlanon.rules.select_tree import TreeSelect
 from sqlanon.rules.store import StoredRules
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Relation
 
 MOST_RULES = 100_000  # of one statement
 
@@ -34,6 +34,14 @@ def rules_select(
     table = source if source is not None else policy.source.table
     if table is None:
         raise PolicyError("The source of the run is a file; name a table with --source.")
+    return sayable_rules(engine, stored, policy).text(Relation.parse(table), fitting)
+
+
+def sayable_rules(engine: Engine, stored: StoredRules, policy: Policy) -> TreeSelect | LevelsSelect:
+    """The rules of a run with this policy, to be said in one statement, or in two; `engine` is where they are.
+
+    Raises PolicyError where there are too many, or where they cannot be said.
+    """
     if stored.record.leaves > MOST_RULES:
         raise PolicyError(
             f"There are {stored.record.leaves:,} rules, and a statement holds {MOST_RULES:,} at most: `sqlanon apply` "
@@ -41,20 +49,7 @@ def rules_select(
         )
     _require_sayable(stored, policy)
     kind = TreeSelect if stored.record.kind is RulesKind.TREE else LevelsSelect
-    return kind(engine, stored, RowSpelling(stored, policy)).text(Relation.parse(table), fitting)
-
-
-def placed_rules(
-    engine: Engine, stored: StoredRules, run: Run, source: str, place: Identifier, fitting: Markup | None = None
-) -> PlacedRules | None:
-    """What `rules_select` says, in two parts, where that can be: of a tree each of whose rules shows something else.
-
-    place: the name for the column that tells a row's rule.
-    """
-    if stored.record.kind is not RulesKind.TREE:
-        return None
-    rows = RowSpelling(stored, parse_policy(run.policy))
-    return TreeSelect(engine, stored, rows).placed(Relation.parse(source), fitting, place)
+    return kind(engine, stored, RowSpelling(stored, policy))
 
 
 def _require_sayable(stored: StoredRules, policy: Policy) -> None:
