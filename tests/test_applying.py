@@ -12,10 +12,12 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.loading import build_policy
+from sqlanon.rules import cases
 from sqlanon.rules.store import read_rules
 from sqlanon.runs.applying import Application, apply_rules
+from tests.jobs_support import COLUMNS, ROLES, K, released, replaced, table
 from tests.rules_support import CODED, CODED_ROLES, apply, coded
-from tests.run_support import OPTIONS, Database, Row, anonymize
+from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
 
 
 def _simple(database: Database) -> tuple[str, str]:
@@ -86,6 +88,33 @@ def test_rows_that_no_rule_knows_may_be_suppressed(database: Database) -> None:
     with pytest.raises(ProtectionError, match="No rule is about any of these rows"):
         apply(database, run, database.create(columns, [("i's", "100", "a")] * 9), f"{newer}_n")
     assert database.leftovers() == []
+
+
+@pytest.mark.parametrize("hierarchy", [False, True])
+def test_rows_go_down_the_tree_alike_by_joins_and_by_a_case(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, hierarchy: bool
+) -> None:
+    """Only a tree without hierarchies goes by a CASE."""
+    roles = ROLES if hierarchy else {**ROLES, "z": "quasi-identifier"}
+    with open_database(postgres_url) as database:
+        name = database.create(COLUMNS, table(1, 200, 0))
+        run = anonymize(database.policy(name, roles, privacy=[K])).run
+        replaced(database, name, table(2, 300, 3))
+        ways = []
+        for most in (cases.MOST_RULES, 0):
+            monkeypatch.setattr(cases, "MOST_RULES", most)
+            outcome = apply(database, run, name, f"{name}_{most}", budget=0.9)
+            ways.append((released(database, f"{name}_{most}"), joins(database, outcome.run)))
+    (by_case, case_joins), (by_joins, joined) = ways
+    assert by_case == by_joins
+    assert (case_joins < joined) is not hierarchy
+
+
+def joins(database: Database, run: str) -> int:
+    """How many joins sent the rows of a run down the tree of rules."""
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        (step,) = (step for step in catalog.steps(run) if step.name == "rules/route_rows")
+    return step.statement.count("JOIN")
 
 
 def test_the_loss_counts_rows_that_no_rule_knows(database: Database) -> None:

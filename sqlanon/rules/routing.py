@@ -1,4 +1,4 @@
-"""Rows go down the tree of stored rules: a join a level, so many levels in one statement.
+"""Rows go down the tree of stored rules: a join a level, so many levels in one statement, or by one CASE.
 
 The rows are coded by themselves, as for a search. The cuts of the rules are looked up in these codes, so that a row
 goes by comparing integers; a group of a hierarchy is known by its level and label.
@@ -18,6 +18,7 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_value
 from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show
+from sqlanon.rules.code_cases import place_of_row
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
 from sqlanon.text import text_of
@@ -59,10 +60,11 @@ def route(
     odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
     rows, routed = coded.rows, workspace.table("routed")
     values = {"routes": routes, "kids": kids, "carried": carried("r", coded.word_columns)}
-    place = Markup("0")
-    for first in range(0, max(1, rules.depth), LEVELS):
-        ends = first + LEVELS >= rules.depth
-        levels, leaf = _chain(coded.words, place, min(LEVELS, rules.depth - first), nested=kids is not None)
+    place = place_of_row(engine, routes, coded.words, rules) if kids is None else None
+    depth, place = (rules.depth, Markup("0")) if place is None else (0, place)
+    for first in range(0, max(1, depth), LEVELS):
+        ends = first + LEVELS >= depth
+        levels, leaf = _chain(coded.words, place, min(LEVELS, depth - first), nested=kids is not None)
         to = routed if ends else workspace.table("going", first)
         engine.run(
             "rules/route_rows", routed=to, rows=rows, levels=levels, leaf=leaf, odd=odd if ends else [], **values
