@@ -97,12 +97,12 @@ def _encode(engine: Engine, plan: Plan, workspace: Workspace, rows: int, ranges:
     is_sample = rows > WITNESS_ROWS
     share = WITNESS_SAMPLE / rows if is_sample else None
     engine.execute(encode_statement(engine, plan, (fields, words), witness, raw=True, share=share))
+    columns = [word_column(word) for word in range(words)]
     if is_sample:
         engine.execute(encode_statement(engine, plan, (fields, words), coded))
     else:
-        columns = [word_column(word) for word in range(words)]
         engine.run("encoding/copy_words", rows=coded, witness=witness, words=columns)
-    engine.analyze(coded, witness)
+    engine.analyze(coded, witness, columns=columns)
     multiset = _count_kept(engine, plan, workspace)
     each, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
     return CodedTable(coded, witness, is_sample, multiset, rows, words, each, judged)

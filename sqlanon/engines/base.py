@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from sqlanon.sql import Relation, Renderer, Statement, renderer
+from sqlanon.sql import Identifier, Relation, Renderer, Statement, renderer
 
 
 class Kind(StrEnum):
@@ -185,8 +185,8 @@ class Engine(ABC):
     @abstractmethod
     def rollback(self) -> None: ...
 
-    def analyze(self, *tables: Relation) -> None:  # noqa: B027 - engines that keep statistics by themselves do nothing
-        """Let the planner know what is in tables just filled."""
+    def analyze(self, *tables: Relation, columns: Sequence[Identifier] = ()) -> None:  # noqa: B027 - not all need it
+        """Let the planner know what is in tables just filled, or in those of their columns that statements go by."""
 
     @abstractmethod
     def resolve(self, relation: Relation) -> Relation | None:

@@ -200,9 +200,9 @@ class PostgresEngine(Engine):
 
     # --- what is there
 
-    def analyze(self, *tables: Relation) -> None:
+    def analyze(self, *tables: Relation, columns: Sequence[Identifier] = ()) -> None:
         if tables:
-            self.run("engine/analyze_tables", tables=tables)
+            self.run("engine/analyze_tables", tables=tables, columns=columns)
 
     def resolve(self, relation: Relation) -> Relation | None:
         """The name as stored: first exactly as written, then in lower case, as PostgreSQL folds unquoted names.

@@ -50,7 +50,7 @@ def check_release(
         violations = multisets_equal(engine, coded.multiset, staged, kept, omitted)
         checks["values_equal"] = Check(violations, rows)
     witness = create_witness(engine, workspace, recoding)
-    engine.analyze(witness)
+    engine.analyze(witness, columns=[Identifier("leaf"), *(cell_name(i) for i in range(len(recoding.cells)))])
     (seen,) = engine.query_one("count_rows", table=witness)
     claims = Claims(witness, coded.witness_is_sample, recoding.partition.starred)
     outside = regions_contain(engine, claims, _regions(recoding))
@@ -88,5 +88,6 @@ def _misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Re
         published = exact(engine, column, expression("s.{name}", name=Identifier(column.name)))
         seen = exact(engine, column, expression("w.{name}", name=Identifier(f"v{number}")))
         keys += zip(published, seen, strict=True)
-    surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=staged, keys=keys)
+    with engine.grouping_by_hash():
+        surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=staged, keys=keys)
     return int(surplus) + int(missing)

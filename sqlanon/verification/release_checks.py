@@ -108,13 +108,11 @@ def multisets_equal(
     a collation takes for equal.
     """
     parts = [part for column in columns for part in exact(engine, column, Markup(Identifier(column.name)))]
-    surplus, missing = engine.query_one(
-        "verify/compare_multisets",
-        source=source_multiset,
-        staged=staged,
-        columns=parts,
-        count=free_name("n", [column.name for column in columns]),
-    )
+    count = free_name("n", [column.name for column in columns])
+    with engine.grouping_by_hash():
+        surplus, missing = engine.query_one(
+            "verify/compare_multisets", source=source_multiset, staged=staged, columns=parts, count=count
+        )
     return int(surplus) + abs(int(missing) - suppressed)
 
 
