@@ -281,13 +281,15 @@ def test_a_procedure_keeps_what_belongs_to_a_release(postgres_url: str) -> None:
         database.sql("DROP OWNED BY reader_of_jobs; DROP ROLE reader_of_jobs")
 
 
-def test_a_call_in_a_transaction_block_fails_and_holds_no_lock(postgres_url: str) -> None:
-    with open_database(postgres_url) as database, psycopg.connect(postgres_url) as other:
+@pytest.mark.parametrize("begin", ["BEGIN", "SET default_transaction_read_only = on"])
+def test_a_call_that_cannot_begin_holds_no_lock(postgres_url: str, begin: str) -> None:
+    with open_database(postgres_url) as database, open_database(postgres_url) as other:
         _, run = simple(database)
         frozen(database, run)
-        with pytest.raises(psycopg.errors.InvalidTransactionTermination):
-            other.execute("CALL sqlanon.job_nightly()")
-        other.rollback()
+        other.sql(begin)
+        with pytest.raises((psycopg.errors.InvalidTransactionTermination, psycopg.errors.ReadOnlySqlTransaction)):
+            other.sql("CALL sqlanon.job_nightly()")
+        other.sql("ROLLBACK")
         assert carry_out(database)["published"]
         assert len(runs(database)) == 1
 
