@@ -87,7 +87,7 @@ def test_a_procedure_of_levels_releases_what_applying_them_does(postgres_url: st
     with open_database(postgres_url) as database:
         name, run = fulldomain(database)
         job = frozen(database, run, on_violation="suppress", budget=0.9)
-        assert (job.placing, job.showing) == (None, None)
+        assert (job.assigning, job.showing) == (None, None)
         replaced(database, name, coded(3, 200, 90))
         apply(database, run, name, f"{name}_again")
         carry_out(database)
@@ -102,7 +102,7 @@ def test_rules_that_show_the_same_are_told_by_what_they_show(postgres_url: str) 
         roles: dict[str, Any] = {"n": {"role": "quasi-identifier", "show": "mean"}, "x": "insensitive"}
         run = anonymize(database.policy(name, roles, privacy=[K])).run
         job = frozen(database, run)
-        assert (job.placing, job.showing) == (None, None)
+        assert (job.assigning, job.showing) == (None, None)
         assert carry_out(database)["release"]["classes"] == 1
 
 
@@ -121,7 +121,7 @@ def test_rows_are_staged_by_their_rules_where_these_say_all(postgres_url: str) -
     with open_database(postgres_url) as database:
         name, run = simple(database)
         job = frozen(database, run, on_violation="suppress", budget=0.9)
-        assert job.placing is not None
+        assert job.assigning is not None
         assert job.showing is not None
         database.sql("UPDATE sqlanon.jobs SET recoding = NULL")  # what rows with unknown values are recoded by
         carry_out(database)

@@ -19,10 +19,10 @@ def _jobs() -> str:
 
 
 def upgrade() -> None:
-    for name in ("placing", "showing"):
+    for name in ("assigning", "showing"):
         op.add_column(_jobs(), sa.Column(name, sa.Text))
 
 
 def downgrade() -> None:
-    for name in ("showing", "placing"):
+    for name in ("showing", "assigning"):
         op.drop_column(_jobs(), name)

@@ -184,7 +184,7 @@ def _jobs(metadata: MetaData, prefix: str) -> Table:
         Column("inspection", Text, doc="the SELECT by which the procedure tells whether rules are about all rows"),
         Column("recoding", Text, doc="the SELECT that the procedure recodes by; it holds values of the data"),
         Column(
-            "placing",
+            "assigning",
             Text,
             doc="the SELECT of each row's rule, and what the row keeps; it holds values of the data too",
         ),

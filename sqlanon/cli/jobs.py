@@ -117,7 +117,7 @@ def _row(job: Job, runs: list[Run]) -> list[Any]:
 def _object(job: Job, runs: list[Run]) -> dict[str, Any]:
     """A job as programs read it; its statements, which hold values of the data, are left out."""
     values = asdict(job)
-    for statement in ("inspection", "recoding", "placing", "showing"):
+    for statement in ("inspection", "recoding", "assigning", "showing"):
         del values[statement]
     listed = [{**run_object(run), "policy": None} for run in runs]
     return {**values, "created": job.created.isoformat(), "runs": listed}

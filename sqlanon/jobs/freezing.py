@@ -128,7 +128,7 @@ def procedure_text(
         most_rows=most_rows(plan.rows),
         routine=str(routine_of(catalog, job.name)),
         recoding=recoded.select,
-        placing=recoded.placed.placing if recoded.placed else None,
+        assigning=recoded.placed.assigning if recoded.placed else None,
         showing=recoded.placed.showing if recoded.placed else None,
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)

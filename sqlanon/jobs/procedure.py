@@ -98,7 +98,7 @@ class ProcedureText:
     def _statements(self) -> dict[str, Text]:
         """What the procedure would look up in the catalog."""
         placed = self.recoded.placed
-        parts = {} if placed is None else {"placing": Text(placed.placing), "showing": Text(placed.showing)}
+        parts = {} if placed is None else {"assigning": Text(placed.assigning), "showing": Text(placed.showing)}
         return {"inspection": Text(self.inspection()), "recoding": Text(self.recoded.select), **parts}
 
     # --- what the templates interpolate

@@ -131,10 +131,11 @@ class Staging:
             "recoded": _RECODED,
             "faces": _FACES,
             "keys": _listed("f", self.recoded.regions),
+            "names": _names(self.recoded.regions),
         }
         return {
             "add": Markup(self.engine.render("jobs/add_faces", **parts, regions=regions).text),
-            "placing": Text(self.engine.render("jobs/place_recoded", **parts, rest=rest).text),
+            "assigning": Text(self.engine.render("jobs/place_recoded", **parts, rest=rest).text),
         }
 
     def _recode(self, table: Relation, order: Sequence[Markup] | None) -> tuple[Text, Text]:

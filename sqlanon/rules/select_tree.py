@@ -29,12 +29,12 @@ from sqlanon.sql import Identifier, Relation, Text, expression
 class PlacedRules:
     """A recoding in two parts: rows are narrow until what they show is joined to them.
 
-    placing: a SELECT of every row's rule, as an integer, and of its columns that are released as they are.
+    assigning: a SELECT of every row's rule, as an integer, and of its columns that are released as they are.
     showing: a SELECT of that integer and of what its rule shows; no two rules show the same.
     starred: whether a row `s` of the source shows a star where its rule shows more; None where no row can.
     """
 
-    placing: str
+    assigning: str
     showing: str
     starred: Markup | None
 
