@@ -114,11 +114,16 @@ def _row(job: Job, runs: list[Run]) -> list[Any]:
     return [*cells, run.id, f"{run.started:%Y-%m-%d %H:%M:%S}", ended]
 
 
+_SHOWN = {
+    *("name", "version", "run", "source", "release", "on_violation", "budget"),
+    *("most_rows", "routine", "schedule", "scheduler"),
+}
+"""What of a job is shown: its statements hold values of the data."""
+
+
 def _object(job: Job, runs: list[Run]) -> dict[str, Any]:
-    """A job as programs read it; its statements, which hold values of the data, are left out."""
-    values = asdict(job)
-    for statement in ("inspection", "recoding", "assigning", "showing"):
-        del values[statement]
+    """A job as programs read it."""
+    values = {name: value for name, value in asdict(job).items() if name in _SHOWN}
     listed = [{**run_object(run), "policy": None} for run in runs]
     return {**values, "created": job.created.isoformat(), "runs": listed}
 
