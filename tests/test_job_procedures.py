@@ -1,0 +1,281 @@
+"""Procedures of jobs: they give what applying the rules gives, refuse what they can't do, and what they leave alone."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+
+from sqlanon.catalog import Catalog
+from sqlanon.digest import table_digest
+from sqlanon.engines import connect
+from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, ProtectionError, SqlanonError
+from sqlanon.sql import Relation
+from sqlanon.work.workspace import gc
+from tests.jobs_support import COLUMNS, ROLES, K, carry_out, frozen, released, replaced, runs, simple, table
+from tests.rules_support import apply
+from tests.run_support import Database, anonymize, open_database, quoted
+
+NESTED = {
+    "n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}},
+    "d": {"role": "quasi-identifier", "hierarchy": {"date": ["week"]}},
+    "t": {"role": "quasi-identifier", "hierarchy": {"mapping": {"a": "1", "b": "1", "C": "2"}, "unknown": "?"}},
+}
+MODELS: dict[str, list[dict[str, Any]]] = {
+    "several attributes": [
+        K,
+        {"model": "t-closeness", "attribute": "s", "t": 0.4},
+        {"model": "distinct-l-diversity", "attribute": "x", "l": 2},
+    ],
+    "ordered": [{"model": "t-closeness", "attribute": "x", "distance": "ordered", "t": 0.3}],
+    "divergence and variance": [
+        {"model": "t-closeness", "attribute": "s", "distance": "kl", "t": 0.5},
+        {"model": "variance-diversity", "attribute": "x", "v": 2.0},
+    ],
+    "entropy and frequencies": [
+        {"model": "entropy-l-diversity", "attribute": "s", "l": 1.5},
+        {"model": "recursive-l-diversity", "attribute": "x", "c": 2, "l": 2},
+    ],
+}
+
+
+# --- the procedure, and applying the rules
+
+
+@pytest.mark.parametrize("models", MODELS)
+def test_a_procedure_releases_what_applying_the_rules_does(postgres_url: str, models: str) -> None:
+    with open_database(postgres_url) as database:
+        name = database.create(COLUMNS, table(1, 200, 0))
+        roles = ROLES | (NESTED if models == "ordered" else {})
+        run = anonymize(database.policy(name, roles, privacy=MODELS[models], digest="run")).run
+        frozen(database, run, on_violation="suppress", budget=0.9)
+        for seed, rows, wide in ((2, 90, 3), (3, 250, 3), (4, 300, 0)):  # the last without values unknown to the rules
+            replaced(database, name, table(seed, rows, wide))
+            try:
+                applied = apply(database, run, name, f"{name}_{seed}", replace=True, budget=0.9).as_json()
+            except ProtectionError:
+                with pytest.raises(ProtectionError):
+                    carry_out(database)
+                continue
+            result = carry_out(database)
+            assert database.columns(f"{name}_r") == database.columns(f"{name}_{seed}")
+            assert released(database, f"{name}_r") == released(database, f"{name}_{seed}")
+            assert result["risk"] == applied["risk"]
+            same = {"table": None}
+            assert {**result["release"], **same} == {**applied["release"], **same}
+            assert [m["worst"] for m in result["models"]] == pytest.approx([m["worst"] for m in applied["models"]])
+            assert result["metrics"]["discernibility"] == applied["metrics"]["discernibility"]
+            assert digest_of(database, result["run"]) == digest_of(database, applied["run"])
+        assert database.leftovers() == []
+
+
+def digest_of(database: Database, run: str) -> str | None:
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        (release,) = catalog.releases(run)
+        assert release.content_digest == table_digest(engine, Relation.parse(release.relation))
+        return release.content_digest
+
+
+# --- the procedure alone
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted", "problem"),
+    [
+        ({"suppressed": "star"}, {"on_violation": "suppress", "budget": 0.1}, "suppressed: star"),
+        (
+            {"attributes": {"n": {"role": "quasi-identifier", "hierarchy": {"intervals": [5]}, "show": "bounds"}}},
+            {},
+            "one SELECT",
+        ),
+    ],
+)
+def test_what_a_procedure_cannot_do_is_refused(
+    postgres_url: str, more: dict[str, Any], wanted: dict[str, Any], problem: str
+) -> None:
+    with open_database(postgres_url) as database:
+        name = database.create(COLUMNS, table(1, 120, 0))
+        roles = {**ROLES, **more.pop("attributes", {})}
+        run = anonymize(database.policy(name, roles, privacy=[K], **more)).run
+        with pytest.raises(PolicyError, match=problem) as refused:
+            frozen(database, run, **wanted)
+        assert "--no-procedure" in str(refused.value)
+        assert frozen(database, run, procedure=False, **wanted).routine is None
+        assert carry_out(database)["published"]
+
+
+def test_a_procedure_keeps_what_belongs_to_a_release(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        database.sql(f"CREATE VIEW seen AS SELECT count(*) FROM {name}_r")
+        database.sql("CREATE ROLE reader_of_jobs")
+        database.sql(f"GRANT SELECT ON {name}_r TO reader_of_jobs")
+        database.sql("CALL sqlanon.job_nightly()")
+        database.insert(name, table(1, 120, 0))
+        database.sql("CALL sqlanon.job_nightly()")  # once more in the same session
+        assert database.sql("SELECT * FROM seen") == [(240,)]
+        assert database.sql(f"SELECT has_table_privilege('reader_of_jobs', '{name}_r', 'SELECT')") == [(True,)]
+        database.sql(f"DROP TABLE {name}_r CASCADE")
+        assert carry_out(database)["release"]["rows"] == 240
+        database.sql("DROP OWNED BY reader_of_jobs; DROP ROLE reader_of_jobs")
+
+
+@pytest.mark.parametrize("begin", ["BEGIN", "SET default_transaction_read_only = on"])
+def test_a_call_that_cannot_begin_holds_no_lock(postgres_url: str, begin: str) -> None:
+    with open_database(postgres_url) as database, open_database(postgres_url) as other:
+        _, run = simple(database)
+        frozen(database, run)
+        other.sql(begin)
+        with pytest.raises((psycopg.errors.InvalidTransactionTermination, psycopg.errors.ReadOnlySqlTransaction)):
+            other.sql("CALL sqlanon.job_nightly()")
+        other.sql("ROLLBACK")
+        assert carry_out(database)["published"]
+        assert len(runs(database)) == 1
+
+
+def test_a_column_that_came_or_changed_ends_a_job(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        database.sql(f"ALTER TABLE {name} ADD COLUMN diagnosis TEXT")
+        with pytest.raises(PolicyError, match="columns"):
+            carry_out(database)
+
+
+def test_odd_names_are_names(postgres_url: str) -> None:
+    odd = """'$sqlanon$ %s {{ x }} -- \\ ;"""
+    names = {
+        "n": "sqlanon_class",
+        "t": f'q0"{odd}',
+        "d": "class",
+        "z": f"ä{odd}",
+        "s": "sqlanon_rows",
+        "x": "sqlanon_run",
+    }
+    columns = {names[name]: type_ for name, type_ in COLUMNS.items()}
+    roles = {names[name]: role for name, role in ROLES.items()}
+    with open_database(postgres_url) as database:
+        name = database.create(columns, table(1, 120, 0), quoted(f"T {odd}"))
+        policy = database.policy(name, roles, privacy=[K], release={"table": quoted(f"R {odd}")})
+        frozen(database, anonymize(policy).run, on_violation="suppress", budget=0.5)
+        before = released(database, quoted(f"R {odd}"))
+        assert carry_out(database)["release"]["rows"] == len(before) == 120
+
+
+def test_triggers_may_not_alter_rows(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        database.sql(
+            "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.s := 'q'; RETURN NEW; END $$"
+        )
+        database.sql(f"CREATE TRIGGER spoil BEFORE INSERT ON {name}_r FOR EACH ROW EXECUTE FUNCTION spoil()")
+        with pytest.raises(ConflictError, match="altered the rows"):
+            carry_out(database)
+
+
+def test_neither_errors_nor_procedures_tell_values(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        database.sql("CREATE TABLE raw (n TEXT, s TEXT)")
+        database.sql("INSERT INTO raw SELECT CAST(776600 + i % 40 AS TEXT), 'a' FROM generate_series(1, 400) AS i")
+        database.sql("CREATE VIEW people AS SELECT CAST(n AS INTEGER) AS n, s FROM raw")
+        run = anonymize(database.policy("people", {"n": "quasi-identifier", "s": "sensitive"})).run
+        frozen(database, run)
+        assert carry_out(database)["published"]
+        ((text,),) = database.sql("SELECT prosrc FROM pg_proc WHERE proname = 'job_nightly'")
+        assert "7766" not in text
+        database.sql("INSERT INTO raw VALUES ('CANARY', 'a')")
+        with pytest.raises(SqlanonError, match="SQLSTATE 22P02") as failed:
+            carry_out(database)
+        with pytest.raises(psycopg.Error) as seen:
+            database.sql("CALL sqlanon.job_nightly()")
+        told = [str(failed.value), str(seen.value), *(str(run.error_message) for run in runs(database))]
+        assert not any("CANARY" in text for text in told)
+        assert [run.status for run in runs(database)] == ["failed", "failed", "published"]
+
+
+# --- what happens meanwhile
+
+_CALLS = "FROM pg_stat_activity WHERE query LIKE 'CALL%' AND pid <> pg_backend_pid()"
+
+
+@contextlib.contextmanager
+def started(database: Database, held: str) -> Iterator[Future[Any]]:
+    """A job that waits for a table that somebody else has locked, until the block ends."""
+    with psycopg.connect(database.url) as other, ThreadPoolExecutor() as threads:
+        other.execute(f"LOCK TABLE {held} IN ACCESS EXCLUSIVE MODE".encode())
+        job = threads.submit(carry_out, database)
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        deadline = time.monotonic() + 60
+        while database.sql(waiting) == [(0,)] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        yield job
+        other.commit()
+        job.exception()
+
+
+def test_rows_that_others_write_into_the_release_meanwhile_go_too(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        with psycopg.connect(postgres_url) as other, ThreadPoolExecutor() as threads:
+            other.execute(f"LOCK TABLE {name}_r IN EXCLUSIVE MODE".encode())
+            job = threads.submit(carry_out, database)
+            while database.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
+                assert not job.done()
+                time.sleep(0.05)
+            other.execute(f"INSERT INTO {name}_r SELECT * FROM {name}_r".encode())
+            other.commit()
+            assert job.result()["release"]["rows"] == 120
+        assert database.sql(f"SELECT count(*) FROM {name}_r") == [(120,)]
+
+
+def test_a_job_at_work_is_left_alone_and_a_killed_one_is_told(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        with started(database, name) as job:
+            (working,) = runs(database)
+            assert working.status == "running"
+            with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
+                assert gc(engine, catalog) == []
+            database.sql(f"SELECT pg_terminate_backend(pid) {_CALLS}")
+            assert isinstance(job.exception(), SqlanonError)
+            with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
+                assert gc(engine, catalog) == [f"marked run {working.id} as failed"]
+        assert carry_out(database)["published"]
+
+
+def test_a_cancelled_job_says_so(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        with started(database, name) as job:
+            database.sql(f"SELECT pg_cancel_backend(pid) {_CALLS}")
+            assert isinstance(job.exception(), Cancelled)
+        assert [found.status for found in runs(database)] == ["cancelled"]
+
+
+def test_a_role_without_more_than_the_guide_gives_it_runs_jobs(
+    postgres_url: str, restricted_role: tuple[str, str]
+) -> None:
+    role, url = restricted_role
+    with open_database(postgres_url) as owner:
+        owner.sql(f"CREATE SCHEMA released AUTHORIZATION {role}; CREATE SCHEMA sqlanon AUTHORIZATION {role}")
+        name = owner.create(COLUMNS, table(1, 120, 0))
+        owner.sql(f"GRANT SELECT ON {name} TO {role}")
+        with open_database(url) as database:
+            policy = database.policy(name, ROLES, privacy=[K], release={"table": "released.people"})
+            frozen(database, anonymize(policy).run)
+            assert carry_out(database)["published"]
+            owner.sql(f"REVOKE SELECT ON {name} FROM {role}")
+            with pytest.raises(AccessError):
+                carry_out(database)
+            assert runs(database)[0].error_class == "AccessError"
+            assert database.sql("SELECT count(*) FROM released.people") == [(120,)]
