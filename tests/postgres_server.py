@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -137,10 +138,16 @@ def _locale(binaries: Path) -> list[str]:
 
 
 def _run(*command: object) -> None:
-    words = [str(word) for word in command]
+    as_postgres: dict[str, Any] = {}
     if os.geteuid() == 0:
-        words = ["runuser", "-u", "postgres", "--", *words]
+        as_postgres = {"user": "postgres", "group": "postgres", "extra_groups": []}
     done = subprocess.run(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/", check=False
+        [str(word) for word in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd="/",
+        check=False,
+        **as_postgres,
     )
     assert done.returncode == 0, done.stdout.decode(errors="replace")
