@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies import hierarchy_problems
+from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.policy import Hierarchy
+from sqlanon.sql import Statement
 from tests.hierarchy_support import (
     SETTINGS,
+    VALUES,
     build,
     build_on_both,
     content,
@@ -83,6 +87,26 @@ def test_intervals_at_the_ends_of_bigint(engines: Any) -> None:
     rows = build_on_both(engines, "BIGINT", [-(2**63), -1, 0, 2**63 - 1], intervals=[7, 1000])
     assert labels(rows)[str(2**63 - 1)][0] == "[9223372036854775807-9223372036854775814)"
     assert labels(rows)["-1"][:2] == ["[-7-0)", "[-994-0)"]  # -1000 is no multiple of 7; the next boundary is
+
+
+@SETTINGS
+@given(data=st.data(), width=st.integers(1, 10**6), origin=st.integers(-(10**7), 10**7))
+@pytest.mark.parametrize(("type_name", "bits"), [("SMALLINT", 16), ("INTEGER", 32), ("BIGINT", 64)])
+def test_labels_without_a_table_are_those_of_the_table(
+    engines: Any, type_name: str, bits: int, data: st.DataObject, width: int, origin: int
+) -> None:
+    half = 2 ** (bits - 1)
+    ends = st.one_of(st.integers(-half, half - 1), st.integers(-half, 5 - half), st.integers(half - 5, half - 1))
+    values = sorted(data.draw(st.sets(ends, min_size=1, max_size=8)))
+    widths = [width, 3 * width, 12 * width] if data.draw(st.booleans()) else [width, 3 * width + 1]
+    for engine in engines:
+        table = build(engine, type_name, values, intervals=widths, origin=origin)
+        (column,) = engine.columns(VALUES)
+        spec = Hierarchy(intervals=tuple(widths), origin=origin)
+        shown = label_intervals(engine.render, spec, column, Markup("(SELECT x.value) AS v"))
+        select = f"SELECT h.* FROM {VALUES} AS x CROSS JOIN LATERAL ({shown}) AS h ORDER BY x.value"
+        expected = [tuple(row[f"l{level}"] for level in range(1, len(widths) + 1)) for row in content(engine, table)]
+        assert engine.fetch(Statement("test", select)) == expected
 
 
 def test_intervals_of_floats_that_are_no_numbers(engines: Any) -> None:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.grid import NARROW_UNITS, Division, Grid, Word
+from sqlanon.hierarchies.whole_intervals import label_whole_numbers
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Renderer, Text, expression
 
@@ -70,6 +71,9 @@ def label_intervals(render: Renderer, spec: Hierarchy, column: Column, values: M
     """A SELECT of the labels `l1, …` of the numbers in `values`, at every level below the root."""
     grid = _grid(spec, column)
     assert grid is not None  # interval_problems has been asked
+    by_remainders = label_whole_numbers(render, column, grid, values)
+    if by_remainders is not None:
+        return by_remainders
     # the values are not known yet: they may need wide integers
     bins, groups = (make(render, column, grid, narrow=False) for make in (_bins, _groups))
     text = Markup("NULL")  # of the value itself, which is not asked for
