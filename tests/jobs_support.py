@@ -11,6 +11,7 @@ from sqlanon.engines import connect
 from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_by_rules, run_procedure
 from sqlanon.work.journal import Observer, Silent
+from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, coded
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
 COLUMNS = {"n": "INTEGER", "t": "VARCHAR(9)", "d": "DATE", "z": "VARCHAR(3)", "s": "VARCHAR(1)", "x": "INTEGER"}
@@ -74,3 +75,26 @@ def simple(database: Database, **more: Any) -> tuple[str, str]:
     """A table, and a run of it that is 3-anonymous."""
     name = database.create(COLUMNS, table(1, 120, 0))
     return name, anonymize(database.policy(name, ROLES, **{"privacy": [K], **more})).run
+
+
+def fulldomain(database: Database, **more: Any) -> tuple[str, str]:
+    """A table, and a run of it that generalizes whole domains."""
+    name = database.create(CODED, coded(1, 150, 90))
+    policy = {**GENERALIZATIONS["optimal"], "privacy": [K], **more}
+    return name, anonymize(database.policy(name, CODED_ROLES, **policy)).run
+
+
+def assert_order_is_of_what_rows_show(database: Database, name: str, rows: list[Row]) -> None:
+    orders = []
+    for seed in range(2):
+        random.Random(seed).shuffle(rows)
+        orders.append(order_of_release(database, name, rows))
+    assert [str(row) for row in orders[0]] == [str(row) for row in orders[1]]
+    assert len(orders[0]) > 100
+
+
+def order_of_release(database: Database, name: str, rows: list[Row]) -> list[Row]:
+    replaced(database, name, rows)
+    database.sql(f"TRUNCATE {name}_r")  # where rows lie among old ones depends on what was there
+    carry_out(database)
+    return database.sql(f"SELECT * FROM {name}_r ORDER BY ctid")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from decimal import Decimal
 from typing import Any
 
@@ -12,16 +11,17 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.jobs.running import run_procedure
 from sqlanon.release.labels import EVERYTHING
-from tests.jobs_support import K, carry_out, frozen, released, replaced, simple, table
-from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, coded
-from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
-
-FULL_DOMAIN = {**GENERALIZATIONS["optimal"], "privacy": [K]}
-
-
-def fulldomain(database: Database) -> tuple[str, str]:
-    name = database.create(CODED, coded(1, 150, 90))
-    return name, anonymize(database.policy(name, CODED_ROLES, **FULL_DOMAIN)).run
+from tests.jobs_support import (
+    K,
+    assert_order_is_of_what_rows_show,
+    carry_out,
+    frozen,
+    order_of_release,
+    replaced,
+    simple,
+    table,
+)
+from tests.run_support import OPTIONS, Row, anonymize, open_database
 
 
 @pytest.mark.parametrize("wide", [0, 3])
@@ -30,13 +30,6 @@ def test_the_order_of_rows_tells_nothing_of_the_sources(postgres_url: str, wide:
         name, run = simple(database)
         frozen(database, run, on_violation="suppress", budget=0.9)
         assert_order_is_of_what_rows_show(database, name, table(5, 250, wide))
-
-
-def test_the_order_of_generalized_rows_tells_nothing_of_the_sources(postgres_url: str) -> None:
-    with open_database(postgres_url) as database:
-        name, run = fulldomain(database)
-        frozen(database, run, on_violation="suppress", budget=0.9)
-        assert_order_is_of_what_rows_show(database, name, coded(2, 250, 90))
 
 
 def test_the_order_of_equal_numbers_tells_nothing_of_the_sources(postgres_url: str) -> None:
@@ -65,33 +58,6 @@ def test_the_order_of_rows_tells_nothing_of_what_they_do_not_show(postgres_url: 
         few = [row for row in known if row[-1] < 6]
         assert order_of_release(database, name, rows[:6]) == few  # fewer rows than rules
         assert order_of_release(database, name, [*rows[:6], *alone]) == few
-
-
-def assert_order_is_of_what_rows_show(database: Database, name: str, rows: list[Row]) -> None:
-    orders = []
-    for seed in range(2):
-        random.Random(seed).shuffle(rows)
-        orders.append(order_of_release(database, name, rows))
-    assert [str(row) for row in orders[0]] == [str(row) for row in orders[1]]
-    assert len(orders[0]) > 100
-
-
-def order_of_release(database: Database, name: str, rows: list[Row]) -> list[Row]:
-    replaced(database, name, rows)
-    database.sql(f"TRUNCATE {name}_r")  # where rows lie among old ones depends on what was there
-    carry_out(database)
-    return database.sql(f"SELECT * FROM {name}_r ORDER BY ctid")
-
-
-def test_a_procedure_of_levels_releases_what_applying_them_does(postgres_url: str) -> None:
-    with open_database(postgres_url) as database:
-        name, run = fulldomain(database)
-        job = frozen(database, run, on_violation="suppress", budget=0.9)
-        assert (job.assigning, job.showing) == (None, None)
-        replaced(database, name, coded(3, 200, 90))
-        apply(database, run, name, f"{name}_again")
-        carry_out(database)
-        assert released(database, f"{name}_r") == released(database, f"{name}_again")
 
 
 def test_rules_that_show_the_same_are_told_by_what_they_show(postgres_url: str) -> None:

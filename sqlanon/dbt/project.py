@@ -24,7 +24,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.jobs.failing import failing_queries, sensitive_values
 from sqlanon.jobs.freezing import Freezing, budget_of, recoded_columns
 from sqlanon.jobs.procedure import most_rows
-from sqlanon.jobs.staging import cast_columns, class_column_beside
+from sqlanon.jobs.recoded import cast_columns, class_column_beside
 from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source

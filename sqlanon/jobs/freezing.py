@@ -14,7 +14,7 @@ from sqlanon.catalog.home import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
-from sqlanon.jobs.staging import Recoded, class_column_beside
+from sqlanon.jobs.recoded import Recoded, class_column_beside, representatives_beside
 from sqlanon.models import from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
@@ -22,7 +22,9 @@ from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_policy
 from sqlanon.rules.misfits import find_misfits, fitting
+from sqlanon.rules.parts import PlacedRules, RepresentedRules
 from sqlanon.rules.select import sayable_rules
+from sqlanon.rules.select_levels import LevelsSelect
 from sqlanon.rules.select_tree import TreeSelect
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs.applying import OnViolation, require_same
@@ -128,8 +130,8 @@ def procedure_text(
         most_rows=most_rows(plan.rows),
         routine=str(routine_of(catalog, job.name)),
         recoding=recoded.select,
-        assigning=recoded.placed.assigning if recoded.placed else None,
-        showing=recoded.placed.showing if recoded.placed else None,
+        assigning=recoded.parts.assigning if recoded.parts else None,
+        showing=recoded.parts.showing if recoded.parts else None,
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)
     choices = {"digests": policy.digest == "run", "same_recoding": policy.republish == "same-recoding"}
@@ -160,8 +162,21 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
         raise PolicyError([*said, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
     (signature,) = engine.query_one("jobs/list_columns", table=Text(str(plan.source)))
-    placed = rules.placed(plan.source, kept, class_column_beside(columns)) if isinstance(rules, TreeSelect) else None
-    return Recoded(select, plan.source, tuple(signature), columns, regions, placed)
+    parts = _parts(engine, rules, (plan.source, kept), columns)
+    return Recoded(select, plan.source, tuple(signature), columns, regions, parts)
+
+
+def _parts(
+    engine: Engine,
+    rules: TreeSelect | LevelsSelect,
+    rows: tuple[Relation, Markup | None],
+    columns: tuple[Column, ...],
+) -> PlacedRules | RepresentedRules | None:
+    """The recoding in two parts: by rules, or of a table whose rows have addresses."""
+    if isinstance(rules, TreeSelect):
+        return rules.placed(*rows, class_column_beside(columns))
+    (addressed,) = engine.query_one("jobs/has_addresses", table=Text(str(rows[0])))
+    return rules.represented(*rows, representatives_beside(columns)) if addressed else None
 
 
 def recoded_columns(engine: Engine, plan: Plan, select: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:

@@ -21,9 +21,11 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import failing_queries
-from sqlanon.jobs.staging import STAGING, Recoded, Staging
+from sqlanon.jobs.recoded import Recoded
+from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
+from sqlanon.rules.parts import PlacedRules
 from sqlanon.runs.linking import linked_warning, same_recoding_problem
 from sqlanon.runs.outcome import NULL_CHOICE
 from sqlanon.sql import Identifier, Relation, Text, expression
@@ -80,6 +82,7 @@ class ProcedureText:
     def inspection(self) -> str:
         """The statement by which it looks at the source: how many rows, what is wrong, what is suppressed."""
         source, most, suppresses = self.recoded.source, self.job.most_rows, self.job.on_violation == "suppress"
+        parts = self.recoded.parts
         assert most is not None
         return self.engine.render(
             "jobs/inspect_source",
@@ -92,13 +95,13 @@ class ProcedureText:
             ),
             misfits=ending(self.misfits, suppresses=suppresses),
             fitting=fitting(self.misfits) if suppresses else None,
-            starred=self.recoded.placed.starred if self.recoded.placed else None,
+            starred=parts.starred if isinstance(parts, PlacedRules) else None,
         ).text
 
     def _statements(self) -> dict[str, Text]:
         """What the procedure would look up in the catalog."""
-        placed = self.recoded.placed
-        parts = {} if placed is None else {"assigning": Text(placed.assigning), "showing": Text(placed.showing)}
+        found = self.recoded.parts
+        parts = {} if found is None else {"assigning": Text(found.assigning), "showing": Text(found.showing)}
         return {"inspection": Text(self.inspection()), "recoding": Text(self.recoded.select), **parts}
 
     # --- what the templates interpolate
@@ -160,6 +163,10 @@ class ProcedureText:
             "linked_warning": _pattern(linked_warning, source),
             "linked_problem": _pattern(same_recoding_problem, source),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
+            "no_addresses": Text(
+                f"{source} is not an ordinary table without children, as it was when job {self.job.name} was frozen: "
+                "freeze its run again."
+            ),
             "other_columns": Text(
                 f"The columns of {source} are not those that they were when job {self.job.name} was frozen: run the "
                 "policy again, and freeze that run."

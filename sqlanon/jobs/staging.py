@@ -1,7 +1,8 @@
 """Where the procedure of a job stages rows before they are checked and published.
 
-Rows of a tree are staged by the rules they fall under, and what the rules show is joined to them when it is looked at:
-sorting and writing what all rows show is most of what recoding costs. Other rules are staged with what rows show.
+Sorting and writing what all rows show is most of what recoding costs. So rows are staged narrow where they can be, by
+the rules that they fall under or by hashes of what they show, and what classes show is joined to them when it is looked
+at. Other rows are staged with what they show.
 """
 
 from __future__ import annotations
@@ -14,49 +15,23 @@ from markupsafe import Markup
 
 from sqlanon.comparing import comparable, exact
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.rules.select_tree import PlacedRules
-from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+from sqlanon.jobs.recoded import (
+    Recoded,
+    cast_columns,
+    columns_of,
+    name_beside,
+    names_of,
+    representatives_beside,
+)
+from sqlanon.rules.parts import PlacedRules
+from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.verification.verify import CountedRows
 
 STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be published
-_PLACED = Relation("sqlanon_placed", "pg_temp")  # their rules, and what they keep
-_FACES = Relation("sqlanon_faces", "pg_temp")  # what rules show
+_PLACED = Relation("sqlanon_placed", "pg_temp")  # their classes, and what they keep
+_FACES = Relation("sqlanon_faces", "pg_temp")  # what classes show
+_RECODING = Relation("sqlanon_recoding", "pg_temp")  # a view of the rules' statement that is being worked out
 _RECODED = Relation("sqlanon_recoded", "pg_temp")
-_HERE = "\0"  # in a statement where the recoding belongs; no name holds it
-
-
-@dataclass(frozen=True)
-class Recoded:
-    """What a frozen recoding reads and gives.
-
-    signature: names and types of all columns of the source, as the database writes them; columns: of the release, in
-    its order; quasi_identifiers: those of them that show regions; placed: the recoding in two parts, if it has them.
-    """
-
-    select: str
-    source: Relation
-    signature: tuple[str, ...]
-    columns: tuple[Column, ...]
-    quasi_identifiers: tuple[str, ...]
-    placed: PlacedRules | None = None
-
-    @property
-    def class_column(self) -> Identifier:
-        """The column of staged rows that tells their classes apart."""
-        return class_column_beside(self.columns)
-
-    @property
-    def regions(self) -> list[Column]:
-        return [column for column in self.columns if column.name in self.quasi_identifiers]
-
-    @property
-    def rest(self) -> list[Column]:
-        return [column for column in self.columns if column.name not in self.quasi_identifiers]
-
-
-def class_column_beside(columns: Sequence[Column]) -> Identifier:
-    """A name for the class of a row that none of its columns has."""
-    return free_name("sqlanon_class", [column.name for column in columns])
 
 
 @dataclass(frozen=True)
@@ -69,85 +44,111 @@ class Staging:
     @property
     def classed(self) -> Relation:
         """The rows with the numbers of their classes."""
-        return STAGING if self.recoded.placed is None else _PLACED
+        return STAGING if self.recoded.parts is None else _PLACED
 
     def groups(self, attribute: str | None) -> CountedRows:
-        """What verification is to group; rows by rules are counted before what they show is joined to them."""
-        if self.recoded.placed is None:
+        """What verification is to group; narrow rows are counted before what they show is joined to them."""
+        if self.recoded.parts is None:
             return CountedRows(STAGING)
         named = next((column for column in self.recoded.rest if column.name == attribute), None)
-        times = free_name("sqlanon_times", [column.name for column in self.recoded.columns])
-        text = self.engine.render(
+        times = name_beside(self.recoded.columns, "sqlanon_times")
+        text = self._rendered(
             "jobs/count_placed",
-            placed=_PLACED,
-            faces=_FACES,
-            class_column=self.recoded.class_column,
-            regions=_listed("f", self.recoded.regions),
+            regions=columns_of("f", self.recoded.regions),
             sensitive=None if named is None else Identifier(named.name),
             value=None if named is None else self._key("p", named),
             times=times,
-        ).text
-        return CountedRows(expression("(\n{text_}\n) AS t", text_=Markup(text)), times)
+        )
+        return CountedRows(expression("(\n{text_}\n) AS t", text_=text), times)
 
     def values(self) -> dict[str, Any]:
         """What the templates of a procedure interpolate."""
-        placed = self.recoded.placed is not None
+        opening = self.engine.render("jobs/open_view", view=_RECODING).text
         return {
             "staging": STAGING,
             "classed": self.classed,
             "class_column": self.recoded.class_column,
-            "columns": Markup(", ").join(_listed("r", self.recoded.columns)),
-            "recode": self._recode(_RECODED, None) if placed else self._recode(STAGING, self._order),
-            "placed": self._placed() if placed else None,
+            "columns": Markup(", ").join(columns_of("r", self.recoded.columns)),
+            "view": _RECODING,
+            "opening": Text(opening + "\n"),
+            "staged": self._staged(),
         }
+
+    def _staged(self) -> dict[str, Any]:
+        """What is told of the way in which rows are staged."""
+        parts = self.recoded.parts
+        if parts is None:
+            return {"how": "wide", "recode": self._recode(STAGING, self._order)}
+        narrow = {"rows": _PLACED, "faces": _FACES, "columns": self._joined_columns}
+        if isinstance(parts, PlacedRules):
+            return {"how": "placed", **narrow, **self._placed()}
+        return {"how": "represented", **narrow, **self._represented()}
 
     def _placed(self) -> dict[str, Any]:
-        """What it interpolates about rows that are staged by their rules."""
-        regions = set(_names(self.recoded.regions))
-        columns = [
-            expression("{alias}.{c}", alias=Markup("f" if name in regions else "p"), c=name)
-            for name in _names(self.recoded.columns)
-        ]
-        parts = {"class_column": self.recoded.class_column, "recoding": Markup(_HERE)}
+        """By the rules that rows fall under, and those of which some show a star where their rule shows more."""
+        regions, rest = (columns_of("r", columns) for columns in (self.recoded.regions, self.recoded.rest))
+        keys = columns_of("f", self.recoded.regions)
+        parts = {"recoded": _RECODED, "keys": keys, "names": names_of(self.recoded.regions)}
+        recoded_rows = self._rendered("jobs/place_recoded", **parts, rest=rest)
         return {
-            "rows": _PLACED,
-            "faces": _FACES,
+            "place": self._place(Markup(_RECODING)),
+            "show": self._show(ordered=False),
+            "recode": self._recode(_RECODED, None),
             "recoded": _RECODED,
-            "columns": columns,
-            "place": self._around(
-                "jobs/create_placed", **parts, placed=_PLACED, rest=cast_columns(self.recoded.rest), order=self._order
-            ),
-            "show": self._around(
-                "jobs/create_faces", **parts, faces=_FACES, regions=cast_columns(self.recoded.regions)
-            ),
-            **self._recoded_rows(),
+            "add": self._rendered("jobs/add_faces", **parts, regions=regions),
+            "place_recoded": self._place(expression("(\n{rows}\n)", rows=recoded_rows)),
         }
 
-    def _recoded_rows(self) -> dict[str, Any]:
-        """About rows of which some show a star where their rule shows more: what they show, and its numbers."""
-        regions, rest = (_listed("r", columns) for columns in (self.recoded.regions, self.recoded.rest))
+    def _represented(self) -> dict[str, Any]:
+        """By hashes of what rows show; the row with the least address stands for its class."""
+        by = representatives_beside(self.recoded.columns)
         parts = {
-            "class_column": self.recoded.class_column,
-            "recoded": _RECODED,
-            "faces": _FACES,
-            "keys": _listed("f", self.recoded.regions),
-            "names": _names(self.recoded.regions),
+            "chosen": by.table,
+            "address": by.address,
+            "check": name_beside(self.recoded.columns, "sqlanon_check"),
+            "keys": columns_of("r", self.recoded.regions),
         }
+        rest = cast_columns(self.recoded.rest)
         return {
-            "add": Markup(self.engine.render("jobs/add_faces", **parts, regions=regions).text),
-            "assigning": Text(self.engine.render("jobs/place_recoded", **parts, rest=rest).text),
+            "place": self._rendered("jobs/hash_rows", **parts, rest=rest, order=self._order),
+            "choose": self._rendered("jobs/choose_rows", **parts),
+            "show": self._show(ordered=True),
+            "alike": self._rendered("jobs/count_alike", **parts, shown=columns_of("f", self.recoded.regions)),
+            "chosen": by.table,
+            "source": self.recoded.source,
         }
 
-    def _recode(self, table: Relation, order: Sequence[Markup] | None) -> tuple[Text, Text]:
-        return self._around(
+    # --- statements
+
+    def _rendered(self, template: str, **values: Any) -> Markup:
+        common = {"placed": _PLACED, "faces": _FACES, "view": _RECODING, "class_column": self.recoded.class_column}
+        return Markup(self.engine.render(template, **common, **values).text)
+
+    def _place(self, rows: Markup) -> Markup:
+        return self._rendered("jobs/create_placed", rows=rows, rest=cast_columns(self.recoded.rest), order=self._order)
+
+    def _show(self, *, ordered: bool) -> Markup:
+        return self._rendered("jobs/create_faces", regions=cast_columns(self.recoded.regions), ordered=ordered)
+
+    def _recode(self, table: Relation, order: Sequence[Markup] | None) -> Markup:
+        return self._rendered(
             "jobs/create_staging",
             staging=table,
-            class_column=self.recoded.class_column,
             columns=cast_columns(self.recoded.columns),
-            keys=_listed("r", self.recoded.regions),
+            keys=columns_of("r", self.recoded.regions),
             order=order,
-            recoding=Markup(_HERE),
         )
+
+    # --- columns
+
+    @property
+    def _joined_columns(self) -> list[Markup]:
+        """The columns of the release, of classes `f` and narrow rows `p`."""
+        regions = set(names_of(self.recoded.regions))
+        return [
+            expression("{alias}.{c}", alias=Markup("f" if name in regions else "p"), c=name)
+            for name in names_of(self.recoded.columns)
+        ]
 
     @property
     def _order(self) -> list[Markup]:
@@ -166,24 +167,3 @@ class Staging:
     def _key(self, alias: str, column: Column) -> Markup:
         value = expression("{alias}.{c}", alias=Markup(alias), c=Identifier(column.name))
         return comparable(self.engine, value, column.kind)
-
-    def _around(self, template: str, **values: Any) -> tuple[Text, Text]:
-        """What a statement says before the recoding in it, and behind that."""
-        before, _, behind = self.engine.render(template, **values).text.partition(_HERE)
-        return Text(before), Text(behind)
-
-
-def cast_columns(columns: Sequence[Column]) -> list[Markup]:
-    """Columns in the types that a release has them in, which are those under domains."""
-    return [
-        expression("CAST(r.{c} AS {type}) AS {c}", c=Identifier(column.name), type=Markup(column.type))
-        for column in columns
-    ]
-
-
-def _names(columns: Sequence[Column]) -> list[Identifier]:
-    return [Identifier(column.name) for column in columns]
-
-
-def _listed(alias: str, columns: Sequence[Column]) -> list[Markup]:
-    return [expression("{alias}.{c}", alias=Markup(alias), c=name) for name in _names(columns)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
+from typing import Any
 
 from markupsafe import Markup
 
@@ -11,6 +13,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.rules.listing import list_replaced
+from sqlanon.rules.parts import Representatives, RepresentedRules
 from sqlanon.rules.row_spelling import RowSpelling, listed
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
@@ -25,13 +28,31 @@ class LevelsSelect:
 
     def text(self, table: Relation, fitting: Markup | None) -> str:
         """The rows of a table that are fitting, recoded."""
+        return self._select(table, fitting, self._columns)
+
+    def represented(self, table: Relation, fitting: Markup | None, by: Representatives) -> RepresentedRules:
+        """The same in two parts; PostgreSQL tells rows of a table by their addresses while a transaction goes on."""
+        own = {column["name"] for column in self.rows.kept()}
+        address = {"name": by.address, "value": Markup("s.ctid")}
+        label = {"name": by.class_column, "value": expression("c.{c}", c=by.class_column)}
+        shown = [label, *(column for column in self._columns if column["name"] not in own)]
+        chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", table=by.table, address=by.address)
+        return RepresentedRules(
+            assigning=self._select(table, fitting, [address, *self._columns]),
+            showing=self._select(table, None, shown, chosen),
+        )
+
+    def _select(self, table: Relation, fitting: Markup | None, columns: list[dict[str, Any]], *joins: Markup) -> str:
+        values = {"table": table, "columns": columns, "joins": [*joins, *self.rows.joins], "fitting": fitting}
+        return self.rows.render("rules/select_levels", **values).text
+
+    @cached_property
+    def _columns(self) -> list[dict[str, Any]]:
         passes = self.stored.content.get("passes", ())
         if len(passes) > 1:
             raise PolicyError("Rules of several passes can't be one SELECT: what a pass leaves depends on all rows.")
         cells = self._levels(passes[0]) if self.stored.record.kind is RulesKind.LEVELS else self._cuts()
-        columns = self.rows.columns({a.number: [cell] for a, cell in zip(self.rows.attributes, cells, strict=True)})
-        values = {"table": table, "columns": columns, "joins": self.rows.joins, "fitting": fitting}
-        return self.rows.render("rules/select_levels", **values).text
+        return self.rows.columns({a.number: [cell] for a, cell in zip(self.rows.attributes, cells, strict=True)})
 
     def _levels(self, levels: dict[str, int]) -> list[Markup]:
         cells = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,26 +16,13 @@ from sqlanon.release.labels import EVERYTHING
 from sqlanon.rules import cases
 from sqlanon.rules.cases import Spelling, rule_case
 from sqlanon.rules.listing import fetch_rules
+from sqlanon.rules.parts import PlacedRules
 from sqlanon.rules.places import Places, read_places
 from sqlanon.rules.routing import value_of
 from sqlanon.rules.row_spelling import RowSpelling, listed
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Identifier, Relation, Text, expression
-
-
-@dataclass(frozen=True)
-class PlacedRules:
-    """A recoding in two parts: rows are narrow until what they show is joined to them.
-
-    assigning: a SELECT of every row's rule, as an integer, and of its columns that are released as they are.
-    showing: a SELECT of that integer and of what its rule shows; no two rules show the same.
-    starred: whether a row `s` of the source shows a star where its rule shows more; None where no row can.
-    """
-
-    assigning: str
-    showing: str
-    starred: Markup | None
 
 
 class TreeSelect:

@@ -1,0 +1,73 @@
+"""What a frozen recoding reads and gives, and its columns as SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column
+from sqlanon.rules.parts import PlacedRules, Representatives, RepresentedRules
+from sqlanon.sql import Identifier, Relation, expression, free_name
+
+
+@dataclass(frozen=True)
+class Recoded:
+    """What a frozen recoding reads and gives.
+
+    signature: names and types of all columns of the source, as the database writes them; columns: of the release, in
+    its order; quasi_identifiers: those of them that show regions; parts: the recoding in two parts, if it has them.
+    """
+
+    select: str
+    source: Relation
+    signature: tuple[str, ...]
+    columns: tuple[Column, ...]
+    quasi_identifiers: tuple[str, ...]
+    parts: PlacedRules | RepresentedRules | None = None
+
+    @property
+    def class_column(self) -> Identifier:
+        """The column of staged rows that tells their classes apart."""
+        return class_column_beside(self.columns)
+
+    @property
+    def regions(self) -> list[Column]:
+        return [column for column in self.columns if column.name in self.quasi_identifiers]
+
+    @property
+    def rest(self) -> list[Column]:
+        return [column for column in self.columns if column.name not in self.quasi_identifiers]
+
+
+def class_column_beside(columns: Sequence[Column]) -> Identifier:
+    """A name for the class of a row that none of its columns has."""
+    return name_beside(columns, "sqlanon_class")
+
+
+def representatives_beside(columns: Sequence[Column]) -> Representatives:
+    """Where a procedure keeps the rows that stand for their classes."""
+    address = name_beside(columns, "sqlanon_address")
+    return Representatives(Relation("sqlanon_chosen", "pg_temp"), class_column_beside(columns), address)
+
+
+def name_beside(columns: Sequence[Column], wanted: str) -> Identifier:
+    return free_name(wanted, [column.name for column in columns])
+
+
+def cast_columns(columns: Sequence[Column]) -> list[Markup]:
+    """Columns in the types that a release has them in, which are those under domains."""
+    return [
+        expression("CAST(r.{c} AS {type}) AS {c}", c=Identifier(column.name), type=Markup(column.type))
+        for column in columns
+    ]
+
+
+def names_of(columns: Sequence[Column]) -> list[Identifier]:
+    return [Identifier(column.name) for column in columns]
+
+
+def columns_of(alias: str, columns: Sequence[Column]) -> list[Markup]:
+    """Columns of a row that is called `alias`."""
+    return [expression("{alias}.{c}", alias=Markup(alias), c=name) for name in names_of(columns)]

@@ -1,0 +1,47 @@
+"""A recoding in two parts: rows are narrow until what they show is joined to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.sql import Identifier, Relation
+
+
+@dataclass(frozen=True)
+class PlacedRules:
+    """Rows are placed by the rules they fall under.
+
+    assigning: a SELECT of every row's rule, as an integer, and of its columns that are released as they are.
+    showing: a SELECT of that integer and of what its rule shows; no two rules show the same.
+    starred: whether a row `s` of the source shows a star where its rule shows more; None where no row can.
+    """
+
+    assigning: str
+    showing: str
+    starred: Markup | None
+
+
+@dataclass(frozen=True)
+class Representatives:
+    """Rows of a table that stand for their classes, by their addresses.
+
+    table: where they are; class_column, address: its columns.
+    """
+
+    table: Relation
+    class_column: Identifier
+    address: Identifier
+
+
+@dataclass(frozen=True)
+class RepresentedRules:
+    """Rows are placed by what they show, which is worked out once more for a row of each class.
+
+    assigning: a SELECT of every row's address and of all columns of the release.
+    showing: a SELECT of classes and of what their representatives show.
+    """
+
+    assigning: str
+    showing: str
