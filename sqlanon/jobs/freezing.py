@@ -14,7 +14,7 @@ from sqlanon.catalog.home import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
-from sqlanon.jobs.recoded import Recoded, class_column_beside, representatives_beside
+from sqlanon.jobs.recoded import Recoded, class_column_beside, mask_column_beside, representatives_beside
 from sqlanon.models import from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
@@ -174,7 +174,7 @@ def _parts(
 ) -> PlacedRules | RepresentedRules | None:
     """The recoding in two parts: by rules, or of a table whose rows have addresses."""
     if isinstance(rules, TreeSelect):
-        return rules.placed(*rows, class_column_beside(columns))
+        return rules.placed(*rows, class_column_beside(columns), mask_column_beside(columns))
     (addressed,) = engine.query_one("jobs/has_addresses", table=Text(str(rows[0])))
     return rules.represented(*rows, representatives_beside(columns)) if addressed else None
 

@@ -46,6 +46,11 @@ def class_column_beside(columns: Sequence[Column]) -> Identifier:
     return name_beside(columns, "sqlanon_class")
 
 
+def mask_column_beside(columns: Sequence[Column]) -> Identifier:
+    """A name for the mask of a row: which of its columns show a star whatever its rule shows."""
+    return name_beside(columns, "sqlanon_mask")
+
+
 def representatives_beside(columns: Sequence[Column]) -> Representatives:
     """Where a procedure keeps the rows that stand for their classes."""
     address = name_beside(columns, "sqlanon_address")

@@ -7,7 +7,6 @@ at. Other rows are staged with what they show.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from sqlanon.jobs.recoded import (
     Recoded,
     cast_columns,
     columns_of,
+    mask_column_beside,
     name_beside,
     names_of,
     representatives_beside,
@@ -31,7 +31,9 @@ STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be pu
 _PLACED = Relation("sqlanon_placed", "pg_temp")  # their classes, and what they keep
 _FACES = Relation("sqlanon_faces", "pg_temp")  # what classes show
 _RECODING = Relation("sqlanon_recoding", "pg_temp")  # a view of the rules' statement that is being worked out
-_RECODED = Relation("sqlanon_recoded", "pg_temp")
+_MASKED = Relation("sqlanon_masked", "pg_temp")  # rows with their rules and masks
+_KINDS = Relation("sqlanon_kinds", "pg_temp")  # the different ones, and what they show
+_NUMBERED = Relation("sqlanon_numbered", "pg_temp")  # their classes
 
 
 @dataclass(frozen=True)
@@ -78,25 +80,35 @@ class Staging:
         """What is told of the way in which rows are staged."""
         parts = self.recoded.parts
         if parts is None:
-            return {"how": "wide", "recode": self._recode(STAGING, self._order)}
+            return {"how": "wide", "recode": self._recode()}
         narrow = {"rows": _PLACED, "faces": _FACES, "columns": self._joined_columns}
         if isinstance(parts, PlacedRules):
-            return {"how": "placed", **narrow, **self._placed()}
+            return {"how": "placed", **narrow, **self._placed(parts)}
         return {"how": "represented", **narrow, **self._represented()}
 
-    def _placed(self) -> dict[str, Any]:
-        """By the rules that rows fall under, and those of which some show a star where their rule shows more."""
-        regions, rest = (columns_of("r", columns) for columns in (self.recoded.regions, self.recoded.rest))
-        keys = columns_of("f", self.recoded.regions)
-        parts = {"recoded": _RECODED, "keys": keys, "names": names_of(self.recoded.regions)}
-        recoded_rows = self._rendered("jobs/place_recoded", **parts, rest=rest)
+    def _placed(self, rules: PlacedRules) -> dict[str, Any]:
+        """By the rules that rows fall under; those with a mask by what they show, which may be what a rule shows."""
+        names, regions = names_of(self.recoded.regions), columns_of("f", self.recoded.regions)
+        places = {name: place for place, name in enumerate(rules.masked, start=1)}
+        parts = {
+            "masked": _MASKED,
+            "kinds": _KINDS,
+            "numbered": _NUMBERED,
+            "mask": mask_column_beside(self.recoded.columns),
+            "names": names,
+            "shown": [{"name": n, "value": v, "place": places.get(n)} for n, v in zip(names, regions, strict=True)],
+            "keys": {"f": regions, "k": columns_of("k", self.recoded.regions)},
+        }
+        rows = self._rendered("jobs/number_rows", **parts, rest=columns_of("r", self.recoded.rest))
         return {
-            "place": self._place(Markup(_RECODING)),
             "show": self._show(ordered=False),
-            "recode": self._recode(_RECODED, None),
-            "recoded": _RECODED,
-            "add": self._rendered("jobs/add_faces", **parts, regions=regions),
-            "place_recoded": self._place(expression("(\n{rows}\n)", rows=recoded_rows)),
+            "place": self._place(Markup(_RECODING)),
+            "mask": self._rendered("jobs/mask_rows", **parts, rest=columns_of("r", self.recoded.rest)),
+            "list": self._rendered("jobs/list_kinds", **parts),
+            "add": self._rendered("jobs/add_faces", **parts),
+            "number": self._rendered("jobs/number_kinds", **parts),
+            "place_masked": self._place(expression("(\n{rows}\n)", rows=rows)),
+            "tables": {"masked": _MASKED, "kinds": _KINDS, "numbered": _NUMBERED},
         }
 
     def _represented(self) -> dict[str, Any]:
@@ -130,14 +142,9 @@ class Staging:
     def _show(self, *, ordered: bool) -> Markup:
         return self._rendered("jobs/create_faces", regions=cast_columns(self.recoded.regions), ordered=ordered)
 
-    def _recode(self, table: Relation, order: Sequence[Markup] | None) -> Markup:
-        return self._rendered(
-            "jobs/create_staging",
-            staging=table,
-            columns=cast_columns(self.recoded.columns),
-            keys=columns_of("r", self.recoded.regions),
-            order=order,
-        )
+    def _recode(self) -> Markup:
+        keys, columns = columns_of("r", self.recoded.regions), cast_columns(self.recoded.columns)
+        return self._rendered("jobs/create_staging", staging=STAGING, columns=columns, keys=keys, order=self._order)
 
     # --- columns
 

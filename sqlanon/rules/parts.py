@@ -13,14 +13,16 @@ from sqlanon.sql import Identifier, Relation
 class PlacedRules:
     """Rows are placed by the rules they fall under.
 
-    assigning: a SELECT of every row's rule, as an integer, and of its columns that are released as they are.
+    assigning: a SELECT of every row's rule, as an integer, of its mask, and of its columns that are released as they
+    are. A mask tells which of the columns `masked` show a star, whatever the rule shows; it is empty where none does.
     showing: a SELECT of that integer and of what its rule shows; no two rules show the same.
-    starred: whether a row `s` of the source shows a star where its rule shows more; None where no row can.
+    starred: whether a row `s` of the source has a mask that isn't empty; None where no row can.
     """
 
     assigning: str
     showing: str
     starred: Markup | None
+    masked: tuple[Identifier, ...]
 
 
 @dataclass(frozen=True)

@@ -39,19 +39,26 @@ class TreeSelect:
         cells = {a.number: [self._cell(a, name) for name in self._cells[a.number]] for a in self.attributes}
         return self._routed(table, fitting, self.rows.columns(cells), self._rules)
 
-    def placed(self, table: Relation, fitting: Markup | None, place: Identifier) -> PlacedRules | None:
-        """The same in two parts, with the rule's column named `place`; None where rules show the same."""
+    def placed(
+        self, table: Relation, fitting: Markup | None, place: Identifier, mask: Identifier
+    ) -> PlacedRules | None:
+        """The same in two parts, with the columns of the rule and of the mask; None where rules show the same."""
         shown = [tuple(cells) for _, *cells in self._rules]
         if len(set(shown)) < len(shown):
             return None
-        columns = [{"name": place, "value": None}, *self.rows.kept()]
+        tests = {a.name: Markup(" OR ").join(self._star_tests(a)) for a in self.attributes if self._star_tests(a)}
+        starred = Markup(" OR ").join(tests.values()) if tests else None
+        columns: list[dict[str, Any]] = [{"name": place, "value": None}]
+        columns += [{"name": mask, "value": _mask(starred, list(tests.values()))}, *self.rows.kept()]
         plain = {a.number: [_typed(a, name) for name in self._cells[a.number]] for a in self.attributes}
         own = {column["name"] for column in self.rows.kept()}
         faces = [column for column in self.rows.columns(plain) if column["name"] not in own]
-        showing = self.render("rules/show_rules", place=place, columns=faces, **self._shown(self._rules)).text
-        tests = [test for a in self.attributes for test in self._star_tests(a)]
-        starred = Markup(" OR ").join(tests) if tests else None
-        return PlacedRules(self._routed(table, fitting, columns, []), showing, starred)
+        return PlacedRules(
+            assigning=self._routed(table, fitting, columns, []),
+            showing=self.render("rules/show_rules", place=place, columns=faces, **self._shown(self._rules)).text,
+            starred=starred,
+            masked=tuple(map(Identifier, tests)),
+        )
 
     # --- what rules show
 
@@ -190,6 +197,17 @@ class TreeSelect:
             tree=tree,
             cut=_cut_name(attribute),
         )
+
+
+def _mask(starred: Markup | None, tests: Sequence[Markup]) -> Markup:
+    """Which of the tests are true, if any is."""
+    none = Markup("CAST(ARRAY[] AS BOOLEAN[])")
+    if starred is None:
+        return none
+    marks = Markup(", ").join(expression("({test}) IS TRUE", test=test) for test in tests)
+    return expression(
+        "CASE WHEN {starred} THEN ARRAY[{marks}] ELSE {none} END", starred=starred, marks=marks, none=none
+    )
 
 
 def _cut_name(attribute: RuleAttribute) -> Identifier:
