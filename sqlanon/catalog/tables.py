@@ -186,9 +186,9 @@ def _jobs(metadata: MetaData, prefix: str) -> Table:
         Column(
             "assigning",
             Text,
-            doc="the SELECT of each row's rule, and what the row keeps; it holds values of the data too",
+            doc="the SELECT of each row's rule or address, and what the row keeps; it holds values of the data too",
         ),
-        Column("showing", Text, doc="the SELECT of what each rule shows; it holds values of the data too"),
+        Column("showing", Text, doc="the SELECT of what each rule or class shows; it holds values of the data too"),
         Column("created", UtcTimestamp, nullable=False),
         Column("schedule", Text, doc="minute, hour, day of month, month, day of week, as cron has them"),
         Column("scheduler", Text, doc="what starts it: pg_cron, systemd or cron"),
