@@ -59,7 +59,8 @@ class Scenario:
 
 def _skewed(draw: int, size: int, power: float) -> str:
     """A value below `size`, small ones more often; the first rows hold every value once."""
-    return f"CASE WHEN i <= {size} THEN i - 1 ELSE CAST(floor({size} * power(u{draw}, {power})) AS BIGINT) END"
+    drawn = f"power(greatest(u{draw}, 0.000001), {power})"  # PostgreSQL refuses what is next to 0
+    return f"CASE WHEN i <= {size} THEN i - 1 ELSE CAST(floor({size} * {drawn}) AS BIGINT) END"
 
 
 ORDERS = (
