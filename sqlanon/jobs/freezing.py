@@ -162,21 +162,17 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
         raise PolicyError([*said, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
     (signature,) = engine.query_one("jobs/list_columns", table=Text(str(plan.source)))
-    parts = _parts(engine, rules, (plan.source, kept), columns)
+    parts = _parts(rules, (plan.source, kept), columns)
     return Recoded(select, plan.source, tuple(signature), columns, regions, parts)
 
 
 def _parts(
-    engine: Engine,
-    rules: TreeSelect | LevelsSelect,
-    rows: tuple[Relation, Markup | None],
-    columns: tuple[Column, ...],
+    rules: TreeSelect | LevelsSelect, rows: tuple[Relation, Markup | None], columns: tuple[Column, ...]
 ) -> PlacedRules | RepresentedRules | None:
-    """The recoding in two parts: by rules, or of a table whose rows have addresses."""
+    """The recoding in two parts: by rules, or by addresses if the rows have any when the job runs."""
     if isinstance(rules, TreeSelect):
         return rules.placed(*rows, class_column_beside(columns), mask_column_beside(columns))
-    (addressed,) = engine.query_one("jobs/has_addresses", table=Text(str(rows[0])))
-    return rules.represented(*rows, representatives_beside(columns)) if addressed else None
+    return rules.represented(*rows, representatives_beside(columns))
 
 
 def recoded_columns(engine: Engine, plan: Plan, select: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:

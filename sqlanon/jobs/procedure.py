@@ -22,7 +22,7 @@ from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import failing_queries
 from sqlanon.jobs.recoded import Recoded
-from sqlanon.jobs.staging import STAGING, Staging
+from sqlanon.jobs.staging import PLACED, STAGING, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.rules.parts import PlacedRules
@@ -163,10 +163,6 @@ class ProcedureText:
             "linked_warning": _pattern(linked_warning, source),
             "linked_problem": _pattern(same_recoding_problem, source),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
-            "no_addresses": Text(
-                f"{source} is not an ordinary table without children, as it was when job {self.job.name} was frozen: "
-                "freeze its run again."
-            ),
             "other_columns": Text(
                 f"The columns of {source} are not those that they were when job {self.job.name} was frozen: run the "
                 "policy again, and freeze that run."
@@ -212,7 +208,7 @@ class ProcedureText:
 
     def _failing(self, most: int) -> list[str]:
         """The classes that violate a model, a query for each sensitive attribute."""
-        classed = self._staging.classed, self.recoded.class_column
+        classed = PLACED, self.recoded.class_column
         return failing_queries(self.engine, classed, self.recoded.columns, self.models, (most, _ROWS))
 
     def _digest_values(self) -> dict[str, Any]:

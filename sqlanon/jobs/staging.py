@@ -1,8 +1,7 @@
 """Where the procedure of a job stages rows before they are checked and published.
 
-Sorting and writing what all rows show is most of what recoding costs. So rows are staged narrow where they can be, by
-the rules that they fall under or by hashes of what they show, and what classes show is joined to them when it is looked
-at. Other rows are staged with what they show.
+Sorting and writing what all rows show is most of what recoding costs. So rows are staged narrow, by the rules that
+they fall under or by hashes of what they show, and what classes show is joined to them when it is looked at.
 """
 
 from __future__ import annotations
@@ -23,17 +22,20 @@ from sqlanon.jobs.recoded import (
     names_of,
     representatives_beside,
 )
-from sqlanon.rules.parts import PlacedRules
+from sqlanon.rules.parts import PlacedRules, RepresentedRules
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.verification.verify import CountedRows
 
 STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be published
-_PLACED = Relation("sqlanon_placed", "pg_temp")  # their classes, and what they keep
+PLACED = Relation("sqlanon_placed", "pg_temp")  # their classes, and what they keep
 _FACES = Relation("sqlanon_faces", "pg_temp")  # what classes show
-_RECODING = Relation("sqlanon_recoding", "pg_temp")  # a view of the rules' statement that is being worked out
+_RECODING = Relation("sqlanon_recoding", "pg_temp")  # a view of a statement of the rules
+_RECODED = Relation("sqlanon_recoded", "pg_temp")  # rows with what they show
 _MASKED = Relation("sqlanon_masked", "pg_temp")  # rows with their rules and masks
 _KINDS = Relation("sqlanon_kinds", "pg_temp")  # the different ones, and what they show
 _NUMBERED = Relation("sqlanon_numbered", "pg_temp")  # their classes
+_HERE = "\0"  # in a statement where one of the rules belongs; no name holds it
+_HERE_IN_BRACKETS = Markup(f"(\n{_HERE}\n)")
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,8 @@ class Staging:
     engine: Engine
     recoded: Recoded
 
-    @property
-    def classed(self) -> Relation:
-        """The rows with the numbers of their classes."""
-        return STAGING if self.recoded.parts is None else _PLACED
-
     def groups(self, attribute: str | None) -> CountedRows:
-        """What verification is to group; narrow rows are counted before what they show is joined to them."""
-        if self.recoded.parts is None:
-            return CountedRows(STAGING)
+        """What verification is to group: narrow rows are counted before what they show is joined to them."""
         named = next((column for column in self.recoded.rest if column.name == attribute), None)
         times = name_beside(self.recoded.columns, "sqlanon_times")
         text = self._rendered(
@@ -65,31 +60,26 @@ class Staging:
 
     def values(self) -> dict[str, Any]:
         """What the templates of a procedure interpolate."""
-        opening = self.engine.render("jobs/open_view", view=_RECODING).text
+        parts = self.recoded.parts
         return {
             "staging": STAGING,
-            "classed": self.classed,
+            "placed": PLACED,
+            "faces": _FACES,
             "class_column": self.recoded.class_column,
             "columns": Markup(", ").join(columns_of("r", self.recoded.columns)),
+            "joined_columns": self._joined_columns,
             "view": _RECODING,
-            "opening": Text(opening + "\n"),
-            "staged": self._staged(),
+            "opening": Text(self.engine.render("jobs/open_view", view=_RECODING).text + "\n"),
+            "by_rules": self._by_rules(parts) if isinstance(parts, PlacedRules) else None,
+            "by_addresses": self._by_addresses() if isinstance(parts, RepresentedRules) else None,
+            "by_rows": self._by_rows(),
         }
 
-    def _staged(self) -> dict[str, Any]:
-        """What is told of the way in which rows are staged."""
-        parts = self.recoded.parts
-        if parts is None:
-            return {"how": "wide", "recode": self._recode()}
-        narrow = {"rows": _PLACED, "faces": _FACES, "columns": self._joined_columns}
-        if isinstance(parts, PlacedRules):
-            return {"how": "placed", **narrow, **self._placed(parts)}
-        return {"how": "represented", **narrow, **self._represented()}
-
-    def _placed(self, rules: PlacedRules) -> dict[str, Any]:
+    def _by_rules(self, rules: PlacedRules) -> dict[str, Any]:
         """By the rules that rows fall under; those with a mask by what they show, which may be what a rule shows."""
         names, regions = names_of(self.recoded.regions), columns_of("f", self.recoded.regions)
         places = {name: place for place, name in enumerate(rules.masked, start=1)}
+        rest = columns_of("r", self.recoded.rest)
         parts = {
             "masked": _MASKED,
             "kinds": _KINDS,
@@ -97,13 +87,13 @@ class Staging:
             "mask": mask_column_beside(self.recoded.columns),
             "names": names,
             "shown": [{"name": n, "value": v, "place": places.get(n)} for n, v in zip(names, regions, strict=True)],
-            "keys": {"f": regions, "k": columns_of("k", self.recoded.regions)},
+            "keys": columns_of("k", self.recoded.regions),
         }
-        rows = self._rendered("jobs/number_rows", **parts, rest=columns_of("r", self.recoded.rest))
+        rows = self._rendered("jobs/number_rows", **parts, rest=rest)
         return {
-            "show": self._show(ordered=False),
-            "place": self._place(Markup(_RECODING)),
-            "mask": self._rendered("jobs/mask_rows", **parts, rest=columns_of("r", self.recoded.rest)),
+            "show": _around(self._show(_HERE_IN_BRACKETS, ordered=False)),
+            "place": _around(self._place(_HERE_IN_BRACKETS)),
+            "mask": _around(self._rendered("jobs/mask_rows", **parts, rows=_HERE_IN_BRACKETS, rest=rest)),
             "list": self._rendered("jobs/list_kinds", **parts),
             "add": self._rendered("jobs/add_faces", **parts),
             "number": self._rendered("jobs/number_kinds", **parts),
@@ -111,7 +101,7 @@ class Staging:
             "tables": {"masked": _MASKED, "kinds": _KINDS, "numbered": _NUMBERED},
         }
 
-    def _represented(self) -> dict[str, Any]:
+    def _by_addresses(self) -> dict[str, Any]:
         """By hashes of what rows show; the row with the least address stands for its class."""
         by = representatives_beside(self.recoded.columns)
         parts = {
@@ -124,27 +114,33 @@ class Staging:
         return {
             "place": self._rendered("jobs/hash_rows", **parts, rest=rest, order=self._order),
             "choose": self._rendered("jobs/choose_rows", **parts),
-            "show": self._show(ordered=True),
+            "show": self._show(Markup(_RECODING), ordered=True),
             "alike": self._rendered("jobs/count_alike", **parts, shown=columns_of("f", self.recoded.regions)),
             "chosen": by.table,
-            "source": self.recoded.source,
+        }
+
+    def _by_rows(self) -> dict[str, Any]:
+        """By hashes of what rows show, which is written down for each of them."""
+        keys, columns = columns_of("r", self.recoded.regions), cast_columns(self.recoded.columns)
+        return {
+            "recode": self._rendered("jobs/recode_rows", recoded=_RECODED, columns=columns, keys=keys),
+            "show": self._rendered("jobs/list_faces", recoded=_RECODED, keys=keys),
+            "place": self._place(Markup(_RECODED)),
+            "recoded": _RECODED,
         }
 
     # --- statements
 
     def _rendered(self, template: str, **values: Any) -> Markup:
-        common = {"placed": _PLACED, "faces": _FACES, "view": _RECODING, "class_column": self.recoded.class_column}
+        common = {"placed": PLACED, "faces": _FACES, "view": _RECODING, "class_column": self.recoded.class_column}
         return Markup(self.engine.render(template, **common, **values).text)
 
     def _place(self, rows: Markup) -> Markup:
         return self._rendered("jobs/create_placed", rows=rows, rest=cast_columns(self.recoded.rest), order=self._order)
 
-    def _show(self, *, ordered: bool) -> Markup:
-        return self._rendered("jobs/create_faces", regions=cast_columns(self.recoded.regions), ordered=ordered)
-
-    def _recode(self) -> Markup:
-        keys, columns = columns_of("r", self.recoded.regions), cast_columns(self.recoded.columns)
-        return self._rendered("jobs/create_staging", staging=STAGING, columns=columns, keys=keys, order=self._order)
+    def _show(self, rows: Markup, *, ordered: bool) -> Markup:
+        regions = cast_columns(self.recoded.regions)
+        return self._rendered("jobs/create_faces", rows=rows, regions=regions, ordered=ordered)
 
     # --- columns
 
@@ -174,3 +170,9 @@ class Staging:
     def _key(self, alias: str, column: Column) -> Markup:
         value = expression("{alias}.{c}", alias=Markup(alias), c=Identifier(column.name))
         return comparable(self.engine, value, column.kind)
+
+
+def _around(statement: Markup) -> tuple[Text, Text]:
+    """What a statement says before one of the rules in it, and behind that."""
+    before, _, behind = str(statement).partition(_HERE)
+    return Text(before), Text(behind)
