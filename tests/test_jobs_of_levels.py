@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sqlanon.catalog import Job
-from sqlanon.errors import VerificationError
+from sqlanon.errors import EngineError, VerificationError
 from tests.jobs_support import (
     K,
     assert_order_is_of_what_rows_show,
@@ -137,3 +137,16 @@ def test_two_classes_of_one_hash_are_noticed(database: Database) -> None:
     with pytest.raises(VerificationError, match="do not show the same"):
         carry_out(database)
     assert released(database, f"{name}_r") == old
+
+
+def test_two_classes_of_one_hash_are_noticed_without_addresses(database: Database) -> None:
+    name, run = fulldomain(database)
+    job = job_of(database, run)
+    old = released(database, f"{name}_r")
+    database.sql(f"CREATE TABLE {name}_child () INHERITS ({name})")
+    ((text,),) = database.sql(f"SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'job_{job.name}'")
+    database.sql(text.replace("), 1)", "), 1) & 1"))
+    with pytest.raises(EngineError, match="23505"):
+        carry_out(database)
+    assert released(database, f"{name}_r") == old
+    assert runs(database)[0].status.value == "failed"

@@ -155,7 +155,8 @@ class Job:
     on_violation: what becomes of classes that violate a model: error, or suppress.
     budget: the largest share of rows that may be suppressed; None with error.
     most_rows: of the source, that the procedure is made for; routine: its name as SQL writes it; inspection, recoding:
-        the SELECTs by which it looks at the source, and recodes it. None where `sqlanon job run` does the work itself.
+        the SELECTs by which it looks at the source, and of what all rows show. None where `sqlanon job run` does the
+        work itself.
     assigning, showing: the recoding in two parts, the rule or the address of every row, and what rules or classes show;
         None where it has none.
     schedule, scheduler: when it runs, in cron's five fields, and what starts it; None where nothing does.

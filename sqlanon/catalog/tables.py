@@ -182,7 +182,7 @@ def _jobs(metadata: MetaData, prefix: str) -> Table:
             "routine", Text, doc="the procedure's name as SQL writes it; NULL where the program itself does the work"
         ),
         Column("inspection", Text, doc="the SELECT by which the procedure tells whether rules are about all rows"),
-        Column("recoding", Text, doc="the SELECT that the procedure recodes by; it holds values of the data"),
+        Column("recoding", Text, doc="the SELECT of what all rows show; it holds values of the data"),
         Column(
             "assigning",
             Text,
