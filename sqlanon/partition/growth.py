@@ -156,9 +156,9 @@ class Growth:
         ranges = frontier.ranges or self._measure(frontier.rows)
         splits = self._table("splits", frontier.round + 1)
         self.remember(frontier)
-        nodes = 2 * frontier.parents
         options = {"searched": self.searches_thresholds, "at_once": self._tries_at_once(frontier)}
-        candidates = cut_at_medians(self.branch, frontier.rows, ranges, frontier.splits, nodes, **options)
+        of = frontier.rows, ranges, frontier.splits, self._size(frontier)
+        candidates = cut_at_medians(self.branch, *of, **options)
         avs = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, searched, numbers = counts
@@ -173,6 +173,11 @@ class Growth:
             following = self._inherit(following, ranges)
         self._drop(frontier, [ranges, *spent, *(() if following else (splits,))])
         return following
+
+    def _size(self, frontier: Frontier) -> int:
+        """About how many rows a node has."""
+        rows = self.task.table_rows if frontier.active_rows is None else frontier.active_rows
+        return rows // (2 * frontier.parents)
 
     def _tries_at_once(self, frontier: Frontier) -> bool:
         """Whether all attributes of a node are tried in one round: the split that stands is the same.

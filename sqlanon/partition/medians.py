@@ -14,7 +14,6 @@ from sqlanon.partition.axes import masked_value
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Relation
 
-HISTOGRAM_CELLS = 2**18  # nodes x bins of a level that are few enough to be counted fast
 MOST_BIN_BITS, LEAST_BIN_BITS = 8, 4
 
 
@@ -61,17 +60,19 @@ def cut_at_medians(
     rows: Relation | Markup,
     ranges: Relation,
     splits: Relation,
-    nodes: int,
+    size: int,
     *,
     searched: bool,
     at_once: bool,
 ) -> Candidates:
-    """The candidates of about so many nodes, with their medians.
+    """The candidates of nodes that have about so many rows each, with their medians.
+
+    Bins are as many as the root of that: few enough to be counted fast, and enough that few rows lie in a median's.
 
     searched: whether nodes where all medians fail are to be searched at every threshold.
     at_once: whether all attributes are tried at once; otherwise the widest first, the others where these fail.
     """
-    bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, HISTOGRAM_CELLS.bit_length() - 1 - nodes.bit_length()))
+    bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, size.bit_length() // 2))
     candidates = Candidates(
         branch.table("candidates"),
         branch.table("histogram") if branch.task.nested or branch.engine.tables_for_plans else None,

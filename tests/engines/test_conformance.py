@@ -22,7 +22,7 @@ MOST_STATEMENTS_A_ROUND = 20
 SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "rows": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 0.0),
     "tuples": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 10.0),
-    "few bins": lambda patch: patch.setattr(medians, "HISTOGRAM_CELLS", 1),
+    "few bins": lambda patch: patch.setattr(medians, "MOST_BIN_BITS", 4),
     "clustering": lambda patch: (
         patch.setattr(growth, "CLUSTERING_ROUND", 2),
         patch.setattr(growth, "CLUSTERING_ROWS", 1),
