@@ -24,9 +24,9 @@ _DATA = (".csv", ".tsv", ".parquet", ".gz", ".zst")
 
 _About = Annotated[
     str | None,
-    typer.Argument(metavar="[POLICY|URL|FILE]", help="A policy, a database (with TABLE), or a data file."),
+    typer.Argument(metavar="POLICY|URL|FILE", help="A policy, a database (with TABLE), or a data file."),
 ]
-_Other = Annotated[str | None, typer.Argument(metavar="[TABLE]", help="The table, after a URL.")]
+_Other = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table, after a URL.")]
 _Table = Annotated[
     str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
 ]
