@@ -1,0 +1,48 @@
+"""Jobs as the catalog keeps them: their versions, and when they run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sqlalchemy import insert, select, update
+
+from sqlanon.catalog.access import Access
+from sqlanon.catalog.records import Job
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+
+
+class Jobs(Access):
+    """The jobs of a catalog."""
+
+    def record_job(self, job: Job) -> None:
+        """Record a version of a job."""
+        self._write("record the job", insert(self._tables.jobs).values(dataclasses.asdict(job)))
+
+    def record_job_within(self, session: Engine, job: Job) -> None:
+        """Record a version of a job in the transaction of a session with the catalog's own database."""
+        values = dataclasses.asdict(job)
+        session.load(self.home.relation("jobs"), list(values), [list(values.values())])
+
+    def jobs(self, name: str | None = None) -> list[Job]:
+        """All versions of all jobs, or of one, the newest version of each first."""
+        table = self._tables.jobs
+        query = select(table).order_by(table.c.name, table.c.version.desc())
+        return [Job(**row) for row in self._read(query if name is None else query.where(table.c.name == name))]
+
+    def job(self, name: str) -> Job:
+        """The newest version of a job.
+
+        Raises:
+            PolicyError: there is no such job.
+        """
+        found = self.jobs(name)
+        if not found:
+            raise PolicyError(f"The catalog has no job '{name}'; `sqlanon jobs` lists them.")
+        return found[0]
+
+    def set_schedule(self, name: str, schedule: str | None, scheduler: str | None) -> None:
+        """Note when a job runs from now on, and what starts it; None for never."""
+        jobs = self._tables.jobs
+        values = {"schedule": schedule, "scheduler": scheduler}
+        self._write("note the schedule", update(jobs).where(jobs.c.name == name).values(values))

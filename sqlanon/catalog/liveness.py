@@ -1,0 +1,101 @@
+"""Which runs go on, how far they are, and which died: by locks, processes and what runs tell."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from sqlanon.catalog import live, locks, process, queries
+from sqlanon.catalog.access import lock_of
+from sqlanon.catalog.home import identity_of
+from sqlanon.catalog.records import Status
+from sqlanon.catalog.runs import Runs
+from sqlanon.errors import AccessError
+
+
+class Liveness(Runs):
+    """The runs of a catalog that have not ended."""
+
+    @contextlib.contextmanager
+    def stopped_run(self, run: str) -> Iterator[bool]:
+        """Whether no living process works on a run; if so nobody clears it up meanwhile."""
+        claimed = self._claim(run, self.run(run).process)
+        try:
+            yield claimed
+        finally:
+            if claimed:
+                locks.give_back(self._engine, lock_of(run))
+
+    @contextlib.contextmanager
+    def dead_runs(self) -> Iterator[list[str]]:
+        """The runs of the engine's database that did not end and that no living process works on.
+
+        Their locks are held meanwhile, so that two collectors do not meet.
+        """
+        rows = self._read(queries.select_unfinished(self._tables, self._database))
+        dead = [row["id"] for row in rows if self._claim(row["id"], row["process"])]
+        try:
+            yield dead
+        finally:
+            for run in dead:
+                locks.give_back(self._engine, lock_of(run))
+
+    def end_dead_run(self, run: str) -> Status | None:
+        """Mark a dead run `published` if its release is recorded, else `failed`; None if it had ended before."""
+        runs = self._tables.runs
+        (row,) = self._read(select(runs.c.status).where(runs.c.id == run))
+        if row["status"] != Status.RUNNING:
+            return None
+        self._write("mark a dead run", queries.end_dead_run(self._tables, run))
+        self._write("forget how far it was", delete(self._tables.live).where(self._tables.live.c.run == run))
+        return self.run(run).status
+
+    def channel(self, run: str) -> live.Channel | None:
+        """By which a run tells others how far it is; None for a catalog in memory, which no other sees.
+
+        Raises:
+            AccessError: beside a DuckDB file no file can be written.
+        """
+        if self._store.dialect != "duckdb":
+            return live.CatalogChannel(self._connection, self._tables, run)
+        path = identity_of(self._store)
+        if path is None:
+            return None
+        found = self.run(run)
+        facts = {"source": found.source, "release": found.release, "process": found.process}
+        try:
+            return live.FileChannel(Path(path).resolve(), run, facts)
+        except OSError as error:
+            raise AccessError(f"Beside {path} no file can be written: {error.strerror}.") from None
+
+    def live_runs(self) -> list[live.LiveRun]:
+        """The runs that have not ended, as they told last (PostgreSQL)."""
+        return [self._live_run(row) for row in live.list_rows(self._connection, self._tables)]
+
+    def _live_run(self, row: Mapping[str, Any]) -> live.LiveRun:
+        facts = {"run": row["id"], **{name: row[name] for name in ("source", "release", "process")}}
+        if row["state"] is None:  # a procedure, which tells nothing; or killed before its first word
+            holder = self._store.query("catalog/find_lock_holder", key=locks.advisory_key(lock_of(row["id"])))
+            return live.LiveRun(**facts, state={}, seconds=row["age"], silent=None, alive=bool(holder))
+        alive = row["silent"] < live.SILENT and process.is_alive(row["process"])
+        state = json.loads(row["state"])
+        return live.LiveRun(**facts, state=state, seconds=row["seconds"], silent=row["silent"], alive=alive)
+
+    def ask_to_end(self, run: str) -> bool:
+        """Ask a run to end (PostgreSQL): the program's own by its row, a procedure by cancelling its query.
+
+        False where there is nobody to be asked. Raises AccessError where the role may not cancel the query.
+        """
+        if live.ask(self._connection, self._tables, run):
+            return True
+        return bool(self._store.query("catalog/cancel_lock_holder", key=locks.advisory_key(lock_of(run))))
+
+    def _claim(self, run: str, owner: str) -> bool:
+        if self._engine.dialect == "duckdb" and owner != process.this_process() and process.is_alive(owner):
+            return False
+        return locks.take(self._engine, lock_of(run))

@@ -1,0 +1,104 @@
+"""What runs released: the releases, the rules that they were recoded by, and hierarchies."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, insert, select, update
+
+from sqlanon.catalog import queries
+from sqlanon.catalog.home import is_same_database
+from sqlanon.catalog.ledger import Ledger
+from sqlanon.catalog.records import (
+    HierarchyRecord,
+    ReleaseKind,
+    ReleaseRecord,
+    RulesKind,
+    RulesRecord,
+    recoded_alike,
+)
+from sqlanon.engines.base import Engine
+from sqlanon.sql import Relation, Text
+
+
+class Releases(Ledger):
+    """The releases of a catalog; the tables of their rules leave the ledger when they are recorded."""
+
+    def record_release(self, run: str, release: ReleaseRecord) -> None:
+        """Record a release that is published already: a file, or a table outside the catalog's database."""
+        self._write("record the release", insert(self._tables.releases).values(run=run, **dataclasses.asdict(release)))
+
+    def record_release_within(self, session: Engine, run: str, relation: Relation, release: ReleaseRecord) -> bool:
+        """Record a release in the transaction that publishes it as `relation`, so that both happen or neither.
+
+        False, and nothing done, where one transaction can't do both: the catalog is in another database. Call
+        `record_release` after the transaction then.
+        """
+        attached = session.dialect == "duckdb" and relation.catalog != self.home.catalog
+        if attached or not is_same_database(session, self._store):
+            return False
+        values = {"run": run} | dataclasses.asdict(release) | {"kind": release.kind.value}
+        session.load(self.home.relation("releases"), list(values), [list(values.values())])
+        return True
+
+    def releases(self, run: str) -> list[ReleaseRecord]:
+        """The releases that a run published."""
+        table = self._tables.releases
+        columns = [column for column in table.c if column.name != "run"]
+        rows = self._read(select(*columns).where(table.c.run == run).order_by(table.c.relation))
+        return [ReleaseRecord(**{**row, "kind": ReleaseKind(row["kind"])}) for row in rows]
+
+    def recoding_digest(self, run: str) -> str | None:
+        """The digest of the recoding function of what a run released; see `recoded_alike`."""
+        return next((release.digest for release in self.releases(run)), None)
+
+    def released_otherwise(self, source: str, rules: str | None = None) -> str | None:
+        """The latest run that released a source of this database by other rules than those of the run `rules`."""
+        digest = None if rules is None else self.recoding_digest(rules)
+        for row in self._read(queries.select_released(self._tables, source, self._database)):
+            applied = json.loads(row["recoding"]).get("applied", row["id"])
+            if applied != rules and not recoded_alike(row["digest"], digest):
+                return str(row["id"])
+        return None
+
+    def record_rules_within(self, session: Engine, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
+        """As `record_release_within`, once that has returned True: record the rules, whose tables are there to stay."""
+        values = {"run": run} | dataclasses.asdict(rules) | {"kind": rules.kind.value}
+        session.load(self.home.relation("rule_sets"), list(values), [list(values.values())])
+        ledger = self.home.relation("work_tables")
+        for table in tables:
+            session.run("catalog/keep_table", ledger=ledger, run=Text(run), relation=Text(str(table)))
+
+    def record_rules(self, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
+        """Record the rules of a release that is published already."""
+        values = {"run": run} | dataclasses.asdict(rules) | {"kind": rules.kind.value}
+        self._write("record the rules", insert(self._tables.rule_sets).values(values))
+        wanted = {str(table) for table in tables}
+        self.ledger_remove(*(entry for entry in self.ledger(run) if str(entry.relation) in wanted))
+
+    def rules(self, run: str) -> RulesRecord | None:
+        """The recoding function of a run, if it was recorded."""
+        table = self._tables.rule_sets
+        columns = [column for column in table.c if column.name != "run"]
+        rows = self._read(select(*columns).where(table.c.run == run))
+        return next((RulesRecord(**{**row, "kind": RulesKind(row["kind"])}) for row in rows), None)
+
+    def record_hierarchy(self, hierarchy: HierarchyRecord) -> None:
+        """Record a hierarchy; one of the same name and digest is replaced."""
+        table, values = self._tables.hierarchies, dataclasses.asdict(hierarchy)
+        same = (table.c.name == hierarchy.name) & (table.c.digest == hierarchy.digest)
+
+        def write(connection: Connection) -> None:
+            known = connection.execute(select(table.c.name).where(same)).first()
+            connection.execute(
+                insert(table).values(values) if known is None else update(table).where(same).values(values)
+            )
+
+        self._connection.do("record the hierarchy", write)
+
+    def hierarchies(self) -> list[HierarchyRecord]:
+        """All recorded hierarchies."""
+        table = self._tables.hierarchies
+        return [HierarchyRecord(**row) for row in self._read(select(table).order_by(table.c.name, table.c.digest))]
