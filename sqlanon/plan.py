@@ -244,11 +244,15 @@ def _file_problems(policy: Policy, replace: bool) -> list[str]:
 
 
 def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:
-    """A relation that does not exist yet, in the session's current schema where it names none."""
-    catalog, schema, one_catalog = engine.query_one("plan/locate_schema")
-    if not one_catalog:
-        return Relation(relation.name, relation.schema or schema, relation.catalog or catalog), None
-    problem = None
-    if relation.catalog not in (None, catalog):
-        problem = PolicyError(f"release.table: the session is connected to {Identifier(catalog)}, not to this catalog.")
-    return Relation(relation.name, relation.schema or schema), problem
+    """A relation that does not exist yet, where a session would create it."""
+    home = engine.home()
+    found = Relation(relation.name, relation.schema or home.schema, relation.catalog or home.catalog)
+    if found.schema is None:
+        return found, PolicyError("release.table: no schema of the search path exists; write the schema too.")
+    if home.catalog is None and found.catalog is not None:
+        here = engine.query_one("engine/get_database")
+        if (found.catalog,) != here:
+            problem = f"release.table: the session is connected to {Identifier(here[0])}, not to this catalog."
+            return found, PolicyError(problem)
+        found = Relation(found.name, found.schema)
+    return found, None

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from sqlanon.catalog import RECODING, Catalog, Job
 from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Engine
-from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
+from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import failing_queries
 from sqlanon.jobs.recoded import Recoded
@@ -131,7 +131,7 @@ class ProcedureText:
             **self._settings(),
             "k": max([model.k for model in self.models if isinstance(model, KAnonymity)], default=1),
             "null_choice": Text(NULL_CHOICE),
-            "quotable": [Text(state) for state in QUOTABLE_CLASSES],
+            "quotable": [Text(f"{state}%") for state in ("SA", "57014", *QUOTABLE)],
             "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],
             **{table: home.relation(table) for table in ("runs", "releases", "jobs")},
             **self._source_values(),
@@ -143,14 +143,20 @@ class ProcedureText:
 
     def _settings(self) -> dict[str, Any]:
         """What the session is to have set, so that statements mean what they mean to this one."""
-        schemas = [Markup(Identifier(name)) for (name,) in self.engine.query("jobs/show_search_path")]
+        schemas = [name for (name,) in self.engine.query("engine/show_search_path")]
         memory = expression(
             "CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes({least}) THEN {least}"
             " ELSE current_setting('work_mem') END",
             least=Text(USUAL_WORK_MEM),
         )
         return {
-            "search_path": Markup(", ").join([*schemas, Markup("pg_temp")]),
+            "schemas": [Text(name) for name in schemas],
+            "search_path": Markup(", ").join(Markup(Identifier(name)) for name in schemas),
+            "distrusted": Text(
+                f"Names are looked up in {' and '.join(map(str, map(Identifier, schemas)))}, where roles other than "
+                "this one and the database's owner have come to be able to create functions: revoke CREATE there, and "
+                "drop what they created, or freeze the run again, which leaves the schema out."
+            ),
             "settings": [(Markup(name), Text(value)) for name, value in MEANINGS_OF_VALUES.items()],
             "work_mem": memory,
         }
