@@ -20,11 +20,10 @@ from sqlanon.policy import Policy, Role
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
+from sqlanon.release.labels import EVERYTHING
 from sqlanon.sql import Relation
 from sqlanon.verification.verify import Verification, verify_table
 from sqlanon.work.session import MEMORY_URL, open_to_look
-
-STAR = "*"  # what a suppressed row shows
 
 
 def profile_table(url: str | None, table: str, options: EngineOptions | None = None) -> Profile:
@@ -89,7 +88,7 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
     with open_release(policy, table, models, options) as (engine, relation):
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         require_columns(engine, relation, [*columns, *_attributes(models)])
-        label = STAR if policy.suppressed == "star" else None
+        label = EVERYTHING if policy.suppressed == "star" else None
         with hierarchies_of_models(engine, policy, models, relation) as hierarchies:
             return verify_table(engine, relation, columns, models, hierarchies=hierarchies, suppressed_label=label)
 

@@ -33,7 +33,6 @@ _EXACT = {
 }
 _SINGLE = ("real", "FLOAT")
 _FINER = ("TIMESTAMP_NS", "TIME_NS")  # than the microseconds that are counted
-_LOOSE = (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)  # kinds whose values may be equal though they are written differently
 _PADDED = "character("  # the type of texts that lose blanks when they are cast
 
 
@@ -62,7 +61,7 @@ def rows_statement(engine: Engine, relation: Relation | Markup, columns: Sequenc
     keys, parts = [], []
     for number, one in enumerate(columns):
         value, name = Identifier(one.column.name), Identifier(f"c{number}")
-        is_loose = one.column.kind in _LOOSE or one.column.type.startswith(_PADDED)
+        is_loose = one.column.kind.looks_different or one.column.type.startswith(_PADDED)
         keys.append(one.exact(value) if is_loose else comparable(engine, expression("{v}", v=value), one.column.kind))
         parts.append(expression("coalesce({part}, '-')", part=name if is_loose else one.exact(name)))
     line = Markup(" || ',' || ").join(parts)

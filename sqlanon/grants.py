@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from sqlanon.engines.urls import scheme_of
+from sqlanon.engines.urls import redacted, require_escaped, scheme_of
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Role
 from sqlanon.roles import Roles
@@ -31,7 +32,11 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
     source, release = _relation(table), _relation(released)
     values: dict[str, Any] = {
         "database": Identifier(_database(url)),
-        "roles": [_role(roles.owner), _role(roles.runner, logs_in=True), _role(roles.reader)],
+        "roles": [
+            _role(roles.owner, owns=True),
+            _role(roles.runner, owns=True, logs_in=True),
+            _role(roles.reader),
+        ],
         "owner": Identifier(roles.owner),
         "runner": Identifier(roles.runner),
         "reader": Identifier(roles.reader),
@@ -52,12 +57,16 @@ def _relation(text: str) -> Relation:
     return Relation(read.name, read.schema or "public")
 
 
-def _role(name: str, *, logs_in: bool = False) -> dict[str, Any]:
-    return {"name": Identifier(name), "literal": Text(name), "logs_in": logs_in}
+def _role(name: str, *, owns: bool = False, logs_in: bool = False) -> dict[str, Any]:
+    return {"name": Identifier(name), "literal": Text(name), "owns": owns, "logs_in": logs_in}
 
 
 def _database(url: str) -> str:
-    name = conninfo_to_dict(url).get("dbname")
+    require_escaped(url)
+    try:
+        name = conninfo_to_dict(url).get("dbname")
+    except psycopg.ProgrammingError:  # its message may quote the password
+        raise PolicyError(f"source.url: {redacted(url)} can't be read.") from None
     if not name:
         raise PolicyError("source.url: names no database, and grants need its name.")
     return str(name)

@@ -29,7 +29,7 @@ from sqlanon.sql import MAX_IDENTIFIER_BYTES
 from sqlanon.suggest import did_you_mean, quoted
 
 MAX_QUASI_IDENTIFIERS = 62  # each has a bit of a BIGINT
-_DATES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+_DATES = tuple(kind for kind in Kind if kind.has_day)
 _TIMES = (*_DATES, Kind.TIME)
 _TEXTS = ("text", "character varying", "character", "name", "VARCHAR")  # OTHER only for their collation
 _NUMBERS = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)

@@ -14,7 +14,6 @@ from sqlanon.engines.base import Kind
 from sqlanon.sql import Renderer
 
 _SINGLE = ("real", "float4", "float")  # the names of the four-byte type
-_DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 
 def text_of(render: Renderer, value: Markup, kind: Kind, type_name: str = "") -> Markup:
@@ -37,4 +36,4 @@ def _macro(kind: Kind, type_name: str) -> str:
         return "text_of_single" if is_single(type_name) else "text_of_double"
     if kind is Kind.DECIMAL:
         return "text_of_number" if type_name == "numeric" else "text_of_decimal"
-    return "text_of_day" if kind in _DAYS else "text"
+    return "text_of_day" if kind.has_day else "text"

@@ -300,3 +300,25 @@ def test_a_role_without_more_than_the_guide_gives_it_runs_jobs(
                 carry_out(database)
             assert runs(database)[0].error_class == "AccessError"
             assert database.sql("SELECT count(*) FROM released.people") == [(120,)]
+
+
+def test_without_temporary_nothing_is_frozen_and_that_is_a_privilege(
+    postgres_url: str, restricted_role: tuple[str, str]
+) -> None:
+    role, url = restricted_role
+    with open_database(postgres_url) as owner:
+        owner.sql(f"CREATE SCHEMA released AUTHORIZATION {role}; CREATE SCHEMA sqlanon AUTHORIZATION {role}")
+        ((own,),) = owner.sql("SELECT current_database()")
+        owner.sql(f"REVOKE TEMPORARY ON DATABASE {own} FROM PUBLIC")
+        name = owner.create(COLUMNS, table(1, 120, 0))
+        owner.sql(f"GRANT SELECT ON {name} TO {role}")
+        with open_database(url) as database:
+            policy = database.policy(name, ROLES, privacy=[K], release={"table": "released.people"})
+            run = anonymize(policy).run
+            with pytest.raises(AccessError, match="temporary tables"):
+                frozen(database, run)
+            with connect(url) as engine, Catalog.open(engine) as catalog:
+                assert catalog.jobs() == []
+            owner.sql(f"GRANT TEMPORARY ON DATABASE {own} TO {role}")
+            frozen(database, run)
+            assert carry_out(database)["published"]

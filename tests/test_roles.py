@@ -73,14 +73,34 @@ def place(postgres_server: PostgresServer, postgres_url: str) -> Iterator[Place]
         postgres_server.run(f"DROP ROLE {quoted(role)}")
 
 
-def _granted(place: Place) -> None:
+@pytest.fixture
+def administrator(place: Place, postgres_server: PostgresServer) -> Iterator[str]:
+    """A role that owns the database and the source and may create roles, and is no superuser."""
+    name = f"administrator_{next(_numbers)}"
+    ((database,),) = place.owner.sql("SELECT current_database()")
+    place.owner.sql(f"CREATE ROLE {name} LOGIN CREATEROLE")
+    place.owner.sql(f"ALTER DATABASE {quoted(database)} OWNER TO {name}")
+    place.owner.sql(f"ALTER SCHEMA people OWNER TO {name}")
+    place.owner.sql(f'ALTER TABLE people."The patients" OWNER TO {name}')
+    place.owner.sql(f"REVOKE ALL ON DATABASE {quoted(database)} FROM PUBLIC")
+    yield name
+    place.owner.sql(f"ALTER DATABASE {quoted(database)} OWNER TO postgres")
+    place.owner.sql(f"DROP OWNED BY {name} CASCADE")
+    # On PostgreSQL 16 and later it has granted roles, which go first.
+    for role in (place.roles.owner, place.roles.runner):
+        place.owner.sql(f"REVOKE {quoted(role)} FROM {name} CASCADE")
+    postgres_server.run(f"DROP ROLE {name}")
+
+
+def _granted(place: Place, by: str = "postgres") -> None:
     """Run the script twice, as after a change of the policy, and make the catalog as its owner."""
-    for _ in range(2):
-        place.owner.sql(grant_script(place.policy("postgres"), place.roles))
+    with open_database(place.url(by)) as session:
+        for _ in range(2):
+            session.sql(grant_script(place.policy("postgres"), place.roles))
     place.owner.sql(f"ALTER ROLE {quoted(place.roles.reader)} LOGIN")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGOPTIONS", "-c role=" + place.roles.owner.replace(" ", "\\ "))
-        with connect(place.postgres_url) as engine:
+        with connect(place.url(by)) as engine:
             Catalog.open(engine).close()
     assert place.owner.sql("SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'sqlanon'") == [
         (place.roles.owner,)
@@ -99,6 +119,21 @@ def _allowed(database: Database, *statements: str) -> list[str]:
 
 def test_each_role_can_do_its_part(place: Place) -> None:
     _granted(place)
+    _do_each_part(place)
+
+
+def test_the_script_takes_no_superuser(place: Place, administrator: str) -> None:
+    _granted(place, by=administrator)
+    _do_each_part(place)
+
+
+def test_a_superuser_becomes_no_member(place: Place) -> None:
+    _granted(place)
+    members = "SELECT 1 FROM pg_auth_members WHERE roleid IN (?::regrole, ?::regrole)"
+    assert place.owner.sql(members, [quoted(place.roles.owner), quoted(place.roles.runner)]) == []
+
+
+def _do_each_part(place: Place) -> None:
     policy = place.policy(place.roles.runner)
     with open_database(place.url(place.roles.runner)) as runner, open_database(place.url(place.roles.reader)) as reader:
         assert anonymize(policy).published
@@ -169,6 +204,8 @@ def test_readers_never_see_what_is_not_published(place: Place, monkeypatch: pyte
         ({"release": {"url": "duckdb:///x.duckdb", "table": "t"}}, "elsewhere"),
         ({"catalog": {"url": "postgresql:///other"}}, "elsewhere"),
         ({"source": {"url": "postgresql://", "table": "t"}}, "names no database"),
+        ({"source": {"url": "postgresql://u:p%zz@/d", "table": "t"}}, "//u@/d can't be read"),
+        ({"source": {"url": "postgresql://u:p@q/w@h/d", "table": "t"}}, "percent-encoded"),
     ],
 )
 def test_what_the_script_is_not_for(more: dict[str, Any], problem: str) -> None:

@@ -112,6 +112,16 @@ def test_a_lying_sample_can_only_cost_detail(databases: tuple[Database, Database
     assert found[0] == found[1], "the engines differ"
 
 
+@pytest.mark.parametrize(("algorithm", "seed"), [({"name": "rothko-s", "seed": 7}, 7), ({"name": "rothko-t"}, None)])
+def test_a_run_that_samples_is_recorded_with_its_seed(
+    database: Database, algorithm: dict[str, Any], seed: int | None
+) -> None:
+    table = database.create(COLUMNS, _people(60))
+    roles = {**ROLES, "zip": "insensitive"}
+    anonymize(database.policy(table, roles, privacy=[{**K, "k": 10}], algorithm=algorithm))
+    assert database.sql("SELECT seed FROM sqlanon.runs") == [(seed,)]
+
+
 def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     table = database.create(COLUMNS, _people(600))
     roles, privacy = {**ROLES, "zip": "insensitive"}, [{**K, "k": 10}]

@@ -116,7 +116,7 @@ class Catalog:
         """Record that a run begins, which counts as alive until this catalog is closed; its id."""
         run = new_run_id()
         if not locks.take(self._engine, _lock_of(run)):
-            return self.start_run(start)  # the same second, the same four digits: draw again
+            return self.start_run(start)  # the same second, the same eight digits: draw again
         values = dataclasses.asdict(start) | {
             "id": run,
             "status": Status.RUNNING,

@@ -36,15 +36,15 @@ def recoded_alike(one: str | None, other: str | None) -> bool | None:
 class ReleaseKind(StrEnum):
     """What a release consists of."""
 
-    REGIONS = "regions"  # leaf rules: intervals of codes per attribute
-    LEVELS = "levels"  # one hierarchy level per attribute
-    CLUSTERS = "clusters"
-    COUNTS = "counts"
+    REGIONS = "regions"  # every row shows the region of its class; the kind of the rules is with the rules
 
 
 @dataclass(frozen=True)
 class RunStart:
-    """What is known of a run before it begins; `policy` is its canonical text and holds no secret."""
+    """What is known of a run before it begins; `policy` is its canonical text and holds no secret.
+
+    `seed` is what its samples depend on; None where it draws none.
+    """
 
     source: str
     release: str

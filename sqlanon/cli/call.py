@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import json
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
+from typer.models import ArgumentInfo
 
 from sqlanon.cli.deferred import base
 from sqlanon.engines.urls import scrubbed
@@ -92,7 +94,7 @@ def command(app: typer.Typer, name: str | None = None, *, as_json: bool = True) 
 
 def _set_signature(called: Callable[..., None], function: Command, as_json: bool) -> None:
     """Give the registered function the parameters that Typer is to see."""
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    own = [_named(part) for part in list(inspect.signature(function, eval_str=True).parameters.values())[1:]]
     added = [_option(key, kind, None) for key, kind in _LIMITS.items()]
     if as_json:
         added.insert(0, _option("json", Json, False))
@@ -101,6 +103,16 @@ def _set_signature(called: Callable[..., None], function: Command, as_json: bool
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     called.__annotations__ = {part.name: part.annotation for part in parameters}
     del called.__wrapped__  # type: ignore[attr-defined]
+
+
+def _named(part: inspect.Parameter) -> inspect.Parameter:
+    """An argument with the name that usage, help and errors call it by, in capitals as in the guides: RUN, not run."""
+    info = part.annotation.__metadata__[0]
+    if not isinstance(info, ArgumentInfo) or info.metavar is not None:
+        return part
+    named = copy.copy(info)
+    named.metavar = part.name.upper()
+    return part.replace(annotation=Annotated[part.annotation.__origin__, named])
 
 
 def _option(name: str, kind: Any, default: Any) -> inspect.Parameter:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlanon.cli import progress, summary, watch
     from sqlanon.dbt import project
     from sqlanon.drawing import picture, tradeoff
-    from sqlanon.engines import base
+    from sqlanon.engines import base, files
     from sqlanon.exploring import explorer, trials
     from sqlanon.jobs import freezing, moments, pg_cron, running, units
     from sqlanon.lattice import refusal, wishes
@@ -42,7 +42,7 @@ _PARTS = {
     "sqlanon.cli": ("progress", "summary", "watch"),
     "sqlanon.dbt": ("project",),
     "sqlanon.drawing": ("picture", "tradeoff"),
-    "sqlanon.engines": ("base",),
+    "sqlanon.engines": ("base", "files"),
     "sqlanon.exploring": ("explorer", "trials"),
     "sqlanon.jobs": ("freezing", "moments", "pg_cron", "running", "units"),
     "sqlanon.lattice": ("refusal", "wishes"),
@@ -66,6 +66,7 @@ __all__ = [
     "demo",
     "difference",
     "explorer",
+    "files",
     "freezing",
     "grants",
     "hierarchies",

@@ -10,8 +10,9 @@ import typer
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import freezing, project, select, sql, store
-from sqlanon.cli.rules import OnViolation, RunName
+from sqlanon.cli.rules import RunName
 from sqlanon.errors import PolicyError
+from sqlanon.runs import OnViolation
 
 if TYPE_CHECKING:
     from sqlanon.jobs.freezing import Freezing

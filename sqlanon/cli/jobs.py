@@ -15,7 +15,8 @@ from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import freezing, loading, running, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
-from sqlanon.cli.rules import OnViolation, RunName
+from sqlanon.cli.rules import RunName
+from sqlanon.runs import OnViolation
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Job, Run

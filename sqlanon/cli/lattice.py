@@ -13,7 +13,7 @@ from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.deferred import explorer, loading, picture, refusal, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import number, percent, table
-from sqlanon.errors import AccessError
+from sqlanon.cli.writing import require_writable, write
 
 if TYPE_CHECKING:
     from sqlanon.exploring.exploration import Candidate, Exploration
@@ -68,20 +68,6 @@ def lattice_command(
     levels = shlex.quote(refusal.levels_text(found.lattice, found.optimum.levels))
     file = shlex.quote(os.fspath(policy))
     print("\n" + summary.commands_text([[f"{summary.program()} run {file} --levels {levels}", "release the best"]]))
-
-
-def require_writable(path: Path) -> None:
-    """Before a long search, not after it."""
-    if not path.absolute().parent.is_dir():
-        raise AccessError(f"{path} can't be written: there is no directory {path.absolute().parent}.")
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file; raises AccessError if it can't be."""
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise AccessError(f"{path} can't be written: {error.strerror}.") from None
 
 
 def exploration_text(found: Exploration) -> str:

@@ -14,7 +14,8 @@ from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import wishes as wished
 from sqlanon.cli.lattice import AnySize, TimeLimit
 from sqlanon.cli.levels import parse_levels
-from sqlanon.errors import AccessError, PolicyError, SqlanonError
+from sqlanon.cli.writing import write
+from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
     from sqlanon.lattice.wishes import Wishes
@@ -52,7 +53,7 @@ def init_command(
     if output is None:
         print(text, end="")
         return
-    _write(output, text)
+    write(output, text)
     call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {output}")
 
 
@@ -65,13 +66,6 @@ def _draft(source: str, table: str | None, output: Path | None, call: Call) -> s
         raise PolicyError("A file holds one table; leave TABLE out, or give a database as a URL (scheme://...).")
     directory = output.parent if output is not None else Path()
     return api.draft_policy(None, source, call.options, relative_to=directory)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise AccessError(f"{path} can't be written: {error.strerror}.") from None
 
 
 def check_command(

@@ -11,8 +11,8 @@ import typer
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.catalog import PolicyOption, UrlOption
 from sqlanon.cli.deferred import check, loading, reading, summary
-from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.rules import RunName
+from sqlanon.cli.writing import require_writable, write
 from sqlanon.errors import ProtectionError
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from sqlanon.cli.deferred import difference, loading, material, tradeoff, trials
 from sqlanon.cli.deferred import page as pages
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import session as sessions
-from sqlanon.cli.lattice import require_writable, write
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.policy import PolicyFile
 from sqlanon.cli.rules import RunName
+from sqlanon.cli.writing import require_writable, write
 from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:

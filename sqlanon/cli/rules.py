@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,13 +12,13 @@ from sqlanon.cli.deferred import applying, listing, loading, select, store, summ
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
+from sqlanon.runs import OnViolation
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Run
     from sqlanon.engines.base import Engine
     from sqlanon.rules.store import StoredRules
 
-OnViolation = Literal["suppress", "error"]
 RunName = Annotated[str, typer.Argument(help="The run's id, its beginning, or its last four digits.")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,12 +10,10 @@ from sqlanon.cli.call import Call, command
 from sqlanon.cli.deferred import loading, utility
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.policy import PolicyFile
-from sqlanon.workload import SAMPLE
+from sqlanon.workload import SAMPLE, Prediction
 
 if TYPE_CHECKING:
     from sqlanon.workload.utility import Utility
-
-Predict = Literal["class", "number"]
 
 
 def register(app: typer.Typer) -> None:
@@ -33,7 +31,7 @@ def utility_command(
         bool, typer.Option("--tree", help="Train decision trees on the release and on the source (needs scikit-learn).")
     ] = False,
     predict: Annotated[
-        Predict | None, typer.Option(help="What trees predict; if not given, it goes by the column's type.")
+        Prediction | None, typer.Option(help="What trees predict; if not given, it goes by the column's type.")
     ] = None,
     sample: Annotated[int, typer.Option(min=100, help="Rows that trees see at most, drawn at random.")] = SAMPLE,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sqlanon.cli.call import Call, command, expanded
-from sqlanon.cli.deferred import api, loading, models, summary
+from sqlanon.cli.deferred import api, files, loading, models, summary
 from sqlanon.cli.deferred import policy as grammar
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
     from sqlanon.verification.verify import Verification
 
-_DATA = (".csv", ".tsv", ".parquet", ".gz", ".zst")
-
 
 _About = Annotated[
     str | None,
-    typer.Argument(metavar="[POLICY|URL|FILE]", help="A policy, a database (with TABLE), or a data file."),
+    typer.Argument(metavar="POLICY|URL|FILE", help="A policy, a database (with TABLE), or a data file."),
 ]
-_Other = Annotated[str | None, typer.Argument(metavar="[TABLE]", help="The table, after a URL.")]
+_Other = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table, after a URL.")]
 _Table = Annotated[
     str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
 ]
@@ -97,7 +95,7 @@ def verify_command(
     if policy is None:
         raise PolicyError("What is to be checked? Give a policy, a URL and a table, a data file, or --record.")
     place = expanded(policy)
-    is_file = Path(place).suffix.lower() in _DATA
+    is_file = files.is_data_file(place)
     if "://" not in place and not is_file:
         _refuse("policy", unfit)
         loaded = loading.load_policy(Path(place))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.failing import failing_queries, sensitive_values
-from sqlanon.jobs.freezing import Freezing, budget_of, recoded_columns
+from sqlanon.jobs.freezing import NAME, Freezing, budget_of, recoded_columns
 from sqlanon.jobs.procedure import most_rows
 from sqlanon.jobs.recoded import cast_columns, class_column_beside
 from sqlanon.models import PrivacyModel, from_spec
@@ -36,8 +35,6 @@ from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs.applying import require_same
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.verification.verify import named_groups
-
-_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -224,7 +221,7 @@ def project_files(
 
     Raises PolicyError where the rules can't be said as one SELECT, or dbt can't be told of something.
     """
-    if not _NAME.fullmatch(wanted.name):
+    if not NAME.fullmatch(wanted.name):
         raise PolicyError("A dbt model's name is of at most 40 lower-case letters, digits and _, and begins with one.")
     policy, stored = parse_policy(run.policy), read_rules(catalog, run.id)
     models = tuple(from_spec(spec) for spec in policy.privacy)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_rows import encode_statement
-from sqlanon.encoding.dictionaries import LOOK_DIFFERENT, code_attribute, code_by_value
+from sqlanon.encoding.dictionaries import code_attribute, code_by_value
 from sqlanon.encoding.fields import Field, place, word_column
 from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.engines.base import Engine, Kind
@@ -114,7 +114,7 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | 
         return None
     table = workspace.table("multiset")
     columns = [Identifier(attribute.name) for attribute in plan.kept]
-    groups = not any(attribute.column.kind in LOOK_DIFFERENT for attribute in plan.kept)
+    groups = not any(attribute.column.kind.looks_different for attribute in plan.kept)
     count = free_name("n", [attribute.name for attribute in plan.kept])
     engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, count=count, groups=groups)
     return table

@@ -13,7 +13,6 @@ from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.workspace import Workspace
 
-LOOK_DIFFERENT = (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)  # -0.0 and 0.0, 1.0 and 1.00: equal, but not byte for byte
 NARROW = 2**31 - 2  # a range of whole numbers that needs no dictionary
 PLAIN = 2**126  # numbers up to this can be reckoned with in every engine's integers
 
@@ -28,7 +27,7 @@ def code_attribute(
     """
     if found is not None and (coding := _reckoned(attribute, found)) is not None:
         return coding
-    keyed = attribute.role is not Role.QUASI_IDENTIFIER and attribute.column.kind in LOOK_DIFFERENT
+    keyed = attribute.role is not Role.QUASI_IDENTIFIER and attribute.column.kind.looks_different
     return _look_up(engine, plan, workspace, number, attribute, keyed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Protocol
 
-from sqlanon.engines.urls import redacted, scheme_of
+from sqlanon.engines.urls import redacted, require_escaped, scheme_of
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def connect(url: str, options: EngineOptions | None = None, read_only: bool = Fa
         near = difflib.get_close_matches(scheme, schemes(), n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else "there are: " + ", ".join(schemes()) + "."
         raise PolicyError(f"There is no engine for '{scheme}://' URLs; {hint}")
+    if scheme in _POSTGRES:
+        require_escaped(url)
     return _connector(scheme)(url, options, read_only=read_only, create=create)
 
 

@@ -41,6 +41,16 @@ class Kind(StrEnum):
         """Whether the values have no meaningful order, so that a region shows them as a set."""
         return self in (Kind.TEXT, Kind.BOOLEAN, Kind.UUID)
 
+    @property
+    def has_day(self) -> bool:
+        """Whether a value lies on a day of the calendar."""
+        return self in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
+    @property
+    def looks_different(self) -> bool:
+        """Whether equal values may differ byte for byte: -0.0 and 0.0, 1.0 and 1.00."""
+        return self in (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)
+
 
 @dataclass(frozen=True)
 class Column:

@@ -14,6 +14,11 @@ _COMPRESSED = (".gz", ".zst")
 _FORMATS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 
 
+def is_data_file(name: str) -> bool:
+    """Whether a name stands for a data file, by its ending."""
+    return Path(name).suffix.lower() in (*_FORMATS, *_COMPRESSED)
+
+
 @dataclass(frozen=True)
 class SourceFile:
     """A file's format (csv, tsv or parquet), and the pattern that names this file to DuckDB."""

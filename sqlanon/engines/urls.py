@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
+from sqlanon.errors import PolicyError
+
 _SECRET_KEYS = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
 # A password may hold any character, even unescaped: it ends at the last @. Too much is hidden rather than too little.
 _AUTHORITY = re.compile(r"(?P<user>[^:/?#@]*):.*@", re.DOTALL)
@@ -18,10 +20,29 @@ _SETTING = re.compile(
 )
 
 
+_UNESCAPED = (
+    "The {}:// URL has characters in its user's name or password that must be percent-encoded: "
+    "an at sign as %40, a slash as %2F, a colon as %3A, a question mark as %3F, a percent sign as %25."
+)
+
+
 def scheme_of(url: str) -> str | None:
     """The URL's scheme in lower case; None where the text is not a URL."""
     match = _URL.fullmatch(url)
     return match["scheme"].lower() if match else None
+
+
+def require_escaped(url: str) -> None:
+    """Raise PolicyError for a PostgreSQL URL of which libpq would take a part of the password for the host or database.
+
+    It reads the user and the password up to the first @, if no / comes before that. An @ that follows outside of the
+    parameters is then not where whoever wrote the URL took the password to end; nothing of such a URL is shown.
+    """
+    scheme, _, rest = url.partition("://")
+    begin, at, end = rest.partition("@")
+    place = end if at and "/" not in begin else rest
+    if "@" in place.partition("?")[0]:
+        raise PolicyError(_UNESCAPED.format(scheme))
 
 
 def redacted(url: str) -> str:

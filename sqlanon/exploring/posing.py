@@ -22,7 +22,7 @@ from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.models import from_spec
 from sqlanon.plan import Plan, resolve_source
-from sqlanon.policy import Policy
+from sqlanon.policy import Policy, seed_of
 from sqlanon.policy.writer import policy_text
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Silent, status_after
@@ -107,6 +107,7 @@ def _start(plan: Plan, engine: Engine) -> RunStart:
         algorithm=plan.policy.algorithm.name,
         engine_version=engine.version,
         source_rows=plan.rows,
+        seed=seed_of(plan.policy.algorithm),
     )
 
 

@@ -27,10 +27,11 @@ from sqlanon.rules.select import sayable_rules
 from sqlanon.rules.select_levels import LevelsSelect
 from sqlanon.rules.select_tree import TreeSelect
 from sqlanon.rules.store import StoredRules, read_rules
-from sqlanon.runs.applying import OnViolation, require_same
+from sqlanon.runs import OnViolation
+from sqlanon.runs.applying import require_same
 from sqlanon.sql import Relation, Statement, Text
 
-_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
+NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _OUTSIDE = "--no-procedure keeps a job that `sqlanon job run` carries out."
 
 
@@ -82,7 +83,7 @@ def export_procedure(engine: Engine, catalog: Catalog, found: Run, wanted: Freez
 
 def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
     """The job without a procedure."""
-    if not _NAME.fullmatch(wanted.name):
+    if not NAME.fullmatch(wanted.name):
         raise PolicyError("A job's name is of at most 40 lower-case letters, digits and _, and begins with a letter.")
     if found.status is not Status.PUBLISHED:
         raise PolicyError(f"Run {found.id} published nothing: its status is {found.status.value}.")

@@ -11,7 +11,8 @@ from sqlanon.catalog import Catalog, Job, Run
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.policy import Policy
-from sqlanon.runs.applying import Application, OnViolation, apply_rules
+from sqlanon.runs import OnViolation
+from sqlanon.runs.applying import Application, apply_rules
 from sqlanon.work.journal import Observer
 
 

@@ -32,7 +32,7 @@ _FACES = Relation("sqlanon_faces", "pg_temp")  # what classes show
 _RECODING = Relation("sqlanon_recoding", "pg_temp")  # a view of a statement of the rules
 _RECODED = Relation("sqlanon_recoded", "pg_temp")  # rows with what they show
 _MASKED = Relation("sqlanon_masked", "pg_temp")  # rows with their rules and masks
-_KINDS = Relation("sqlanon_kinds", "pg_temp")  # the different ones, and what they show
+_PAIRS = Relation("sqlanon_pairs", "pg_temp")  # the different pairs of both, and what they show
 _NUMBERED = Relation("sqlanon_numbered", "pg_temp")  # their classes
 _HERE = "\0"  # in a statement where one of the rules belongs; no name holds it
 _HERE_IN_BRACKETS = Markup(f"(\n{_HERE}\n)")
@@ -82,7 +82,7 @@ class Staging:
         rest = columns_of("r", self.recoded.rest)
         parts = {
             "masked": _MASKED,
-            "kinds": _KINDS,
+            "pairs": _PAIRS,
             "numbered": _NUMBERED,
             "mask": mask_column_beside(self.recoded.columns),
             "names": names,
@@ -94,11 +94,11 @@ class Staging:
             "show": _around(self._show(_HERE_IN_BRACKETS, ordered=False)),
             "place": _around(self._place(_HERE_IN_BRACKETS)),
             "mask": _around(self._rendered("jobs/mask_rows", **parts, rows=_HERE_IN_BRACKETS, rest=rest)),
-            "list": self._rendered("jobs/list_kinds", **parts),
+            "list": self._rendered("jobs/list_pairs", **parts),
             "add": self._rendered("jobs/add_faces", **parts),
-            "number": self._rendered("jobs/number_kinds", **parts),
+            "number": self._rendered("jobs/number_pairs", **parts),
             "place_masked": self._place(expression("(\n{rows}\n)", rows=rows)),
-            "tables": {"masked": _MASKED, "kinds": _KINDS, "numbered": _NUMBERED},
+            "tables": {"masked": _MASKED, "pairs": _PAIRS, "numbered": _NUMBERED},
         }
 
     def _by_addresses(self) -> dict[str, Any]:

@@ -45,7 +45,6 @@ def create_pass(sets: FrequencySets, node: Node, failing: Relation, number: int 
         "lattice/create_classes",
         classes=classes,
         table=sets.base.table,
-        columns=sets.keys.columns,
         keys=sets.keys.of_node(node),
         words=sets.keys.in_rows(node, sets.coded.words),
         failing=failing,
@@ -63,11 +62,10 @@ def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> 
     sets.engine.run(
         "lattice/create_leaves",
         leaves=leaves,
-        axes=axes,
         passes=[_described(sets, one) for one in passes],
         starred=STARRED if stars else None,
         suppressed=suppressed,
-        tops=[{"axis": axis, "height": d.steps[-1]} for axis, d in zip(axes, sets.keys.dimensions, strict=True)],
+        tops=[{"height": d.steps[-1]} for d in sets.keys.dimensions],
     )
     sets.engine.analyze(leaves)
     starred = STARRED if stars else None

@@ -12,6 +12,7 @@ one-sided confidence interval is compared. All deviations carry the finite popul
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -78,38 +79,41 @@ class Hypotheses(Judge):
     def sizes_in_place(self, task: Task) -> bool:  # noqa: ARG002 - tests need quantiles, whatever the models
         return False
 
-    def size(self, branch: Branch, values: dict[str, Any]) -> None:
+    def size(self, branch: Branch, values: dict[str, Any], fewest: int) -> None:  # noqa: ARG002 - `leasts` say it
         branch.engine.run("sampling/size_trials", bits=branch.task.bits, **self.tables, **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
-        exact = model.measure(branch.engine.render, groups)
-        test = _test(model)
-        if test is None or self.confidence.alpha is None:
-            return exact
-        template, parameters = test
-        values: dict[str, Any] = {
-            "avs": groups.avs,
-            "classes": groups.classes,
-            "domain": groups.domain,
-            "rows": groups.rows,
-        }
-        values |= {"trials": branch.table("trials"), "bits": branch.task.bits, "measure": Markup(exact.text)}
-        return branch.engine.render(f"sampling/{template}", **values, **parameters)
+        def exact() -> Statement:
+            return model.measure(branch.engine.render, groups)
+
+        test = None if self.confidence.alpha is None else _test(model, groups, exact)
+        if test is None:
+            return exact()
+        template, values = test
+        return branch.engine.render(
+            f"sampling/{template}", trials=branch.table("trials"), bits=branch.task.bits, **values
+        )
 
 
-def _test(model: PrivacyModel) -> tuple[str, dict[str, float]] | None:
-    """The template and the parameters of a model's test; None where what the sample shows is certain."""
+def _test(model: PrivacyModel, groups: Groups, exact: Callable[[], Statement]) -> tuple[str, dict[str, Any]] | None:
+    """The template of a model's test and what it reads; None where what the sample shows is certain.
+
+    exact: the model's own measure, of the sample.
+    """
+    avs, classes, domain = {"avs": groups.avs}, {"classes": groups.classes}, {"domain": groups.domain}
     match model:
         case DistinctLDiversity():
             return None
         case RecursiveLDiversity():
-            return "test_recursive", {"c": float(model.c), "l": model.l}
+            return "test_recursive", {**avs, "c": float(model.c), "l": model.l}
         case EntropyLDiversity():
-            return "test_entropy", {"least": model.least, "scale": INFORMATION_SCALE}
+            return "test_entropy", {**avs, **classes, "least": model.least, "scale": INFORMATION_SCALE}
         case KlTCloseness():
-            return "test_divergence", {"greatest": model.greatest, "scale": INFORMATION_SCALE}
+            reads = {**avs, **classes, **domain, "rows": groups.rows}
+            return "test_divergence", {**reads, "greatest": model.greatest, "scale": INFORMATION_SCALE}
         case TCloseness():
-            return "test_closeness", {"greatest": model.greatest}
+            return "test_closeness", {**classes, "measure": Markup(exact().text), "greatest": model.greatest}
         case VarianceDiversity():
-            return "test_variance", {"least": float(model.v) * (1 - RELATIVE_TOLERANCE)}
+            least = float(model.v) * (1 - RELATIVE_TOLERANCE)
+            return "test_variance", {**avs, **domain, "measure": Markup(exact().text), "least": least}
     raise ValueError(f"There is no test for {model.name}.")

@@ -29,9 +29,12 @@ class Judge:
         """Whether sizes are all there is to judge: they are judged in the statement that records splits."""
         return not task.models_of_content
 
-    def size(self, branch: Branch, values: dict[str, Any]) -> None:
-        """Create the table of the trials whose children are all large enough (see `sized_trials`)."""
-        branch.run("size_trials", **values)
+    def size(self, branch: Branch, values: dict[str, Any], fewest: int) -> None:
+        """Create the table of the trials whose children are all large enough (see `sized_trials`).
+
+        fewest: rows that each child must have by the models' definitions.
+        """
+        branch.run("size_trials", fewest=fewest, **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
         """A SELECT `(class, violates, …)` of all classes that the trials would make."""
@@ -65,11 +68,11 @@ def judge(
         "cuts": candidates.cuts,
         "key_bits": candidates.key_bits,
         "nested": task.nested,
-        "fewest": max(model.least_rows for model in task.models),
     }
+    fewest = max(model.least_rows for model in task.models)
     judged = not by.sizes_in_place(task)
     if judged:
-        by.size(branch, values)
+        by.size(branch, values, fewest)
     fallen, avs = judge_groups(branch, rows, values, by)
     found = search_thresholds(branch, rows, candidates.table) if searched else None
     branch.run(
@@ -81,6 +84,7 @@ def judge(
         tight=tight,
         lasting=task.lasting,
         never=NEVER,
+        fewest=fewest,
         masks=task.masks,
         **values,
     )

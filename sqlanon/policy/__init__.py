@@ -16,6 +16,7 @@ from sqlanon.policy.algorithms import (
     Splits,
     TopDown,
     Tree,
+    seed_of,
 )
 from sqlanon.policy.attributes import HIERARCHY_KINDS, Attribute, Hierarchy, Role, Show
 from sqlanon.policy.grammar import Policy
@@ -62,4 +63,5 @@ __all__ = [
     "TopDown",
     "Tree",
     "VarianceDiversity",
+    "seed_of",
 ]

@@ -77,7 +77,7 @@ class RothkoS(Splits):
     """The rows of a sample; a node that has no more rows is worked on as it is."""
     alpha: Number = Field(default=0.05, gt=0, lt=0.5)
     """The probability with which a split on the sample may be one that the models forbid; it would be undone."""
-    seed: Whole = Field(default=1, ge=0)
+    seed: Whole = Field(default=1, ge=0, lt=10**18)
     """What the sample depends on, beside the rows: the same seed gives the same release."""
     exact_below: Whole = Field(default=8000, ge=0)
     """A part of fewer rows, by the sample, is cut on all its rows: the fewer sampled rows decide a cut, the more it is
@@ -184,3 +184,8 @@ class Datafly(_FullDomain):
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
 Tree = Mondrian | RothkoT
 Algorithm = Annotated[Mondrian | RothkoT | RothkoS | TopDown | FullDomain, Field(discriminator="name")]
+
+
+def seed_of(algorithm: Algorithm) -> int | None:
+    """What the samples that it draws depend on; None where it draws none."""
+    return algorithm.seed if isinstance(algorithm, RothkoS) else None

@@ -25,7 +25,10 @@ class Source(Place):
     """Where the microdata table is: a database's table (url and table), or a file that DuckDB reads."""
 
     url: str | None = None
-    """The database of the microdata table; `${NAME}` is replaced by the environment's value, `$$` by `$`."""
+    """The database of the microdata table; `${NAME}` is replaced by the environment's value, `$$` by `$`. Special
+    characters of a password are percent-encoded: `%40` for `@`, `%2F` for `/`. The file of `duckdb:///x.duckdb` is
+    relative to the working directory, not to the policy; with four slashes (`duckdb:////data/x.duckdb`) it is absolute.
+    """
     table: str | None = None
     """The table, as SQL writes it."""
     file: str | None = None
@@ -43,8 +46,7 @@ class Release(Place):
     """Where the protected table goes (table or file); in the source's database unless `url` is given."""
 
     url: str | None = None
-    """The database of the release, if another than the source's; `${NAME}` is replaced by the environment's value,
-    `$$` by `$`."""
+    """The database of the release, if another than the source's; written as that of the source."""
     table: str | None = None
     """The table, as SQL writes it."""
     file: str | None = None
@@ -64,7 +66,7 @@ class Catalog(Place):
     """Where runs and releases are recorded: by default the source's database; of a source file, the release's."""
 
     url: str | None = None
-    """Its database."""
+    """Its database; written as that of the source."""
     schema_: str = Field(default="sqlanon", alias="schema", min_length=1)
     """The schema of its tables."""
 

@@ -22,6 +22,7 @@ __all__ = [
     "Grants",
     "How",
     "Publication",
+    "Record",
     "carrying_problems",
     "check_file",
     "guard_staging",

@@ -60,7 +60,6 @@ def create_regions(engine: Engine, workspace: Workspace, coded: CodedTable, part
         leaves=partition.leaves,
         axes=partition.axes,
         known=known,
-        nullable=[axis.number for axis in partition.axes if axis.has_null],
         dictionaries=[_ends(s) for s in shown if s.axis.field.coding.dictionary is not None],
         extras=extras,
         cells=[{"name": cell_name(i), "value": cell.value} for i, cell in enumerate(cells)],

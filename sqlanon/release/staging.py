@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
-from sqlanon.publish import FileRelease, Grants, guard_staging, open_file, publish, transfer
+from sqlanon.publish import FileRelease, Grants, Record, guard_staging, open_file, publish, transfer
 from sqlanon.release.recode import Recoding
 from sqlanon.release.rows import stage
 from sqlanon.sql import Relation
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
-
-Record = Callable[[Engine], None]
 
 
 class Staged(ABC):

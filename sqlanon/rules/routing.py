@@ -25,7 +25,6 @@ from sqlanon.text import text_of
 from sqlanon.work.workspace import Workspace
 
 LEVELS = 40  # of one statement: planning a join takes longer the more there are
-_DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Routed:
 
 def value_of(render: Renderer, attribute: RuleAttribute, text: Markup) -> Markup:
     """A cut's value, read from its text."""
-    if attribute.kind in _DAYS:
+    if attribute.kind.has_day:
         text = render.macro("read_day", text)
     return expression("CAST({value} AS {type})", value=text, type=Markup(attribute.type))
 

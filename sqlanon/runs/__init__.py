@@ -1,1 +1,6 @@
 """Runs: from the policy to the published, recorded release, by a search or by stored rules; resuming them."""
+
+from typing import Literal
+
+OnViolation = Literal["suppress", "error"]
+"""What becomes of classes that violate a model: they are suppressed, or nothing is published."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
 
 from markupsafe import Markup
 
 from sqlanon.catalog import RulesKind, Run, RunStart
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.files import is_data_file
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.lattice.problem import Problem
@@ -35,6 +35,7 @@ from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
+from sqlanon.runs import OnViolation
 from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course
@@ -43,9 +44,7 @@ from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import Session, open_session
 from sqlanon.work.workspace import Workspace
 
-OnViolation = Literal["suppress", "error"]
 _ANY = 1 - 1e-12  # the share of rows that may be suppressed, when the result says how many are
-_DATA = (".csv", ".tsv", ".parquet", ".gz", ".zst")
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,6 @@ class Application:
     replace: bool = False
     budget: float | None = None
     job: str | None = None
-
-
-def is_file(name: str) -> bool:
-    """Whether a name stands for a data file, by its ending."""
-    return Path(name).suffix.lower() in _DATA
 
 
 def apply_rules(
@@ -105,13 +99,13 @@ def _policy(application: Application, found: Run, place: tuple[str, str], known:
     def whole(url: str | None) -> str | None:
         return next((known for known in urls if redacted(known) == url), url)
 
-    source = Source(file=str(Path(application.to).absolute())) if is_file(application.to) else None
+    source = Source(file=str(Path(application.to).absolute())) if is_data_file(application.to) else None
     home = whole(stored.source.url) or whole(stored.release.url) or place[0]
     release_url = whole(stored.release.url)
     if source is None:
         source = Source(url=home, table=application.to)
     release = stored.release.model_copy(update={"url": release_url})
-    if application.out is not None and is_file(application.out):
+    if application.out is not None and is_data_file(application.out):
         release = Release(file=str(Path(application.out).absolute()))
     elif application.out is not None:
         same = release_url is None and source.file is None
@@ -166,7 +160,7 @@ class _Apply(Course):
         )
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
-        return replace(super()._start(source, release, rows), algorithm="apply", job=self.application.job)
+        return replace(super()._start(source, release, rows), algorithm="apply", seed=None, job=self.application.job)
 
     def _summarize(self, plan: Plan, outcome: Outcome) -> None:
         super()._summarize(plan, outcome)

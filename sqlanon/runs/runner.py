@@ -25,7 +25,7 @@ from sqlanon.partition.collapse import Tuples, collapse
 from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Policy, RothkoS, TopDown, Tree
+from sqlanon.policy import Policy, RothkoS, TopDown, Tree, seed_of
 from sqlanon.policy.writer import policy_text
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import Recoding, create_regions
@@ -179,6 +179,7 @@ class Course:
             algorithm=self.policy.algorithm.name,
             engine_version=self.engine.version,
             source_rows=rows,
+            seed=seed_of(self.policy.algorithm),
         )
 
     def _record_unplanned(self, error: BaseException) -> None:

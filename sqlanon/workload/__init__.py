@@ -1,3 +1,7 @@
 """What a release is worth to those who want to predict a target from it."""
 
+from typing import Literal
+
 SAMPLE = 50_000  # rows that trees are trained and tested on
+Prediction = Literal["class", "number"]
+"""What trees predict of a target: the class that a row is in, or a number."""

@@ -20,9 +20,10 @@ from sqlanon.plan_checks import released_names
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
+from sqlanon.workload import Prediction
 from sqlanon.workload.places import Places, Whole, locate, rank
 from sqlanon.workload.read_back import Reader, Span
-from sqlanon.workload.tree import Prediction, TreeScores, score_trees
+from sqlanon.workload.tree import TreeScores, score_trees
 
 FEW_VALUES = 20  # of an integer: up to so many it is taken for a class
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sqlanon.errors import SqlanonError
+from sqlanon.workload import Prediction
 from sqlanon.workload.places import Floats, Places, Whole
 
-Prediction = Literal["class", "number"]
 FOLDS = 5
 
 

@@ -11,9 +11,9 @@ from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.lookup import require_columns
 from sqlanon.plan_checks import target_problem
 from sqlanon.policy import Policy, Role
-from sqlanon.workload import SAMPLE
+from sqlanon.workload import SAMPLE, Prediction
 from sqlanon.workload.measures import Measures, look_at, measure, one_class
-from sqlanon.workload.tree import Prediction, TreeScores, require_trees
+from sqlanon.workload.tree import TreeScores, require_trees
 from sqlanon.workload.views import table_view
 
 

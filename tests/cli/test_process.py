@@ -183,3 +183,18 @@ def test_an_interrupted_run_leaves_the_old_release(database_url: str, tmp_path: 
     assert left == []
     (run,) = only_object(call("runs", "--url", database_url, "--json").stdout)["runs"]
     assert run["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [(["show"], "RUN"), (["diff", "1"], "RUN_B"), (["verify", "--help"], "TABLE"), (["init", "--help"], "URL")],
+)
+def test_arguments_have_the_names_that_the_guides_give_them(
+    arguments: list[str], names: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _, out, err = call_main(capfd, *arguments)
+    usage = next(line for line in (out + err).splitlines() if "Usage:" in line)
+    assert re.search(rf"\b{names}\b", usage)
+    assert not re.search(r"[{\[][a-z]", usage)
+    if "--help" not in arguments:
+        assert f"Missing argument '{names}'" in err

@@ -126,6 +126,37 @@ def test_a_url_that_can_not_be_read_is_not_shown(url: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:p@wr0ng@127.0.0.1/d",
+        "postgresql://u:p@wr0ng/w@127.0.0.1/d",
+        "postgresql://u:1234/wr0ng@127.0.0.1/d",
+        "postgresql+psycopg://u:p@wr0ng/w@127.0.0.1/d?sslmode=disable",
+        "postgres://u@server:wr0ng/x@127.0.0.1:5432/d",
+    ],
+)
+def test_a_password_that_is_not_escaped_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(PolicyError, match="percent-encoded") as failure:
+        connect(url)
+    for part in ("wr0ng", "1234", "127.0.0.1"):
+        assert part not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:p%40wr%2Fng@/d?host=/nowhere",
+        "postgresql://u:p?w:x@/d?host=/nowhere",
+        "postgresql:///d?host=/nowhere&application_name=a@b",
+        "postgresql://u@/d?host=/nowhere&application_name=a@b",
+    ],
+)
+def test_a_url_that_is_escaped_is_connected_to(url: str) -> None:
+    with pytest.raises(AccessError, match="Can't connect"):
+        connect(url)
+
+
+@pytest.mark.parametrize(
     ("url", "shown"),
     [
         ("postgresql://u:secret@h:5/d", "postgresql://u@h:5/d"),
