@@ -10,6 +10,7 @@ from typing import Any
 from sqlanon.catalog.home import is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.engines.files import whole_path
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.lookup import is_of_a_catalog, unknown_table
 from sqlanon.measuring import countable, in_part
@@ -58,8 +59,9 @@ class Plan:
 
     @property
     def source_name(self) -> str:
-        """The source's table as SQL writes it, or its file."""
-        return self.policy.source.file or str(self.source)
+        """The source's table as SQL writes it, or the whole path of its file."""
+        file = self.policy.source.file
+        return str(self.source) if file is None else whole_path(file)
 
     @property
     def release_name(self) -> str:

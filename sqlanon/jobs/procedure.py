@@ -26,7 +26,7 @@ from sqlanon.jobs.staging import PLACED, STAGING, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.rules.parts import PlacedRules
-from sqlanon.runs.linking import linked_warning, same_recoding_problem
+from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import NULL_CHOICE
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.verification.verify import verifying_statements
@@ -60,9 +60,9 @@ class ProcedureText:
     models: Sequence[PrivacyModel]
     recoded: Recoded
     misfits: Sequence[Misfit]
+    rules: str  # the run that found the rules
     digest: str  # of the rules
     digests: bool  # whether what is released is digested
-    same_recoding: bool  # whether the source may be released by no other rules than before
 
     def create(self, *, alone: bool = False) -> str:
         """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
@@ -120,6 +120,7 @@ class ProcedureText:
             "version": job.version,
             "frozen": Markup(job.run),
             "frozen_text": Text(job.run),
+            "rules_text": Text(self.rules),
             "recoding_digest": Text(self.digest),
             "recoding_kind": Text(RECODING),
             "comment": Markup(" ".join(str(self.recoded.source).split())),
@@ -165,13 +166,12 @@ class ProcedureText:
         source = self.recoded.source
         return {
             "source_columns": [Text(column) for column in self.recoded.signature],
-            "same_recoding": self.same_recoding,
             "linked_warning": _pattern(linked_warning, source),
-            "linked_problem": _pattern(same_recoding_problem, source),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
             "other_columns": Text(
-                f"The columns of {source} are not those that they were when job {self.job.name} was frozen: run the "
-                "policy again, and freeze that run."
+                f"The columns of {source} are not those that they were when job {self.job.name} was frozen: give new "
+                f"ones a role in the policy, run it again or `sqlanon apply {self.rules} --policy` it, and freeze that "
+                "run; docs/jobs.md says which."
             ),
         }
 
