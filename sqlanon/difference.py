@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlanon.catalog import Catalog, Run, recoded_alike
+from sqlanon.catalog.sources import identify_source
 from sqlanon.errors import PolicyError
 from sqlanon.policy.facts import flattened
 
@@ -62,7 +63,7 @@ def compare_runs(catalog: Catalog, a: str, b: str) -> Difference:
     Raises PolicyError for an unknown run, or one that published nothing.
     """
     one, other = (_published(catalog, name) for name in (a, b))
-    same_source = (one.source, one.database) == (other.source, other.database)
+    same_source = identify_source(one.source, one.database) == identify_source(other.source, other.database)
     recoding = _compare_recodings(catalog, one, other)
     policies = [flattened(json.loads(run.policy)) for run in (one, other)]
     return Difference(

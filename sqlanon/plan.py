@@ -10,6 +10,7 @@ from typing import Any
 from sqlanon.catalog.home import is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.engines.files import whole_path
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.lookup import is_of_a_catalog, unknown_table
 from sqlanon.measuring import countable, in_part
@@ -58,8 +59,9 @@ class Plan:
 
     @property
     def source_name(self) -> str:
-        """The source's table as SQL writes it, or its file."""
-        return self.policy.source.file or str(self.source)
+        """The source's table as SQL writes it, or the whole path of its file."""
+        file = self.policy.source.file
+        return str(self.source) if file is None else whole_path(file)
 
     @property
     def release_name(self) -> str:
@@ -244,11 +246,15 @@ def _file_problems(policy: Policy, replace: bool) -> list[str]:
 
 
 def _qualified(relation: Relation, engine: Engine) -> tuple[Relation, PolicyError | None]:
-    """A relation that does not exist yet, in the session's current schema where it names none."""
-    catalog, schema, one_catalog = engine.query_one("plan/locate_schema")
-    if not one_catalog:
-        return Relation(relation.name, relation.schema or schema, relation.catalog or catalog), None
-    problem = None
-    if relation.catalog not in (None, catalog):
-        problem = PolicyError(f"release.table: the session is connected to {Identifier(catalog)}, not to this catalog.")
-    return Relation(relation.name, relation.schema or schema), problem
+    """A relation that does not exist yet, where a session would create it."""
+    home = engine.home()
+    found = Relation(relation.name, relation.schema or home.schema, relation.catalog or home.catalog)
+    if found.schema is None:
+        return found, PolicyError("release.table: no schema of the search path exists; write the schema too.")
+    if home.catalog is None and found.catalog is not None:
+        here = engine.query_one("engine/get_database")
+        if (found.catalog,) != here:
+            problem = f"release.table: the session is connected to {Identifier(here[0])}, not to this catalog."
+            return found, PolicyError(problem)
+        found = Relation(found.name, found.schema)
+    return found, None

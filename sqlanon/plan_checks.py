@@ -128,7 +128,8 @@ def _column_problems(subject: Subject) -> Iterator[str]:
     if missing:
         yield (
             f"{subject.table} has {'a column' if len(missing) == 1 else 'columns'} without a role: "
-            f"{', '.join(quoted(missing))}. Every column needs one; `sqlanon init` writes a policy with all of them."
+            f"{', '.join(quoted(missing))}. Every column needs one; `sqlanon init` writes a policy with all of them, "
+            "and `sqlanon apply --policy` leaves out what has come since a release and a policy calls an identifier."
         )
     quasi = sum(attribute.role is Role.QUASI_IDENTIFIER for attribute in subject.policy.attributes.values())
     if not quasi:

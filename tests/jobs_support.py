@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+from collections.abc import Iterable
 from typing import Any
 
 from sqlanon.catalog import Catalog, Job, Run
@@ -69,6 +70,11 @@ def replaced(database: Database, name: str, rows: list[Row]) -> None:
 
 def released(database: Database, name: str) -> list[Row]:
     return sorted(database.sql(f"SELECT * FROM {name}"), key=repr)
+
+
+def linked(warnings: Iterable[str]) -> list[str]:
+    """What was said of earlier releases by other rules."""
+    return [told for told in warnings if "by other rules" in told]
 
 
 def simple(database: Database, **more: Any) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ProtectionError
+from sqlanon.policy import Policy
 from sqlanon.rules.listing import Rule, list_rules
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs import applying
@@ -21,13 +22,19 @@ from tests.run_support import OPTIONS, Database, Row, anonymize
 
 
 def apply(
-    database: Database, run: str, to: str, out: str, how: applying.OnViolation = "suppress", **more: Any
+    database: Database,
+    run: str,
+    to: str,
+    out: str,
+    how: applying.OnViolation = "suppress",
+    known: Policy | None = None,
+    **more: Any,
 ) -> Outcome:
     """Apply the rules of a run."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         found = catalog.run(run)
     wanted = Application(run, to, out, how, **more)
-    return apply_rules(wanted, found, (database.url, "sqlanon"), options=OPTIONS)
+    return apply_rules(wanted, found, (database.url, "sqlanon"), known, options=OPTIONS)
 
 
 @contextlib.contextmanager

@@ -200,6 +200,27 @@ def test_neither_errors_nor_procedures_tell_values(postgres_url: str) -> None:
         assert [run.status for run in runs(database)] == ["failed", "failed", "published"]
 
 
+@pytest.mark.parametrize(
+    "reading", ["to_tsquery('simple', n)", "CAST(n AS REGCLASS)", "CAST(n AS REGTYPE)", "date_trunc(n, now())"]
+)
+def test_errors_that_speak_of_names_may_tell_values_too(postgres_url: str, reading: str) -> None:
+    with open_database(postgres_url) as database:
+        database.sql("CREATE TABLE raw (n TEXT, age INTEGER, s TEXT)")
+        database.sql("INSERT INTO raw SELECT NULL, i % 40, 'a' FROM generate_series(1, 400) AS i")
+        database.sql(f"CREATE VIEW people AS SELECT age, CAST({reading} AS TEXT) AS t, s FROM raw")
+        roles = {"age": "quasi-identifier", "t": "insensitive", "s": "sensitive"}
+        policy = database.policy("people", roles)
+        frozen(database, anonymize(policy).run)
+        assert carry_out(database)["published"]
+        database.sql("UPDATE raw SET n = 'the & (canary' WHERE age = 7")
+        failures = []
+        for work in (lambda: carry_out(database), lambda: anonymize(policy, replace=True)):
+            with pytest.raises(SqlanonError, match="SQLSTATE") as failed:
+                work()
+            failures.append(str(failed.value))
+        assert not any("canary" in text for text in [*failures, *(str(run.error_message) for run in runs(database))])
+
+
 # --- what happens meanwhile
 
 _CALLS = "FROM pg_stat_activity WHERE query LIKE 'CALL%' AND pid <> pg_backend_pid()"

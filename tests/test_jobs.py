@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from typing import Any
 
@@ -10,10 +11,25 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError, ProtectionError
+from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.policy.writer import policy_text
 from sqlanon.sql import Relation
 from sqlanon.work.workspace import release_lock
-from tests.jobs_support import ALONE, COLUMNS, ROLES, K, carry_out, frozen, released, replaced, runs, simple, table
+from tests.jobs_support import (
+    ALONE,
+    COLUMNS,
+    ROLES,
+    K,
+    carry_out,
+    frozen,
+    linked,
+    released,
+    replaced,
+    runs,
+    simple,
+    table,
+)
+from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize
 
 
@@ -115,10 +131,10 @@ def test_freezing_again_makes_another_version_and_a_downgrade_removes_jobs(datab
 def test_releases_by_other_rules_are_told_or_refused(database: Database) -> None:
     name, run = simple(database)
     frozen(database, run)
-    assert not [told for told in carry_out(database)["warnings"] if "other rules" in told]
+    assert linked(carry_out(database)["warnings"]) == []
     stricter = [{"model": "k-anonymity", "k": 5}]
     other = anonymize(database.policy(name, ROLES, privacy=stricter), replace=True).run
-    (warning,) = [told for told in carry_out(database)["warnings"] if "other rules" in told]
+    (warning,) = linked(carry_out(database)["warnings"])
     assert f"Run {other} released" in warning
     with pytest.raises(PolicyError, match="republish: same-recoding"):
         anonymize(database.policy(name, ROLES, privacy=[K], republish="same-recoding"), replace=True)
@@ -132,16 +148,39 @@ def test_equal_rules_of_another_run_are_the_same_rules(database: Database, repub
     database.sql("UPDATE sqlanon.runs SET policy = ? WHERE id = ?", [wanted, again])
     frozen(database, again)
     for _ in range(2):
-        assert not [told for told in carry_out(database)["warnings"] if "other rules" in told]
+        assert linked(carry_out(database)["warnings"]) == []
 
 
-def test_a_job_of_a_policy_that_wants_the_same_recoding_ends_after_another(database: Database) -> None:
+def test_a_job_goes_on_after_another_recoding_was_allowed(database: Database) -> None:
     name, run = simple(database, republish="same-recoding")
     frozen(database, run)
-    assert carry_out(database)["published"]
-    anonymize(database.policy(name, ROLES, privacy=[{"model": "k-anonymity", "k": 5}]), replace=True)
-    with pytest.raises(PolicyError, match="republish: same-recoding"):
-        carry_out(database)
+    assert linked(carry_out(database)["warnings"]) == []
+    stricter = [{"model": "k-anonymity", "k": 5}]
+    other = anonymize(database.policy(name, ROLES, privacy=stricter, republish="allow"), replace=True).run
+    (warning,) = linked(carry_out(database)["warnings"])
+    assert f"Run {other} released" in warning
+
+
+def test_a_job_can_be_frozen_of_a_run_that_applied_rules(database: Database) -> None:
+    name, run = simple(database, republish="same-recoding")
+    applied = apply(database, run, name, f"{name}_r", replace=True).run
+    before = released(database, f"{name}_r")
+    for frozen_run in (applied, apply(database, applied, name, f"{name}_r", replace=True).run):
+        frozen(database, frozen_run)
+        result = carry_out(database)
+        assert result["algorithm"]["applied"] == run
+        assert linked(result["warnings"]) == []
+    assert released(database, f"{name}_r") == before
+
+
+def test_a_job_is_not_frozen_for_another_table_than_was_released(database: Database) -> None:
+    if database.engine == "duckdb":
+        pytest.skip("DuckDB's jobs look for their table when they run")
+    _, run = simple(database)
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        found = dataclasses.replace(catalog.run(run), source='"elsewhere"."t"')
+        with pytest.raises(PolicyError, match=r'released "elsewhere"\."t", and the table of its policy is'):
+            freeze(engine, catalog, found, Freezing("nightly"))
 
 
 def test_what_is_wanted_must_make_sense(database: Database) -> None:

@@ -53,6 +53,17 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
     )
 
 
+def is_there(session: Engine, schema: str, fallback: str | None) -> bool:
+    """Whether a catalog has been made that `find_home` would find for this session's role; nothing is changed."""
+    database, _, read_only = session.query_one("catalog/show_database")
+    if read_only:
+        return False
+    if session.dialect == "duckdb":
+        return session.resolve(Relation("runs", schema, database)) is not None
+    homes = [Home(schema), *([] if fallback is None else [Home(fallback, FALLBACK_PREFIX)])]
+    return any(_can_use(session, home) and session.resolve(home.relation("runs")) is not None for home in homes)
+
+
 def identity_of(engine: Engine) -> str | None:
     """What tells the engine's database from all others: a file, or a cluster and a name; None for one in memory."""
     identity: str | None = engine.query_one("catalog/show_database")[1]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, SqlanonError
 
+_PAUSE = 0.2  # seconds between two looks at a lock that another holds
 _guard = threading.Lock()
 _of_process: set[str] = set()
 _of_session: weakref.WeakKeyDictionary[Engine, set[str]] = weakref.WeakKeyDictionary()
@@ -51,14 +53,17 @@ def give_back(engine: Engine, name: str) -> None:
 
 
 @contextlib.contextmanager
-def held(engine: Engine, name: str, conflict: str) -> Iterator[None]:
-    """Hold a lock while the block runs.
+def held(engine: Engine, name: str, conflict: str, wait: float = 0.0) -> Iterator[None]:
+    """Hold a lock while the block runs; one that is held already is waited for so many seconds.
 
     Raises:
-        ConflictError: with the message `conflict`, at once, if the lock is held already.
+        ConflictError: with the message `conflict`, if the lock is held still.
     """
-    if not take(engine, name):
-        raise ConflictError(conflict)
+    until = time.monotonic() + wait
+    while not take(engine, name):
+        if time.monotonic() >= until:
+            raise ConflictError(conflict)
+        time.sleep(_PAUSE)
     try:
         yield
     finally:

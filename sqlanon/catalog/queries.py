@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Delete, Select, Update, and_, case, delete, exists, or_, select, update
 
 from sqlanon.catalog.records import LedgerEntry, Status
+from sqlanon.catalog.sources import SourceIdentity
 from sqlanon.catalog.tables import Tables
 
 
@@ -37,11 +38,17 @@ def select_trials(tables: Tables, source: str) -> Select[Any]:
     return select_runs(tables).where(tried)
 
 
-def select_released(tables: Tables, source: str, database: str) -> Select[Any]:
-    """The runs that released a source, the newest first, with what they recorded of their recoding."""
+def select_released(tables: Tables, source: SourceIdentity) -> Select[Any]:
+    """The runs that released what may be a source, the newest first, with what they recorded of their recoding.
+
+    The whole path of a file is the caller's to compare.
+    """
     runs, releases = tables.runs, tables.releases
-    of_source = and_(runs.c.source == source, runs.c.database == database, releases.c.run == runs.c.id)
-    columns = (runs.c.id, releases.c.recoding, releases.c.digest)
+    of_source = ~runs.c.source.endswith('"')
+    if not source.is_file:
+        of_source = and_(runs.c.source.endswith(source.name, autoescape=True), runs.c.database == source.database)
+    of_source = and_(of_source, releases.c.run == runs.c.id)
+    columns = (runs.c.id, runs.c.source, runs.c.database, runs.c.policy, releases.c.recoding, releases.c.digest)
     return select(*columns).where(of_source).order_by(runs.c.started.desc(), runs.c.id.desc())
 
 

@@ -113,6 +113,24 @@ class ReleaseRecord:
     content_digest: str | None = None
 
 
+@dataclass(frozen=True)
+class Released:
+    """What a run released of a source.
+
+    rules: the run that found the rules, itself or another; digest: of these rules, see `recoded_alike`.
+    republish: what the run's policy says of releases by other rules.
+    """
+
+    run: str
+    rules: str
+    digest: str
+    republish: str | None
+
+    def is_by(self, rules: str | None, digest: str | None) -> bool:
+        """Whether these are the rules that the run `rules` found, or rules of this digest."""
+        return self.rules == rules or bool(recoded_alike(self.digest, digest))
+
+
 class RulesKind(StrEnum):
     """What the rules of a release are."""
 

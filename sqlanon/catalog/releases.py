@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlalchemy import Connection, insert, select, update
 
-from sqlanon.catalog import queries
+from sqlanon.catalog import locks, queries
 from sqlanon.catalog.home import is_same_database
 from sqlanon.catalog.ledger import Ledger
 from sqlanon.catalog.records import (
     HierarchyRecord,
+    Released,
     ReleaseKind,
     ReleaseRecord,
     RulesKind,
     RulesRecord,
-    recoded_alike,
 )
+from sqlanon.catalog.sources import identify_source
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Relation, Text
+
+_RELEASING = 60.0  # seconds: putting a release in place takes a few, and waits for its readers
 
 
 class Releases(Ledger):
@@ -54,14 +58,35 @@ class Releases(Ledger):
         """The digest of the recoding function of what a run released; see `recoded_alike`."""
         return next((release.digest for release in self.releases(run)), None)
 
-    def released_otherwise(self, source: str, rules: str | None = None) -> str | None:
-        """The latest run that released a source of this database by other rules than those of the run `rules`."""
-        digest = None if rules is None else self.recoding_digest(rules)
-        for row in self._read(queries.select_released(self._tables, source, self._database)):
-            applied = json.loads(row["recoding"]).get("applied", row["id"])
-            if applied != rules and not recoded_alike(row["digest"], digest):
-                return str(row["id"])
-        return None
+    def rules_run(self, run: str) -> str:
+        """The run that found the rules of a release: that run, or the one whose rules it applied."""
+        return next((_found_by(run, release.recoding) for release in self.releases(run)), run)
+
+    def released(self, source: str) -> list[Released]:
+        """All that was released of a source, a table of the engine's database or a file, the newest first."""
+        wanted = identify_source(source, self._database)
+        return [
+            Released(
+                row["id"],
+                _found_by(row["id"], row["recoding"]),
+                row["digest"],
+                json.loads(row["policy"]).get("republish"),
+            )
+            for row in self._read(queries.select_released(self._tables, wanted))
+            if identify_source(row["source"], row["database"]) == wanted
+        ]
+
+    @contextlib.contextmanager
+    def releasing(self, source: str) -> Iterator[None]:
+        """Let nobody else release this source meanwhile, whatever the release is called; who does is waited for.
+
+        Raises:
+            ConflictError: somebody has been at it for a minute.
+        """
+        conflict = f"Another run is releasing {source}: run again when it has ended."
+        place = identify_source(source, self._database)
+        with locks.held(self._store, f"source {place.name} of {place.database}", conflict, wait=_RELEASING):
+            yield
 
     def record_rules_within(self, session: Engine, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
         """As `record_release_within`, once that has returned True: record the rules, whose tables are there to stay."""
@@ -102,3 +127,8 @@ class Releases(Ledger):
         """All recorded hierarchies."""
         table = self._tables.hierarchies
         return [HierarchyRecord(**row) for row in self._read(select(table).order_by(table.c.name, table.c.digest))]
+
+
+def _found_by(run: str, recoding: str) -> str:
+    """The run that found a recoding which this run recorded."""
+    return str(json.loads(recoding).get("applied", run))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sqlanon.policy import loading
     from sqlanon.report import material, page
     from sqlanon.rules import listing, select, store
-    from sqlanon.runs import applying, resuming, runner
+    from sqlanon.runs import applying, linking, resuming, runner
     from sqlanon.signoff import check
     from sqlanon.work import session, workspace
     from sqlanon.workload import utility
@@ -49,7 +49,7 @@ _PARTS = {
     "sqlanon.policy": ("loading",),
     "sqlanon.report": ("material", "page"),
     "sqlanon.rules": ("listing", "select", "store"),
-    "sqlanon.runs": ("applying", "resuming", "runner"),
+    "sqlanon.runs": ("applying", "linking", "resuming", "runner"),
     "sqlanon.signoff": ("check",),
     "sqlanon.work": ("session", "workspace"),
     "sqlanon.workload": ("utility",),
@@ -70,6 +70,7 @@ __all__ = [
     "freezing",
     "grants",
     "hierarchies",
+    "linking",
     "listing",
     "loading",
     "material",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.call import Call, Follow, Quiet, command, expanded
-from sqlanon.cli.deferred import api, before_after, loading, rehearsal, resuming, runner, summary
+from sqlanon.cli.deferred import api, before_after, linking, loading, rehearsal, resuming, runner, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import wishes as wished
 from sqlanon.cli.lattice import AnySize, TimeLimit
@@ -74,16 +74,25 @@ def check_command(
     sql: Annotated[bool, typer.Option("--sql", help="Print the statements over data that a run would issue.")] = False,
     replace: Replace = False,
 ) -> None:
-    """Check a policy against its table, and list every problem at once. Nothing is changed."""
+    """Check a policy against its table, and list every problem at once. Nothing is changed.
+
+    It also tells where a run would be refused for an earlier release of the table.
+    """
+    loaded = loading.load_policy(policy)
     if sql:
-        _print_rehearsal(call, loading.load_policy(policy), replace, wished.Wishes())
+        _print_rehearsal(call, loaded, replace, wished.Wishes())
         return
-    plan = api.check_policy(loading.load_policy(policy), replace=replace, options=call.options)
+    plan = api.check_policy(loaded, replace=replace, options=call.options)
+    refusal = linking.find_refusal(loaded, plan, call.options)
     if call.json:
-        call.emit(_plan_object(plan))
-    else:
-        print(summary.plan_text(plan))
+        told = [] if refusal is None else [f"A run would be refused: {refusal}"]
+        call.emit({**_plan_object(plan), "warnings": [*plan.warnings, *told]})
+        return
+    print(summary.plan_text(plan))
+    if refusal is None:
         call.note(f"No problem found. Next: sqlanon run {policy}")
+    else:
+        call.note(f"The policy fits its table, but a run would be refused: {refusal}")
 
 
 def run_command(
@@ -128,7 +137,7 @@ def run_command(
         print("\n" + summary.comparison_text(before_after.compare(loaded, outcome, call.options)))
     except SqlanonError as error:
         call.note(f"The release is published; a sample of it could not be read: {error}")
-    print("\n" + summary.next_text(outcome.run, os.fspath(policy)))
+    print("\n" + summary.next_text(outcome.run, os.fspath(policy), loaded))
 
 
 def _print_rehearsal(call: Call, policy: Policy, replace: bool, wishes: Wishes) -> None:

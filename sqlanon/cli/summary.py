@@ -233,13 +233,20 @@ def comparison_text(comparison: Comparison) -> str:
     return "\n\n".join(parts)
 
 
-def next_text(run: str, policy: str) -> str:
-    """Commands to go on with."""
-    file, sqlanon = shlex.quote(policy), program()
+def next_text(run: str, path: str, policy: Policy) -> str:
+    """Commands to go on with after a run of the policy that the file `path` holds."""
+    file, sqlanon = shlex.quote(path), program()
+    again = [f"{sqlanon} run {file} --replace", "anonymize anew, in the release's place"]
+    if policy.republish == "same-recoding":
+        source = shlex.quote(policy.source.table or policy.source.file or "")
+        again = [
+            f"{sqlanon} apply {run} --policy {file} --to {source} --replace",
+            "recode the rows of then alike, in the release's place; freeze makes that a job",
+        ]
     commands = [
         [f"{sqlanon} verify {file}", "check the release again, at any time"],
         [f"{sqlanon} show {run} --policy {file}", "what was done; --steps adds every statement"],
-        [f"{sqlanon} run {file} --replace", "anonymize anew, in the release's place"],
+        again,
     ]
     return commands_text(commands)
 

@@ -203,6 +203,13 @@ class Engine(ABC):
         """The relation with the exact, fully qualified name the database knows it by; None if there is none."""
 
     @abstractmethod
+    def home(self) -> Relation:
+        """Where tables are created whose names say neither catalog nor schema, as a relation without a name.
+
+        It has no catalog where a session reaches one only, and no schema where new tables have to name theirs.
+        """
+
+    @abstractmethod
     def relations(self) -> list[Relation]:
         """All tables and views the session may see, for suggestions."""
 

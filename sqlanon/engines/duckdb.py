@@ -254,6 +254,10 @@ class DuckDBEngine(Engine):
                     return candidate
         return None
 
+    def home(self) -> Relation:
+        catalog, schema = self.query_one("engine/locate_schema")
+        return Relation("", schema, catalog)
+
     def relations(self) -> list[Relation]:
         return [Relation(name, schema, catalog) for catalog, schema, name in self.query("engine/list_relations")]
 

@@ -11,7 +11,6 @@ _QUOTABLE = (
     duckdb.BinderException,
     duckdb.CatalogException,
     duckdb.IOException,
-    duckdb.NotImplementedException,
     duckdb.ParserException,
     duckdb.PermissionException,
     duckdb.SyntaxException,

@@ -43,6 +43,11 @@ def source_file(path: str) -> SourceFile:
     return SourceFile(_FORMATS[ending], Text(_literal_pattern(path)))
 
 
+def whole_path(path: str) -> str:
+    """The path that stands for a file whichever way it is named; addresses such as s3://… stay."""
+    return path if "://" in path else str(Path(path).resolve())
+
+
 def version_of(path: str) -> tuple[int, int, int]:
     """What tells one version of a file from another without reading it: inode, size, time of change (ns)."""
     found = Path(path).stat()

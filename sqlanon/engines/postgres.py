@@ -64,6 +64,7 @@ class PostgresEngine(Engine):
         self._connection = _open(url)
         try:
             self._check_version()
+            self._path = self._narrow_path()
             self._apply(settings)
         except BaseException:
             self._connection.close()
@@ -88,6 +89,18 @@ class PostgresEngine(Engine):
         version = self._connection.info.server_version
         if version < OLDEST_SERVER * 10_000:
             raise EngineError(f"PostgreSQL {version // 10_000} is too old; {OLDEST_SERVER} or newer is needed.")
+
+    def _narrow_path(self) -> list[Text]:
+        """The session's search path, of which only schemas stay that nobody else can put functions into.
+
+        Tables are found on all of it still, by names that every statement then gives in full.
+        """
+        path = [Text(name) for (name,) in self.query("engine/show_search_path")]
+        self.run("engine/set_search_path", schemas=())
+        if path:
+            trusted = self.query("engine/list_trusted_schemas", schemas=path)
+            self.run("engine/set_search_path", schemas=[Identifier(name) for (name,) in trusted])
+        return path
 
     def _apply(self, settings: dict[str, str]) -> None:
         pairs = [(Text(name), Text(value)) for name, value in settings.items()]
@@ -207,7 +220,7 @@ class PostgresEngine(Engine):
     def resolve(self, relation: Relation) -> Relation | None:
         """The name as stored: first exactly as written, then in lower case, as PostgreSQL folds unquoted names.
 
-        Without a schema, the schemas of the session's search path are looked through in their order.
+        Without a schema, those of the search path that the role and the database have set are looked through in order.
         """
         for candidate in _spellings(relation):
             found = self._find(candidate)
@@ -218,9 +231,15 @@ class PostgresEngine(Engine):
     def _find(self, relation: Relation) -> Relation | None:
         if relation.catalog is not None and (relation.catalog,) != self.query_one("engine/get_database"):
             return None
-        template = "engine/find_relation_on_path" if relation.schema is None else "engine/find_relation"
-        rows = self.query(template, schema=Text(relation.schema or ""), name=Text(relation.name))
+        name = Text(relation.name)
+        if relation.schema is None:
+            rows = self.query("engine/find_relation_on_path", schemas=self._path, name=name)
+        else:
+            rows = self.query("engine/find_relation", schema=Text(relation.schema), name=name)
         return Relation(rows[0][1], rows[0][0]) if rows else None
+
+    def home(self) -> Relation:
+        return Relation("", self._path[0].value if self._path else None)
 
     def relations(self) -> list[Relation]:
         return [Relation(name, schema) for schema, name in self.query("engine/list_relations")]

@@ -20,8 +20,12 @@ from sqlanon.errors import (
 if TYPE_CHECKING:
     import psycopg
 
-# Classes of SQLSTATE whose primary message speaks of names and limits; those of all others may quote values.
-QUOTABLE_CLASSES = ("0A", "25", "2B", "3D", "3F", "42", "54", "55", "58")
+_NAMES = ("42501", "42710", "42809", "42P06", "42P07", "42P16")
+_LIMITS = ("54001", "54011", "54023")
+QUOTABLE = ("25", "2B", "3D", "55", "58", *_NAMES, *_LIMITS)
+"""What SQLSTATEs begin with whose primary message speaks of names and limits; those of all others may quote values."""
+# The same, if the server was reading the statement itself: casts of values to names or to queries end in these too.
+_QUOTABLE_WHEN_READ = ("0A", "3F", "42", "54")
 OWN_ERRORS: dict[str, type[SqlanonError]] = {
     "SA001": ProtectionError,
     "SA002": VerificationError,
@@ -50,7 +54,8 @@ def statement_error(error: psycopg.Error, name: str, lost: bool) -> SqlanonError
     known = _known_error(error, state, name)
     if known is not None:
         return known
-    if state.startswith(QUOTABLE_CLASSES):
+    read = error.diag.statement_position is not None and error.diag.context is None
+    if state.startswith((*QUOTABLE, *_QUOTABLE_WHEN_READ) if read else QUOTABLE):
         return EngineError(f"{name}: {error.diag.message_primary}")
     shown = f", SQLSTATE {state}" if state else ""
     return EngineError(f"{name}: PostgreSQL failed the statement ({type(error).__name__}{shown}).")

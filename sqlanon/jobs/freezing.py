@@ -121,6 +121,11 @@ def procedure_text(
     if wrong:
         raise PolicyError([*wrong, _OUTSIDE])
     plan = resolve_source(policy, engine)
+    if str(plan.source) != found.source:
+        raise PolicyError(
+            f"Run {found.id} released {found.source}, and the table of its policy is {plan.source} now: run the policy "
+            "again."
+        )
     require_same(plan, stored, engine.dialect)
     misfits = find_misfits(engine, policy, stored.attributes)
     kept = fitting(misfits) if job.on_violation == "suppress" else None
@@ -135,8 +140,8 @@ def procedure_text(
         showing=recoded.parts.showing if recoded.parts else None,
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)
-    choices = {"digests": policy.digest == "run", "same_recoding": policy.republish == "same-recoding"}
-    text = ProcedureText(engine, catalog, made, models, recoded, misfits, stored.digest, **choices)
+    rules, digests = catalog.rules_run(found.id), policy.digest == "run"
+    text = ProcedureText(engine, catalog, made, models, recoded, misfits, rules, stored.digest, digests)
     return replace(text, job=replace(made, inspection=text.inspection()))
 
 

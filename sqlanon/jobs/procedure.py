@@ -18,7 +18,7 @@ from markupsafe import Markup
 from sqlanon.catalog import RECODING, Catalog, Job
 from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Engine
-from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE_CLASSES
+from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import failing_queries
 from sqlanon.jobs.recoded import Recoded
@@ -26,7 +26,7 @@ from sqlanon.jobs.staging import PLACED, STAGING, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.rules.parts import PlacedRules
-from sqlanon.runs.linking import linked_warning, same_recoding_problem
+from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import NULL_CHOICE
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.verification.verify import verifying_statements
@@ -60,9 +60,9 @@ class ProcedureText:
     models: Sequence[PrivacyModel]
     recoded: Recoded
     misfits: Sequence[Misfit]
+    rules: str  # the run that found the rules
     digest: str  # of the rules
     digests: bool  # whether what is released is digested
-    same_recoding: bool  # whether the source may be released by no other rules than before
 
     def create(self, *, alone: bool = False) -> str:
         """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
@@ -120,6 +120,7 @@ class ProcedureText:
             "version": job.version,
             "frozen": Markup(job.run),
             "frozen_text": Text(job.run),
+            "rules_text": Text(self.rules),
             "recoding_digest": Text(self.digest),
             "recoding_kind": Text(RECODING),
             "comment": Markup(" ".join(str(self.recoded.source).split())),
@@ -131,7 +132,7 @@ class ProcedureText:
             **self._settings(),
             "k": max([model.k for model in self.models if isinstance(model, KAnonymity)], default=1),
             "null_choice": Text(NULL_CHOICE),
-            "quotable": [Text(state) for state in QUOTABLE_CLASSES],
+            "quotable": [Text(f"{state}%") for state in ("SA", "57014", *QUOTABLE)],
             "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],
             **{table: home.relation(table) for table in ("runs", "releases", "jobs")},
             **self._source_values(),
@@ -143,14 +144,20 @@ class ProcedureText:
 
     def _settings(self) -> dict[str, Any]:
         """What the session is to have set, so that statements mean what they mean to this one."""
-        schemas = [Markup(Identifier(name)) for (name,) in self.engine.query("jobs/show_search_path")]
+        schemas = [name for (name,) in self.engine.query("engine/show_search_path")]
         memory = expression(
             "CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes({least}) THEN {least}"
             " ELSE current_setting('work_mem') END",
             least=Text(USUAL_WORK_MEM),
         )
         return {
-            "search_path": Markup(", ").join([*schemas, Markup("pg_temp")]),
+            "schemas": [Text(name) for name in schemas],
+            "search_path": Markup(", ").join(Markup(Identifier(name)) for name in schemas),
+            "distrusted": Text(
+                f"Names are looked up in {' and '.join(map(str, map(Identifier, schemas)))}, where roles other than "
+                "this one and the database's owner have come to be able to create functions: revoke CREATE there, and "
+                "drop what they created, or freeze the run again, which leaves the schema out."
+            ),
             "settings": [(Markup(name), Text(value)) for name, value in MEANINGS_OF_VALUES.items()],
             "work_mem": memory,
         }
@@ -159,13 +166,12 @@ class ProcedureText:
         source = self.recoded.source
         return {
             "source_columns": [Text(column) for column in self.recoded.signature],
-            "same_recoding": self.same_recoding,
             "linked_warning": _pattern(linked_warning, source),
-            "linked_problem": _pattern(same_recoding_problem, source),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
             "other_columns": Text(
-                f"The columns of {source} are not those that they were when job {self.job.name} was frozen: run the "
-                "policy again, and freeze that run."
+                f"The columns of {source} are not those that they were when job {self.job.name} was frozen: give new "
+                f"ones a role in the policy, run it again or `sqlanon apply {self.rules} --policy` it, and freeze that "
+                "run; docs/jobs.md says which."
             ),
         }
 

@@ -156,9 +156,15 @@ class Growth:
         ranges = frontier.ranges or self._measure(frontier.rows)
         splits = self._table("splits", frontier.round + 1)
         self.remember(frontier)
-        options = {"searched": self.searches_thresholds, "at_once": self._tries_at_once(frontier)}
-        of = frontier.rows, ranges, frontier.splits, self._size(frontier)
-        candidates = cut_at_medians(self.branch, *of, **options)
+        candidates = cut_at_medians(
+            self.branch,
+            frontier.rows,
+            ranges,
+            frontier.splits,
+            self._size(frontier),
+            searched=self.searches_thresholds,
+            at_once=self._tries_at_once(frontier),
+        )
         avs = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, searched, numbers = counts

@@ -33,9 +33,11 @@ class Policy(Part):
     them again among themselves, further up."""
     suppressed: Literal["omit", "star"] = "omit"
     """What becomes of them: left out, or shown with `*` for every quasi-identifier."""
-    republish: Literal["allow", "same-recoding"] = "allow"
-    """Whether the source may be released again by other rules than before: who holds both releases can intersect the
-    classes of a person. With `same-recoding` only `apply` and jobs with the rules of the earlier release may."""
+    republish: Literal["allow", "same-recoding"] | None = None
+    """Whether the source may be released by other rules than before: who holds both releases can intersect the classes
+    of a person. `same-recoding`: it may not, by this policy and, once this one has released it, by any other; `apply`
+    and jobs with the rules of a release go on. `allow`: it may, whatever policies of earlier releases say. If not
+    given it may unless one of them says `same-recoding`. Where it may, there is a warning."""
     digest: Literal["run", "record"] = "record"
     """When the release is digested for its record: in the `run`, before it is published; or when the `record` is
     written, which costs runs nothing, and can't tell of what was done to the release before that."""

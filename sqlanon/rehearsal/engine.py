@@ -72,6 +72,9 @@ class RehearsedEngine(Engine):
     def resolve(self, relation: Relation) -> Relation | None:
         return relation
 
+    def home(self) -> Relation:
+        return self.inner.home()
+
     def reads(self, relation: Relation, table: Relation) -> bool:
         return self.inner.reads(relation, table)
 

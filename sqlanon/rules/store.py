@@ -91,8 +91,8 @@ def drop_codes(engine: Engine, tables: RuleTables) -> None:
 
 
 def read_rules(catalog: Catalog, run: str) -> StoredRules:
-    """The recoding function of a run; raises PolicyError where the catalog has none."""
-    record = catalog.rules(run)
+    """The recoding function of a run, found or applied; raises PolicyError where the catalog has none."""
+    record = catalog.rules(catalog.rules_run(run))
     if record is None:
         raise PolicyError(f"The catalog holds no rules of run {run}: it published nothing, or is of an older version.")
     return stored_rules(catalog, record, catalog.recoding_digest(run) or "")

@@ -25,8 +25,8 @@ from sqlanon.partition.axes import carried
 from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
+from sqlanon.policy import Attribute, FullDomain, Policy, Release, Role, Source
 from sqlanon.policy import Catalog as CatalogPlace
-from sqlanon.policy import FullDomain, Policy, Release, Source
 from sqlanon.policy.loading import parse_policy
 from sqlanon.release.recode import Recoding, create_regions, end_name
 from sqlanon.rules.classes import Applied, Suppression, show_regions
@@ -36,7 +36,6 @@ from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
 from sqlanon.runs import OnViolation
-from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course
 from sqlanon.sql import Relation, expression
@@ -78,7 +77,8 @@ def apply_rules(
     """Recode new rows with the rules of a stored release, check the result, and publish it as a run of its own.
 
     found: the run whose rules are applied; place: the URL and schema of the catalog that it is in.
-    known: a policy whose URLs have their passwords, which the catalog doesn't keep.
+    known: a policy whose URLs have their passwords, which the catalog doesn't keep; columns that the run's policy does
+    not name, and this one calls identifiers, are left out.
 
     Raises what `run` raises; ProtectionError where a class violates a model and that is to be an error.
     """
@@ -86,7 +86,8 @@ def apply_rules(
     with open_session(policy, options or EngineOptions()) as session:
         stored = read_rules(session.catalog, found.id)
         pinned = _pinned(policy, stored)
-        return _Apply(session, pinned, application, found, stored, observer or Silent()).carry_out()
+        rules = session.catalog.rules_run(found.id)
+        return _Apply(session, pinned, application, rules, stored, observer or Silent()).carry_out()
 
 
 def _policy(application: Application, found: Run, place: tuple[str, str], known: Policy | None) -> Policy:
@@ -113,7 +114,19 @@ def _policy(application: Application, found: Run, place: tuple[str, str], known:
     if release.table is not None and source.file is not None and release.url is None:
         release = release.model_copy(update={"url": home})
     catalog = CatalogPlace(url=place[0], schema=place[1])
-    return stored.model_copy(update={"source": source, "release": release, "catalog": catalog})
+    attributes = {**_new_identifiers(stored, known), **stored.attributes}
+    changes = {"source": source, "release": release, "catalog": catalog, "attributes": attributes}
+    return stored.model_copy(update=changes)
+
+
+def _new_identifiers(stored: Policy, known: Policy | None) -> dict[str, Attribute]:
+    """The columns that have come since the rules were found, and that are to be left out: rules are about no others."""
+    attributes = {} if known is None else known.attributes
+    return {
+        name: attribute
+        for name, attribute in attributes.items()
+        if attribute.role is Role.IDENTIFIER and name not in stored.attributes
+    }
 
 
 def _pinned(policy: Policy, stored: StoredRules) -> Policy:
@@ -136,28 +149,22 @@ class _Apply(Course):
         session: Session,
         policy: Policy,
         application: Application,
-        found: Run,
+        rules: str,
         stored: StoredRules,
         observer: Observer,
     ) -> None:
         super().__init__(session, policy, application.replace, observer, Wishes())
         self.application = application
-        self.found = found
+        self.rules_run = rules
         self.stored = stored
         self.applied: Applied | None = None
         self.suppression: Suppression | None = None
 
     def _rules_of(self) -> str:
-        return self.found.id
+        return self.rules_run
 
     def _digest(self) -> str:
         return self.stored.digest
-
-    def _warnings(self, plan: Plan) -> tuple[str, ...]:
-        return (
-            *super()._warnings(plan),
-            *([] if self.linked is None else [linked_warning(self.linked, plan.source_name)]),
-        )
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
         return replace(super()._start(source, release, rows), algorithm="apply", seed=None, job=self.application.job)
@@ -217,7 +224,7 @@ class _Apply(Course):
         )
         partition = recode_at_levels(problem, self.policy, self.stored)
         self._refuse(partition.suppressed, coded.source_rows)
-        return replace(partition, found={"applied": self.found.id})
+        return replace(partition, found={"applied": self.rules_run})
 
     def _refuse(self, failing: int, coded: int) -> None:
         """Raise ProtectionError if so many rows would have to be suppressed, and may not be.
@@ -255,7 +262,7 @@ class _Apply(Course):
             rounds=0,
             suppressed=rows,
             starred=-1 if stars and rows else None,
-            found={"applied": self.found.id, "suppressed_classes": search.classes},
+            found={"applied": self.rules_run, "suppressed_classes": search.classes},
         )
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:

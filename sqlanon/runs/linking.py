@@ -1,6 +1,68 @@
-"""Releases of the same source by other rules: what is said of them."""
+"""Releases of the same source by other rules: what is said of them, and when they are refused.
+
+Two recodings of a source can be intersected as soon as the second is released: it is the second that is judged, and
+releasing either again is not. docs/decisions/0022 says why.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlanon.catalog import Released
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.plan import Plan
+from sqlanon.policy import Policy
+from sqlanon.work.session import look_into_catalog, open_to_look
+
+SAME_RECODING = "same-recoding"
+ALLOW = "allow"
+
+
+def judge_release(
+    released: Sequence[Released],
+    source: str,
+    republish: str | None,
+    rules: str | None = None,
+    digest: str | None = None,
+) -> str | None:
+    """What to say of a release of `source` beside those that were `released`, the newest first; None for nothing.
+
+    republish: what the policy of the new release says. rules, digest: the run that found its rules, and their digest;
+    None where they are not known yet, so that they may be any.
+
+    Raises PolicyError where this policy, or that of an earlier release, wants one recoding only.
+    """
+    others = [one for one in released if not one.is_by(rules, digest)]
+    if not others:
+        return None
+    warning = linked_warning(others[0].run, source)
+    if len(others) < len(released):
+        return warning
+    bound = next((one for one in others if one.republish == SAME_RECODING), None)
+    if republish == SAME_RECODING:
+        by = "already, and a search may find other rules" if rules is None and digest is None else "by other rules"
+        raise PolicyError(_problem("republish: same-recoding forbids it", bound or others[0], source, by))
+    if bound is None:
+        return warning
+    if republish != ALLOW:
+        forbids = f"republish: same-recoding, in the policy of run {bound.run}, forbids it"
+        raise PolicyError(_problem(forbids, bound, source, "by other rules" if rules or digest else "before"))
+    return f"{warning} The policy of run {bound.run} says republish: same-recoding, this one says republish: allow."
+
+
+def find_refusal(policy: Policy, plan: Plan, options: EngineOptions | None = None) -> str | None:
+    """Why a run would be refused for earlier releases of its source, though the policy fits; None where it wouldn't.
+
+    plan: what `resolve` made of the policy. Nothing is changed.
+    """
+    with open_to_look(policy, options) as (engine, _), look_into_catalog(policy, engine, options) as catalog:
+        try:
+            if catalog is not None:
+                judge_release(catalog.released(plan.source_name), plan.source_name, policy.republish)
+        except PolicyError as refusal:
+            return str(refusal)
+    return None
 
 
 def linked_warning(run: str, source: str) -> str:
@@ -11,9 +73,9 @@ def linked_warning(run: str, source: str) -> str:
     )
 
 
-def same_recoding_problem(run: str, source: str, by: str = "by other rules") -> str:
-    """What to say where that is forbidden."""
+def _problem(forbids: str, earlier: Released, source: str, how: str) -> str:
     return (
-        f"republish: same-recoding forbids it, as run {run} released {source} {by}: `sqlanon apply {run}`, or"
-        " a job with its rules, recodes as it did."
+        f"{forbids}, as run {earlier.run} released {source} {how}: `sqlanon apply {earlier.rules}`, or a job with its"
+        " rules, recodes as it did. A run whose policy says `republish: allow` may recode otherwise, with a warning;"
+        " docs/jobs.md says more."
     )

@@ -10,7 +10,7 @@ from sqlanon.catalog import Catalog, ReleaseRecord, RunStart, Status
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
-from sqlanon.errors import Cancelled, ConflictError, PolicyError, SqlanonError, VerificationError
+from sqlanon.errors import Cancelled, ConflictError, SqlanonError, VerificationError
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lattice import search as lattice_search
@@ -33,7 +33,7 @@ from sqlanon.release.staging import Staged, stage_release
 from sqlanon.rules.keeping import keep_rules
 from sqlanon.rules.store import StoredRules
 from sqlanon.runs.checkpoints import Basis, basis_of, checkpoint_of
-from sqlanon.runs.linking import same_recoding_problem
+from sqlanon.runs.linking import judge_release
 from sqlanon.runs.outcome import Outcome, QuasiIdentifier
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.sql import Relation
@@ -102,7 +102,7 @@ class Course:
         self.rules: StoredRules | None = None
         self.control: Control
         self.basis: Basis | None = None  # what the search goes by
-        self.linked: str | None = None  # the run of an earlier release of the source by other rules, if that is known
+        self.linked: str | None = None  # what is said of earlier releases of the source by other rules
         self.values: Mapping[str, int] = {}
         self.left_out = 0  # rows of the source that were suppressed before anything was coded
         self.models = tuple(from_spec(spec) for spec in policy.privacy)
@@ -151,25 +151,21 @@ class Course:
         with self.journal.during("plan"):
             self.source_version = source_version(self.policy.source.file)
             plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
-            self._require_linkable(plan)
+            if self.ends_as is Status.PUBLISHED:
+                self._judge_release(plan)
             return plan
 
     def _rules_of(self) -> str | None:
         """The run whose rules are applied; None where rules are searched for."""
         return None
 
-    def _require_linkable(self, plan: Plan) -> None:
-        """Look for an earlier release of the source by other rules, and refuse another one if the policy wants that."""
-        refuses = self.policy.republish == "same-recoding"
-        if self.ends_as is not Status.PUBLISHED or not (refuses or self._rules_of()):
-            return
-        self.linked = self.catalog.released_otherwise(plan.source_name, self._rules_of())
-        if refuses and self.linked is not None:
-            by = "by other rules" if self._rules_of() else "already, and a search may find other rules"
-            raise PolicyError(same_recoding_problem(self.linked, plan.source_name, by))
+    def _judge_release(self, plan: Plan) -> None:
+        """Refuse another recoding of a source that is to have one only; what is said of others is kept."""
+        released, source = self.catalog.released(plan.source_name), plan.source_name
+        self.linked = judge_release(released, source, self.policy.republish, self._rules_of(), self._digest())
 
     def _warnings(self, plan: Plan) -> tuple[str, ...]:
-        return plan.warnings
+        return plan.warnings if self.linked is None else (*plan.warnings, self.linked)
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
         return RunStart(
@@ -360,7 +356,8 @@ class Course:
                 self.catalog.record_rules_within(session, outcome.run, rules.record, rules.relations)
 
         late: list[ReleaseRecord] = []
-        with self.journal.during("publish"):
+        with self.journal.during("publish"), self.catalog.releasing(plan.source_name):
+            self._judge_release(plan)  # once more: others may have released it since, and the rules are known now
             if self.policy.release.file is not None:
                 self.control.finish()
             outcome.notes = staged.publish(within)

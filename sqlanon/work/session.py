@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlanon.catalog import Catalog
+from sqlanon.catalog.home import is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.urls import scheme_of
@@ -129,6 +130,29 @@ def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
     """All that a run needs, closed at its end."""
     with open_engines(policy, options) as (engine, target), open_catalog(policy, engine) as catalog:
         yield Session(engine, target, catalog, own_catalog=policy.catalog.url in (None, _url_of(policy)))
+
+
+@contextlib.contextmanager
+def look_into_catalog(policy: Policy, engine: Engine, options: EngineOptions | None) -> Iterator[Catalog | None]:
+    """The catalog that a policy's runs have, with `engine` beside the source; None where none has been made yet."""
+    url, schema, fallback = catalog_place(policy)
+    with contextlib.ExitStack() as stack:
+        store = engine
+        if url != policy.source.url:
+            try:
+                store = stack.enter_context(connect(url, options))
+            except AccessError:
+                if not url.startswith("duckdb:"):
+                    raise
+                yield None
+                return
+        there = is_there(store, schema, fallback)
+        other = None if store is engine else url
+        yield (
+            stack.enter_context(Catalog.open(engine, schema, other, fallback_schema=fallback, upgrade=False))
+            if there
+            else None
+        )
 
 
 @contextlib.contextmanager

@@ -277,3 +277,11 @@ def test_a_statement_that_is_sent_again_reads_what_is_there_by_then(memory: Duck
         assert ask(memory, "SELECT * FROM t") == [(expected,)]
         assert memory.execute(Statement("test", "CREATE OR REPLACE TABLE copy AS FROM t UNION ALL FROM t")) == 2
         assert ask(memory, "FROM copy") == [(expected,), (expected,)]
+
+
+def test_errors_tell_no_values(memory: DuckDBEngine) -> None:
+    memory.execute(Statement("test", "CREATE TABLE t AS SELECT 'canary' AS v"))
+    for reading in ("timezone(v, now())", "date_trunc(v, now())", "CAST(v AS INTEGER)", "strptime(v, '%Y')"):
+        with pytest.raises(EngineError, match="DuckDB failed the statement") as failed:
+            ask(memory, f"SELECT {reading} FROM t")
+        assert "canary" not in str(failed.value)

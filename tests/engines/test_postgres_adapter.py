@@ -346,16 +346,60 @@ def test_names_are_exact_first(engine: PostgresEngine) -> None:
     assert [(c.name, c.kind) for c in engine.columns(Relation("T"))] == [("A", Kind.INTEGER), ("a", Kind.TEXT)]
 
 
-def test_the_search_path_decides(engine: PostgresEngine) -> None:
+def on_path(url: str, *schemas: str) -> PostgresEngine:
+    """A session whose search path somebody has set."""
+    return PostgresEngine.connect(f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{','.join(schemas)}")
+
+
+def test_the_search_path_decides(engine: PostgresEngine, postgres_url: str) -> None:
     for schema in ("one", "two"):
         do(engine, f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.t (i INTEGER)")
     assert engine.resolve(Relation("t")) is None
-    do(engine, "SET search_path = two, one")
-    assert engine.resolve(Relation("t")) == Relation("t", "two")
-    do(engine, "CREATE TEMP TABLE t (i INTEGER)")
-    found = engine.resolve(Relation("t"))
-    assert found is not None
-    assert str(found.schema).startswith("pg_temp")
+    with on_path(postgres_url, "two", "one") as session:
+        assert session.resolve(Relation("t")) == Relation("t", "two")
+        assert ask(session, "SELECT current_schemas(FALSE)") == [(["two", "one"],)]
+
+
+# --- functions that others have made
+
+
+OVERLOAD = "CREATE FUNCTION {}.div(BIGINT, BIGINT) RETURNS NUMERIC LANGUAGE SQL AS 'SELECT 666'"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "GRANT CREATE ON SCHEMA odd TO other",
+        "GRANT CREATE ON SCHEMA odd TO public",
+        "ALTER SCHEMA odd OWNER TO other",
+        f"{OVERLOAD.format('odd')}; ALTER FUNCTION odd.div(BIGINT, BIGINT) OWNER TO other",
+        "CREATE OPERATOR odd.@@@ (FUNCTION = int8mul, LEFTARG = BIGINT, RIGHTARG = BIGINT);"
+        " ALTER OPERATOR odd.@@@ (BIGINT, BIGINT) OWNER TO other",
+    ],
+)
+def test_schemas_that_others_have_a_hand_in_are_for_tables_alone(
+    engine: PostgresEngine, postgres_server: PostgresServer, postgres_url: str, given: str
+) -> None:
+    postgres_server.run("CREATE ROLE other")
+    try:
+        do(engine, f"CREATE SCHEMA odd; CREATE TABLE odd.t (i INTEGER); {given}")
+        with on_path(postgres_url, "odd", "public") as session:
+            assert ask(session, "SELECT current_schemas(FALSE)") == [(["public"],)]
+            assert session.resolve(Relation("t")) == Relation("t", "odd")
+    finally:
+        do(engine, "DROP SCHEMA odd CASCADE")
+        postgres_server.run("DROP ROLE other")
+
+
+def test_functions_of_ones_own_and_of_superusers_are_found(
+    postgres_url: str, restricted_role: tuple[str, str], engine: PostgresEngine
+) -> None:
+    role, url = restricted_role
+    do(engine, f"CREATE SCHEMA mine; {OVERLOAD.format('mine')}; ALTER SCHEMA mine OWNER TO {role}")
+    with on_path(url, "mine") as session:
+        assert ask(session, "SELECT div(CAST(7 AS BIGINT), CAST(2 AS BIGINT))") == [(666,)]
+    with on_path(postgres_url, "mine") as session:
+        assert ask(session, "SELECT div(CAST(7 AS BIGINT), CAST(2 AS BIGINT))") == [(3,)]
 
 
 def test_every_kind_of_relation(engine: PostgresEngine) -> None:
