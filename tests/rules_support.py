@@ -16,18 +16,25 @@ from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs import applying
 from sqlanon.runs.applying import Application, apply_rules
 from sqlanon.runs.outcome import Outcome
+from sqlanon.work.journal import Observer
 from tests.mondrian_oracle import Attribute
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
 
 def apply(
-    database: Database, run: str, to: str, out: str, how: applying.OnViolation = "suppress", **more: Any
+    database: Database,
+    run: str,
+    to: str,
+    out: str,
+    how: applying.OnViolation = "suppress",
+    observer: Observer | None = None,
+    **more: Any,
 ) -> Outcome:
     """Apply the rules of a run."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         found = catalog.run(run)
     wanted = Application(run, to, out, how, **more)
-    return apply_rules(wanted, found, (database.url, "sqlanon"), options=OPTIONS)
+    return apply_rules(wanted, found, (database.url, "sqlanon"), options=OPTIONS, observer=observer)
 
 
 @contextlib.contextmanager
