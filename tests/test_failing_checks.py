@@ -9,9 +9,10 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
+from sqlanon.models import DistinctLDiversity, Groups
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.rows import stage
-from sqlanon.sql import Statement
+from sqlanon.sql import Renderer, Statement
 from sqlanon.work.journal import Silent
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, duckdb_url, open_database
@@ -49,6 +50,8 @@ TAMPERING = {
     "two rows of different classes exchange their kept values": (EXCHANGE, "classes_equal"),
     "a class is split": ("UPDATE {staged} SET q = '[0-1]' WHERE id = 0", "k-anonymity"),
     "a class is of one value": ("UPDATE {staged} SET s = 'x'", "distinct-l-diversity"),
+    "a class lacks a row": ("DELETE FROM {staged} WHERE id = 0", "classes_equal"),
+    "a class has a row too many": ("INSERT INTO {staged} SELECT * FROM {staged} WHERE id = 0", "classes_equal"),
 }
 
 
@@ -119,6 +122,23 @@ def test_nothing_is_published(database: Database, name: str) -> None:
     assert database.leftovers() == []
     ends = database.sql("SELECT status, error_class FROM sqlanon.runs ORDER BY started")
     assert ends == [("published", None), ("refused", "VerificationError")]
+
+
+def lax(self: DistinctLDiversity, render: Renderer, groups: Groups) -> Statement:
+    """Distinct diversity by a wrong comparison."""
+    return render("models/measure_distinct_diversity", avs=groups.avs, l=self.l - 1)
+
+
+def test_a_mistake_in_a_model_publishes_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search judges by the model's SELECT as verification does: what is wrong in it passes both."""
+    table = database.create(COLUMNS, ROWS)
+    before = database.release(table, ROLES, privacy=MODELS)
+    database.sql(f"UPDATE {table} SET s = 'x'")
+    monkeypatch.setattr(DistinctLDiversity, "measure", lax)
+    with pytest.raises(VerificationError, match="distinct-l-diversity contradicts itself"):
+        anonymize(database.policy(table, ROLES, privacy=MODELS), replace=True)
+    assert database.sql(f"SELECT * FROM {table}_r") == before
+    assert database.leftovers() == []
 
 
 def test_rules_publish_no_column_too_many(database: Database) -> None:
