@@ -45,6 +45,18 @@ def test_classes_are_suppressed_within_the_budget(database: Database) -> None:
     assert database.sql(f"SELECT * FROM {name}_r") == before
 
 
+def test_as_many_rows_as_the_budget_says_may_be_suppressed(database: Database) -> None:
+    name, run = simple(database)
+    frozen(database, run, on_violation="suppress", budget=0.016)
+    rows = table(1, 120, 0)
+    replaced(database, name, [*rows, *rows[:3], ALONE, ALONE])
+    release = carry_out(database)["release"]
+    assert (release["rows"], release["suppressed"]) == (123, 2)
+    replaced(database, name, [*rows, *rows[:2], ALONE, ALONE])
+    with pytest.raises(ProtectionError, match=r"2 of 124 rows .* more than the budget"):
+        carry_out(database)
+
+
 TAXONOMY = {
     "mapping": {"a": ["v", "1"], "b": ["v", "1"], "C": ["v", "1"], "dd": ["w", "2"], "e,f": ["w", "2"]},
 }
@@ -133,6 +145,16 @@ def test_equal_rules_of_another_run_are_the_same_rules(database: Database, repub
     frozen(database, again)
     for _ in range(2):
         assert not [told for told in carry_out(database)["warnings"] if "other rules" in told]
+
+
+def test_digests_of_an_older_kind_do_not_say_that_rules_are_the_same(database: Database) -> None:
+    name, run = simple(database)
+    again = anonymize(database.policy(name, ROLES, privacy=[K]), replace=True).run
+    database.sql("UPDATE sqlanon.releases SET digest = replace(digest, 'rules-1:', 'rules-0:')")
+    assert len(database.sql("SELECT DISTINCT digest FROM sqlanon.releases")) == 1
+    frozen(database, again)
+    (warning,) = [told for told in carry_out(database)["warnings"] if "other rules" in told]
+    assert f"Run {run} released" in warning
 
 
 def test_a_job_of_a_policy_that_wants_the_same_recoding_ends_after_another(database: Database) -> None:
