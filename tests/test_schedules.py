@@ -31,15 +31,34 @@ from tests.run_support import Database, open_database
         ("*/20 0-2 1 1,7 *", ["*-01,07-01 00,01,02:00,20,40:00 UTC"]),
         ("0 4 * * 1-5", ["Mon,Tue,Wed,Thu,Fri *-*-* 04:00:00 UTC"]),
         ("0 4 13 * 7", ["*-*-13 04:00:00 UTC", "Sun *-*-* 04:00:00 UTC"]),
+        ("0 2 */8 * 1", ["Mon *-*-01,09,17,25 02:00:00 UTC"]),
+        ("0 2 1,2 * */3", ["Sun,Wed,Sat *-*-01,02 02:00:00 UTC"]),
+        ("0 2 1-31 * 1", ["*-*-* 02:00:00 UTC"]),
+        ("0 2 5 3 0-7", ["*-03-* 02:00:00 UTC"]),
+        ("0 2 * * 1-5/2", ["Mon,Wed,Fri *-*-* 02:00:00 UTC"]),
     ],
 )
 def test_schedules_are_said_as_systemd_says_them(text: str, calendar: list[str]) -> None:
     assert Moments.parse(text).calendar == calendar
 
 
-@pytest.mark.parametrize("text", ["", "30 2 * *", "60 2 * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "a b c d e"])
-def test_what_is_no_schedule_is_refused(text: str) -> None:
-    with pytest.raises(PolicyError):
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is not a schedule"),
+        ("30 2 * *", "is not a schedule"),
+        ("60 2 * * *", "'60' is not a minute: it is from 0 to 59"),
+        ("0 24 * * *", "'24' is not an hour: it is from 0 to 23"),
+        ("* * 0 * *", "'0' is not a day of the month: it is from 1 to 31"),
+        ("5-1 * * * *", "'5-1' is not a minute: the range 5-1 runs backwards"),
+        ("*/0 * * * *", "'[*]/0' is not a minute: a step is 1 or more"),
+        ("5/15 * * * *", "'5/15' is not a minute: cron takes steps .* such as 5-59/15"),
+        ("\uff10 2 * * *", "is not a minute: write"),
+        ("a b c d e", "'a' is not a minute: write"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(PolicyError, match=problem):
         Moments.parse(text)
 
 
