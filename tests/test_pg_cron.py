@@ -100,6 +100,20 @@ def test_no_name_of_a_job_is_anothers_in_pg_cron(with_cron: Database, tmp_path: 
     assert _scheduled(with_cron) == []  # the purge ends with the last
 
 
+def test_the_purge_deletes_what_is_old_and_of_its_role(with_cron: Database) -> None:
+    """Whatever its role may see: the server's administrator may see all."""
+    frozen_table(with_cron)
+    call("schedule", "nightly", *AT, "--purge", "30", "--url", with_cron.url)
+    ages = [("postgres", 31), ("postgres", 29), ("another", 31)]
+    for number, (role, days) in enumerate(ages):
+        ended = f"now() - interval '{days} days'"
+        with_cron.sql(
+            f"INSERT INTO cron.job_run_details (runid, username, end_time) VALUES ({number}, '{role}', {ended})"
+        )
+    with_cron.sql(dict(_scheduled(with_cron))["sqlanon purge"])
+    assert with_cron.sql("SELECT runid FROM cron.job_run_details ORDER BY runid") == [(1,), (2,)]
+
+
 def test_a_job_has_one_schedule_in_pg_cron(with_cron: Database) -> None:
     """Whatever it was called there, by hand or by an older version."""
     frozen_table(with_cron)

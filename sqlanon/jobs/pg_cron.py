@@ -76,7 +76,10 @@ def schedule(engine: Engine, catalog: Catalog, job: Job, moments: Moments, keep_
         _forget(engine, [entry for entry in older if not (entry.own and entry.name == name)])
         _schedule(engine, name, moments.text, _command(catalog, job))
         if keep_days is not None:
-            older_than = f"DELETE FROM cron.job_run_details WHERE end_time < now() - interval '{keep_days} days'"
+            older_than = (
+                "DELETE FROM cron.job_run_details "
+                f"WHERE username = CURRENT_USER AND end_time < now() - interval '{keep_days} days'"
+            )
             _schedule(engine, _PURGE, _PURGE_AT, older_than)
 
 
