@@ -146,7 +146,7 @@ def test_rules_publish_no_column_too_many(database: Database) -> None:
     run = anonymize(database.policy(table, ROLES, privacy=MODELS)).run
     statement, check = TAMPERING["a column too many"]
     with pytest.raises(VerificationError, match=check):
-        apply(database, run, table, f"{table}_again", "error", Tampering(database, statement))
+        apply(database, run, table, f"{table}_again", "error", observer=Tampering(database, statement))
     assert not database.sql("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [f"{table}_again"])
 
 
