@@ -21,3 +21,8 @@ def expand(text: str) -> tuple[str, list[str]]:
         return os.environ.get(name, "")
 
     return _REFERENCE.sub(value, text), missing
+
+
+def references(text: str) -> list[str]:
+    """The names that a text refers to as `${NAME}`."""
+    return sorted({found.group(1) for found in _REFERENCE.finditer(text) if found.group(1)})

@@ -49,6 +49,13 @@ def frozen(database: Database, run: str, **wanted: Any) -> Job:
         return freeze(engine, catalog, catalog.run(run), Freezing(**{"name": "nightly", **wanted}))
 
 
+def frozen_table(database: Database) -> str:
+    """A table whose recoding is the job `nightly`."""
+    name, run = simple(database)
+    frozen(database, run)
+    return name
+
+
 def carry_out(database: Database, job: str = "nightly", observer: Observer | None = None) -> Any:
     with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
         found = catalog.job(job)

@@ -17,6 +17,7 @@ from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs import applying
 from sqlanon.runs.applying import Application, apply_rules
 from sqlanon.runs.outcome import Outcome
+from sqlanon.work.journal import Observer
 from tests.mondrian_oracle import Attribute
 from tests.run_support import OPTIONS, Database, Row, anonymize
 
@@ -28,13 +29,14 @@ def apply(
     out: str,
     how: applying.OnViolation = "suppress",
     known: Policy | None = None,
+    observer: Observer | None = None,
     **more: Any,
 ) -> Outcome:
     """Apply the rules of a run."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         found = catalog.run(run)
     wanted = Application(run, to, out, how, **more)
-    return apply_rules(wanted, found, (database.url, "sqlanon"), known, options=OPTIONS)
+    return apply_rules(wanted, found, (database.url, "sqlanon"), known, options=OPTIONS, observer=observer)
 
 
 @contextlib.contextmanager

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
+from sqlanon.models import DistinctLDiversity, Groups
 from sqlanon.release.recode import Recoding, create_regions
-from sqlanon.sql import Statement
+from sqlanon.release.rows import stage
+from sqlanon.sql import Renderer, Statement
 from sqlanon.work.journal import Silent
-from tests.run_support import Database, anonymize
+from tests.rules_support import apply
+from tests.run_support import Database, anonymize, duckdb_url, open_database
 
-COLUMNS = {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}
-ROLES = {"q": "quasi-identifier", "p": "quasi-identifier", "s": "sensitive", "id": "insensitive"}
-ROWS = [(n, "ab"[n % 2], "xyz"[n % 3], n) for n in range(12)]
+COLUMNS = {"q": "INTEGER", "b": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)", "id": "INTEGER"}
+ROLES = {
+    "q": "quasi-identifier",
+    "b": {"role": "quasi-identifier", "show": "bounds"},
+    "p": "quasi-identifier",
+    "s": "sensitive",
+    "id": "insensitive",
+}
+ROWS = [(n, 1, "ab"[n % 2], "xyz"[n % 3], n) for n in range(12)]
 MODELS = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "attribute": "s", "l": 2}]
 OTHER_CLASS = "(SELECT min(q) FROM {staged} WHERE q <> (SELECT q FROM {staged} WHERE id = 0))"
 OTHER_ROW = "(SELECT min(id) FROM {staged} WHERE q <> (SELECT q FROM {staged} WHERE id = 0) AND s <> 'x')"
@@ -28,11 +38,20 @@ TAMPERING = {
     "a row is there twice": ("INSERT INTO {staged} SELECT * FROM {staged} WHERE id = 0", "rows_add_up"),
     "a kept value is altered": ("UPDATE {staged} SET id = 99 WHERE id = 0", "values_equal"),
     "a sensitive value is hidden": ("UPDATE {staged} SET s = NULL WHERE id = 0", "values_equal"),
-    "a type is altered": ("ALTER TABLE {staged} ALTER COLUMN id TYPE BIGINT", "types_equal"),
+    "a type is altered": ("ALTER TABLE {staged} ALTER COLUMN id TYPE BIGINT", "columns_equal"),
+    "a column too many": ("ALTER TABLE {staged} ADD COLUMN ssn VARCHAR(9)", "columns_equal"),
+    "a column is elsewhere": (
+        "ALTER TABLE {staged} ADD COLUMN t VARCHAR(3); UPDATE {staged} SET t = s;"
+        " ALTER TABLE {staged} DROP COLUMN s; ALTER TABLE {staged} RENAME COLUMN t TO s",
+        "columns_equal",
+    ),
+    "a cell is of another type": ("ALTER TABLE {staged} ALTER COLUMN b_min TYPE BIGINT", "columns_equal"),
     "a row is in another class": (f"UPDATE {{staged}} SET q = {OTHER_CLASS} WHERE id = 0", "classes_equal"),
     "two rows of different classes exchange their kept values": (EXCHANGE, "classes_equal"),
     "a class is split": ("UPDATE {staged} SET q = '[0-1]' WHERE id = 0", "k-anonymity"),
     "a class is of one value": ("UPDATE {staged} SET s = 'x'", "distinct-l-diversity"),
+    "a class lacks a row": ("DELETE FROM {staged} WHERE id = 0", "classes_equal"),
+    "a class has a row too many": ("INSERT INTO {staged} SELECT * FROM {staged} WHERE id = 0", "classes_equal"),
 }
 
 
@@ -103,3 +122,54 @@ def test_nothing_is_published(database: Database, name: str) -> None:
     assert database.leftovers() == []
     ends = database.sql("SELECT status, error_class FROM sqlanon.runs ORDER BY started")
     assert ends == [("published", None), ("refused", "VerificationError")]
+
+
+def lax(self: DistinctLDiversity, render: Renderer, groups: Groups) -> Statement:
+    """Distinct diversity by a wrong comparison."""
+    return render("models/measure_distinct_diversity", avs=groups.avs, l=self.l - 1)
+
+
+def test_a_mistake_in_a_model_publishes_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search judges by the model's SELECT as verification does: what is wrong in it passes both."""
+    table = database.create(COLUMNS, ROWS)
+    before = database.release(table, ROLES, privacy=MODELS)
+    database.sql(f"UPDATE {table} SET s = 'x'")
+    monkeypatch.setattr(DistinctLDiversity, "measure", lax)
+    with pytest.raises(VerificationError, match="distinct-l-diversity contradicts itself"):
+        anonymize(database.policy(table, ROLES, privacy=MODELS), replace=True)
+    assert database.sql(f"SELECT * FROM {table}_r") == before
+    assert database.leftovers() == []
+
+
+def test_rules_publish_no_column_too_many(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    run = anonymize(database.policy(table, ROLES, privacy=MODELS)).run
+    statement, check = TAMPERING["a column too many"]
+    with pytest.raises(VerificationError, match=check):
+        apply(database, run, table, f"{table}_again", "error", Tampering(database, statement))
+    assert not database.sql("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [f"{table}_again"])
+
+
+def test_no_column_too_many_is_carried_elsewhere(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one of the staged rows, whose copy would have it too, nor one of the copy alone."""
+    statement, check = TAMPERING["a column too many"]
+
+    def stage_more(engine: Engine, *arguments: Any) -> None:
+        stage(engine, *arguments)
+        engine.execute(Statement("test", statement.format(staged=arguments[-1])))
+
+    with open_database(postgres_url) as database, open_database(duckdb_url(tmp_path / "r.duckdb")) as elsewhere:
+        table = database.create(COLUMNS, ROWS)
+        copy = {"url": elsewhere.url, "table": "r"}
+        with pytest.raises(VerificationError, match=check):
+            anonymize(
+                database.policy(table, ROLES, privacy=MODELS, release=copy), observer=Tampering(elsewhere, statement)
+            )
+        monkeypatch.setattr("sqlanon.release.staging.stage", stage_more)
+        for release in (copy, {"file": str(tmp_path / "r.parquet")}):
+            with pytest.raises(VerificationError, match=check):
+                anonymize(database.policy(table, ROLES, privacy=MODELS, release=release))
+        assert list(tmp_path.glob("r.parquet*")) == []
+        assert elsewhere.leftovers() == database.leftovers() == []

@@ -14,10 +14,31 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.digest import table_digest
 from sqlanon.engines import connect
-from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, ProtectionError, SqlanonError
-from sqlanon.sql import Relation
+from sqlanon.errors import (
+    AccessError,
+    Cancelled,
+    ConflictError,
+    PolicyError,
+    ProtectionError,
+    SqlanonError,
+    VerificationError,
+)
+from sqlanon.models import Groups, KAnonymity
+from sqlanon.sql import Relation, Renderer, Statement
 from sqlanon.work.workspace import gc
-from tests.jobs_support import COLUMNS, ROLES, K, carry_out, frozen, released, replaced, runs, simple, table
+from tests.jobs_support import (
+    COLUMNS,
+    ROLES,
+    K,
+    carry_out,
+    frozen,
+    fulldomain,
+    released,
+    replaced,
+    runs,
+    simple,
+    table,
+)
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database, quoted
 
@@ -180,6 +201,98 @@ def test_triggers_may_not_alter_rows(postgres_url: str) -> None:
             carry_out(database)
 
 
+ALTERED = {
+    "a trigger that drops equal rows": (
+        "CREATE FUNCTION thin() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " IF EXISTS (SELECT 1 FROM {release} AS r WHERE CAST((r.*) AS TEXT) = CAST((NEW.*) AS TEXT)) THEN RETURN NULL;"
+        " END IF; RETURN NEW; END $$",
+        "CREATE TRIGGER thin BEFORE INSERT ON {release} FOR EACH ROW EXECUTE FUNCTION thin()",
+    ),
+    "a trigger that doubles rows": (
+        "CREATE FUNCTION double() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " INSERT INTO {release} SELECT * FROM {release} LIMIT 1; RETURN NULL; END $$",
+        "CREATE TRIGGER double AFTER INSERT ON {release} WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION double()",
+    ),
+    "a rule that drops rows": ("CREATE RULE thin AS ON INSERT TO {release} WHERE NEW.s = 'a' DO INSTEAD NOTHING",),
+    "a rule that keeps old rows": ("CREATE RULE thin AS ON DELETE TO {release} DO INSTEAD NOTHING",),
+}
+
+
+@pytest.mark.parametrize("statements", ALTERED.values(), ids=ALTERED)
+def test_a_release_has_all_rows_and_no_other(postgres_url: str, statements: tuple[str, ...]) -> None:
+    """Equal rows as often as they were staged, whatever the release's triggers and rules do."""
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        database.insert(name, table(1, 3, 0) * 2)
+        before = released(database, f"{name}_r")
+        for statement in statements:
+            database.sql(statement.format(release=f"{name}_r"))
+        with pytest.raises(ConflictError, match="altered the rows"):
+            carry_out(database)
+        assert released(database, f"{name}_r") == before
+
+
+def test_more_rows_than_a_procedure_is_made_for_end_it(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlanon.jobs.procedure._LEAST_ROWS", 1)
+    monkeypatch.setattr("sqlanon.jobs.procedure._GROWTH", 1)
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        assert carry_out(database)["release"]["rows"] == 120
+        database.insert(name, table(1, 1, 0))
+        with pytest.raises(PolicyError, match="holds more than 120 rows, which job nightly was not made for"):
+            carry_out(database)
+        assert len(released(database, f"{name}_r")) == 120
+
+
+RECODINGS = {
+    "rows are lost": "SELECT * FROM ({recoding}) AS x LIMIT 100",
+    "rows are doubled": "SELECT * FROM ({recoding}) AS x UNION ALL (SELECT * FROM ({recoding}) AS y LIMIT 20)",
+}
+
+
+@pytest.mark.parametrize("change", RECODINGS.values(), ids=RECODINGS)
+@pytest.mark.parametrize("staging", ["rules", "addresses", "rows"])
+def test_a_recoding_that_loses_or_doubles_rows_ends_a_job(postgres_url: str, staging: str, change: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database) if staging == "rules" else fulldomain(database)
+        frozen(database, run)
+        before = released(database, f"{name}_r")
+        column = "assigning"
+        if staging == "rows":
+            database.sql(f"CREATE TABLE {name}_child () INHERITS ({name})")
+            column = "recoding"
+        ((recoding,),) = database.sql(f"SELECT {column} FROM sqlanon.jobs")
+        database.sql(f"UPDATE sqlanon.jobs SET {column} = ?", [change.format(recoding=recoding)])
+        with pytest.raises(VerificationError, match="lost or doubled rows"):
+            carry_out(database)
+        assert released(database, f"{name}_r") == before
+
+
+@pytest.mark.parametrize(
+    "select", ["x.violates FROM {own} AS x WHERE x.measure > 40", "NULL::BOOLEAN AS violates FROM {own} AS x"]
+)
+def test_classes_that_a_model_does_not_judge_end_a_job(
+    postgres_url: str, select: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They count as violations: the procedure has no other opinion than the model's SELECT."""
+    measure = KAnonymity.measure
+
+    def spoilt(self: KAnonymity, render: Renderer, groups: Groups) -> Statement:
+        own = f"({measure(self, render, groups)})"
+        return Statement("test", f"SELECT x.class, x.measure, {select.format(own=own)}")
+
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        before = released(database, f"{name}_r")
+        monkeypatch.setattr(KAnonymity, "measure", spoilt)
+        frozen(database, run)
+        with pytest.raises(ProtectionError, match="classes violate it; nothing was published"):
+            carry_out(database)
+        assert released(database, f"{name}_r") == before
+
+
 def test_neither_errors_nor_procedures_tell_values(postgres_url: str) -> None:
     with open_database(postgres_url) as database:
         database.sql("CREATE TABLE raw (n TEXT, s TEXT)")
@@ -295,6 +408,12 @@ def test_a_role_without_more_than_the_guide_gives_it_runs_jobs(
             policy = database.policy(name, ROLES, privacy=[K], release={"table": "released.people"})
             frozen(database, anonymize(policy).run)
             assert carry_out(database)["published"]
+            owner.sql(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON {name} USING (n < 15)")
+            assert 0 < database.sql(f"SELECT count(*) FROM {name}")[0][0] < 120
+            with pytest.raises(psycopg.Error, match=r"row-level security|SQLSTATE 42501"):
+                database.sql("CALL sqlanon.job_nightly()")
+            assert database.sql("SELECT count(*) FROM released.people") == [(120,)]
+            owner.sql(f"ALTER TABLE {name} DISABLE ROW LEVEL SECURITY")
             owner.sql(f"REVOKE SELECT ON {name} FROM {role}")
             with pytest.raises(AccessError):
                 carry_out(database)

@@ -30,7 +30,7 @@ from tests.jobs_support import (
     table,
 )
 from tests.rules_support import apply
-from tests.run_support import Database, Row, anonymize
+from tests.run_support import Database, Row, anonymize, open_database
 
 
 def test_a_violation_leaves_the_old_release(database: Database) -> None:
@@ -59,6 +59,18 @@ def test_classes_are_suppressed_within_the_budget(database: Database) -> None:
     with pytest.raises(ProtectionError, match="more than the budget"):
         carry_out(database)
     assert database.sql(f"SELECT * FROM {name}_r") == before
+
+
+def test_as_many_rows_as_the_budget_says_may_be_suppressed(database: Database) -> None:
+    name, run = simple(database)
+    frozen(database, run, on_violation="suppress", budget=0.016)
+    rows = table(1, 120, 0)
+    replaced(database, name, [*rows, *rows[:3], ALONE, ALONE])
+    release = carry_out(database)["release"]
+    assert (release["rows"], release["suppressed"]) == (123, 2)
+    replaced(database, name, [*rows, *rows[:2], ALONE, ALONE])
+    with pytest.raises(ProtectionError, match=r"2 of 124 rows .* more than the budget"):
+        carry_out(database)
 
 
 TAXONOMY = {
@@ -151,6 +163,16 @@ def test_equal_rules_of_another_run_are_the_same_rules(database: Database, repub
         assert linked(carry_out(database)["warnings"]) == []
 
 
+def test_digests_of_an_older_kind_do_not_say_that_rules_are_the_same(database: Database) -> None:
+    name, run = simple(database)
+    again = anonymize(database.policy(name, ROLES, privacy=[K]), replace=True).run
+    database.sql("UPDATE sqlanon.releases SET digest = replace(digest, 'rules-1:', 'rules-0:')")
+    assert len(database.sql("SELECT DISTINCT digest FROM sqlanon.releases")) == 1
+    frozen(database, again)
+    (warning,) = linked(carry_out(database)["warnings"])
+    assert f"Run {run} released" in warning
+
+
 def test_a_job_goes_on_after_another_recoding_was_allowed(database: Database) -> None:
     name, run = simple(database, republish="same-recoding")
     frozen(database, run)
@@ -173,14 +195,13 @@ def test_a_job_can_be_frozen_of_a_run_that_applied_rules(database: Database) -> 
     assert released(database, f"{name}_r") == before
 
 
-def test_a_job_is_not_frozen_for_another_table_than_was_released(database: Database) -> None:
-    if database.engine == "duckdb":
-        pytest.skip("DuckDB's jobs look for their table when they run")
-    _, run = simple(database)
-    with connect(database.url) as engine, Catalog.open(engine) as catalog:
-        found = dataclasses.replace(catalog.run(run), source='"elsewhere"."t"')
-        with pytest.raises(PolicyError, match=r'released "elsewhere"\."t", and the table of its policy is'):
-            freeze(engine, catalog, found, Freezing("nightly"))
+def test_a_job_is_not_frozen_for_another_table_than_was_released(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        _, run = simple(database)
+        with connect(database.url) as engine, Catalog.open(engine) as catalog:
+            found = dataclasses.replace(catalog.run(run), source='"elsewhere"."t"')
+            with pytest.raises(PolicyError, match=r'released "elsewhere"\."t", and the table of its policy is'):
+                freeze(engine, catalog, found, Freezing("nightly"))
 
 
 def test_what_is_wanted_must_make_sense(database: Database) -> None:

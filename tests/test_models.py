@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from sqlanon import policy
 from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
 from sqlanon.models import (
     DistinctLDiversity,
     EntropyLDiversity,
@@ -27,7 +28,7 @@ from sqlanon.models import (
     from_spec,
 )
 from sqlanon.models.closeness import DISTANCES
-from sqlanon.models.numbers import threshold_of_ratios
+from sqlanon.models.numbers import ratio_of_counts, threshold_of_ratios
 from sqlanon.sql import Relation, Statement
 from tests.oracle import brute_force
 from tests.random_cases import many
@@ -88,10 +89,11 @@ def insert(engine: Engine, table: str, columns: Sequence[str], rows: Sequence[Se
 
 
 def measure(engine: Engine, model: PrivacyModel, groups: Groups) -> Measures:
-    """The model's statement, used as the search uses it: as a subquery."""
+    """The model's statement, used as the search uses it: as a subquery; and no measure contradicts its verdict."""
     statement = model.measure(engine.render, groups)
     rows = engine.fetch(Statement("test", f"SELECT m.class, m.measure, m.violates FROM ({statement}) AS m"))
     assert len(rows) == len({row[0] for row in rows})
+    assert all(model.holds(value, groups.rows) in (None, not violates) for _, value, violates in rows)
     return {class_: (value, violates) for class_, value, violates in rows}
 
 
@@ -299,6 +301,69 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
     assert RecursiveLDiversity("s", 3, 2).attainable(math.inf) == "no c: there are fewer than 2 values"
     assert RecursiveLDiversity("s", 3, 2).attainable(1.5) == "c: 1.501"
     assert DISTANCES["equal"]("s", 0.1).attainable(0.123401) == "t: 0.1235"
+
+
+@pytest.mark.parametrize(
+    ("model", "worst", "too_bad"),
+    [
+        (KAnonymity(3), 3.0, 2.0),
+        (DistinctLDiversity("s", 2), 2.0, 1.0),
+        (EntropyLDiversity("s", 2), 2.0, 1.9999999),
+        (RecursiveLDiversity("s", 1.1, 2), 10 / 11, 11 / 10),
+        (RecursiveLDiversity("s", 0.8333333333333334, 2), 5 / 6, 6 / 7),
+        (RecursiveLDiversity("s", 1e-9, 2), 1e-10, math.inf),
+        (VarianceDiversity("s", 2 / 9), 2 / 9, 2 / 9 - 1e-9),
+        *((distance("s", 0.3), 0.3, 0.3 + 1e-9) for distance in DISTANCES.values()),
+    ],
+)
+def test_whether_a_model_holds_is_told_from_its_worst_measure(
+    model: PrivacyModel, worst: float, too_bad: float
+) -> None:
+    assert model.holds(worst, 100) is True
+    assert model.holds(too_bad, 100) is False
+    assert model.holds(math.nan, 100) is False
+
+
+def test_what_rounding_decides_is_not_told() -> None:
+    least = EntropyLDiversity("s", 2).least
+    assert EntropyLDiversity("s", 2).holds(math.exp(least), 100) is None
+    assert RecursiveLDiversity("s", 0.5, 2).holds(0.5, 2**26) is False
+    assert RecursiveLDiversity("s", 0.5, 2).holds(0.5, 2**26 + 1) is None
+
+
+counts = st.integers(1, 2**26)
+
+
+@given(pair=st.tuples(counts, counts).filter(lambda pair: sum(pair) <= 2**26))
+@example(pair=(2**26 - 1, 1))
+@example(pair=(1, 2**26 - 1))
+@example(pair=(2**25, 2**25 - 1))
+def test_a_ratio_of_counts_is_told_from_its_double(pair: tuple[int, int]) -> None:
+    assert ratio_of_counts(pair[0] / pair[1], 2**26) == Fraction(*pair)
+
+
+LIMITS: dict[str, Callable[[], PrivacyModel]] = {
+    "k of none": lambda: KAnonymity(0),
+    "k of a part": lambda: KAnonymity(2.5),  # type: ignore[arg-type]
+    "k of a truth": lambda: KAnonymity(True),
+    "l of none": lambda: DistinctLDiversity("s", 0),
+    "l below 1": lambda: EntropyLDiversity("s", 0.5),
+    "l endless": lambda: EntropyLDiversity("s", math.inf),
+    "c of 0": lambda: RecursiveLDiversity("s", 0.0, 2),
+    "c endless": lambda: RecursiveLDiversity("s", math.inf, 2),
+    "l of c below 1": lambda: RecursiveLDiversity("s", 2.0, 0),
+    "v below 0": lambda: VarianceDiversity("s", -1.0),
+    "v no number": lambda: VarianceDiversity("s", math.nan),
+    "no attribute": lambda: DistinctLDiversity(None, 2),  # type: ignore[arg-type]
+    **{f"t no number, {name}": lambda one=one: one("s", math.nan) for name, one in DISTANCES.items()},  # type: ignore[misc]
+    **{f"t below 0, {name}": lambda one=one: one("s", -0.1) for name, one in DISTANCES.items()},  # type: ignore[misc]
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_parameters_have_the_limits_of_the_grammar(name: str) -> None:
+    with pytest.raises(PolicyError, match="must be"):
+        LIMITS[name]()
 
 
 def test_closeness_alone_depends_on_suppressed_rows() -> None:

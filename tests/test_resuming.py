@@ -267,3 +267,33 @@ def test_the_command_says_what_it_did(database_url: str, tmp_path: Path, monkeyp
     assert result["resumed"] == {"run": run, "reused": True, "reason": None}
     assert "was published" in call("run", path, "--resume", result["run"], "--replace").stderr
     assert call("run", path, "--resume", run, "--dry-run").exit_code == 2
+
+
+@pytest.mark.parametrize("remedy", ["resume", "gc"])
+def test_killed_between_a_file_and_its_record(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remedy: str
+) -> None:
+    """The file is there, whole, and the catalog does not know of it until the run is taken up or done again."""
+    file, name = tmp_path / "released.csv", database.create(COLUMNS, ROWS)
+    roles = {**PLAIN, "s": "sensitive", "id": "insensitive"}
+    policy = database.policy(name, roles, privacy=MODELS, release={"file": str(file)})
+
+    def die(*_arguments: object) -> None:
+        raise Stopped
+
+    with killing(monkeypatch), monkeypatch.context() as patch:
+        patch.setattr(Catalog, "record_release", die)
+        with pytest.raises(Stopped):
+            anonymize(policy)
+    before = file.read_bytes()
+    ((run, status),) = database.sql("SELECT id, status FROM sqlanon.runs")
+    assert status == "running"
+    if remedy == "gc":
+        assert cleared(database, policy) == []
+        assert database.sql("SELECT status FROM sqlanon.runs") == [("failed",)]
+        assert database.sql("SELECT * FROM sqlanon.releases") == []
+        assert anonymize(policy, replace=True).published
+    else:
+        assert resumed(policy, run).published
+    assert file.read_bytes() == before
+    assert len(database.sql("SELECT * FROM sqlanon.releases")) == 1

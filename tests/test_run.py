@@ -316,6 +316,29 @@ def test_an_empty_table_is_refused_before_any_work(database: Database) -> None:
     assert database.sql("SELECT DISTINCT phase FROM sqlanon.steps") == [("plan",)]
 
 
+class _Meanwhile(Silent):
+    """Somebody else's statement, once the run has planned and before it reads the rows."""
+
+    def __init__(self, database: Database, statement: str) -> None:
+        self.database = database
+        self.statement = statement
+
+    def phase(self, name: str) -> None:
+        if name == "encode":
+            self.database.sql(self.statement)
+
+
+@pytest.mark.parametrize("column", ["age", "id"])
+def test_nulls_that_come_after_planning_are_refused(database: Database, column: str) -> None:
+    table = database.create({"age": "INTEGER", "id": "INTEGER"}, [(n % 3, n) for n in range(12)])
+    roles = {"age": {"role": "quasi-identifier", "nulls": "refuse"}, "id": {"role": "insensitive", "nulls": "refuse"}}
+    nulled = _Meanwhile(database, f"UPDATE {table} SET {column} = NULL WHERE id = 3")
+    with pytest.raises(ConflictError, match="got NULLs that the policy refuses"):
+        anonymize(database.policy(table, roles), observer=nulled)
+    assert database.leftovers() == []
+    assert not database.sql("SELECT 1 FROM information_schema.tables WHERE table_name = ?", [f"{table}_r"])
+
+
 def test_every_hierarchy_copes_with_columns_of_null(database: Database) -> None:
     hierarchies: list[tuple[str, Any]] = [
         ("INTEGER", {"intervals": [5]}),

@@ -1,27 +1,20 @@
-"""When jobs run: cron's fields, the texts for systemd and cron, and pg_cron for real."""
+"""When jobs run: cron's fields, what is written for systemd and cron, and which job that starts."""
 
 from __future__ import annotations
 
-import datetime
-import os
-import shutil
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sqlanon.catalog import Catalog, Job
+from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.moments import Moments
-from sqlanon.jobs.units import Start
+from sqlanon.policy.writer import policy_text
 from tests.cli.support import call, only_object
-from tests.jobs_support import ALONE, frozen, runs, simple
-from tests.postgres_server import PostgresServer, find_binaries, start
-from tests.run_support import Database, open_database
+from tests.jobs_support import COLUMNS, ROLES, K, frozen_table, table
+from tests.run_support import Database, anonymize
 
 
 @pytest.mark.parametrize(
@@ -31,41 +24,39 @@ from tests.run_support import Database, open_database
         ("*/20 0-2 1 1,7 *", ["*-01,07-01 00,01,02:00,20,40:00 UTC"]),
         ("0 4 * * 1-5", ["Mon,Tue,Wed,Thu,Fri *-*-* 04:00:00 UTC"]),
         ("0 4 13 * 7", ["*-*-13 04:00:00 UTC", "Sun *-*-* 04:00:00 UTC"]),
+        ("0 2 */8 * 1", ["Mon *-*-01,09,17,25 02:00:00 UTC"]),
+        ("0 2 1,2 * */3", ["Sun,Wed,Sat *-*-01,02 02:00:00 UTC"]),
+        ("0 2 1-31 * 1", ["*-*-* 02:00:00 UTC"]),
+        ("0 2 5 3 0-7", ["*-03-* 02:00:00 UTC"]),
+        ("0 2 * * 1-5/2", ["Mon,Wed,Fri *-*-* 02:00:00 UTC"]),
     ],
 )
 def test_schedules_are_said_as_systemd_says_them(text: str, calendar: list[str]) -> None:
     assert Moments.parse(text).calendar == calendar
 
 
-@pytest.mark.parametrize("text", ["", "30 2 * *", "60 2 * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "a b c d e"])
-def test_what_is_no_schedule_is_refused(text: str) -> None:
-    with pytest.raises(PolicyError):
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is not a schedule"),
+        ("30 2 * *", "is not a schedule"),
+        ("60 2 * * *", "'60' is not a minute: it is from 0 to 59"),
+        ("0 24 * * *", "'24' is not an hour: it is from 0 to 23"),
+        ("* * 0 * *", "'0' is not a day of the month: it is from 1 to 31"),
+        ("5-1 * * * *", "'5-1' is not a minute: the range 5-1 runs backwards"),
+        ("*/0 * * * *", "'[*]/0' is not a minute: a step is 1 or more"),
+        ("5/15 * * * *", "'5/15' is not a minute: cron takes steps .* such as 5-59/15"),
+        ("\uff10 2 * * *", "is not a minute: write"),
+        ("a b c d e", "'a' is not a minute: write"),
+    ],
+)
+def test_what_is_no_schedule_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(PolicyError, match=problem):
         Moments.parse(text)
 
 
-JOB = Job("nightly", 1, "r", 'odd."%n"', "rel", "error", None, datetime.datetime.now(datetime.UTC))
-
-
-def test_units_hold_no_secret_and_systemd_takes_them(tmp_path: Path) -> None:
-    begin = Start(JOB, "postgresql://me:CANARY@host/d%20b", Moments.parse("0 4 13 * 7"))
-    assert "CANARY" not in begin.crontab() + begin.service("me") + begin.timer()
-    assert "LoadCredential=pgpass:/etc/sqlanon/nightly.pgpass" in begin.service("me")
-    assert "PGPASSFILE=/etc/sqlanon/nightly.pgpass" in begin.crontab()
-    for name, text in begin.files("systemd", "root").items():
-        (tmp_path / name).write_text(text)
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("no systemd-analyze")
-    checked = subprocess.run(
-        ["systemd-analyze", "verify", *map(str, sorted(tmp_path.iterdir()))],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not [line for line in checked.stderr.splitlines() if "sqlanon-nightly" in line and "not exec" not in line]
-
-
 def test_files_of_schedulers_are_written_where_asked(database: Database, tmp_path: Path) -> None:
-    _frozen_table(database)
+    frozen_table(database)
     where = ("--url", database.url)
     written = call("schedule", "nightly", "--at", "30 2 * * *", "--engine", "systemd", "--write", tmp_path, *where)
     assert "systemctl daemon-reload" in written.stdout
@@ -82,9 +73,9 @@ def test_files_of_schedulers_are_written_where_asked(database: Database, tmp_pat
 
 def test_printing_changes_no_schedule(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is registered or written is recorded, and takes the job from pg_cron."""
-    _frozen_table(database)
+    frozen_table(database)
     forgotten: list[str] = []
-    monkeypatch.setattr("sqlanon.jobs.pg_cron.unschedule", lambda _, job: forgotten.append(job.name))
+    monkeypatch.setattr("sqlanon.jobs.pg_cron.unschedule", lambda *known: forgotten.append(known[-1].name))
     where = ("--url", database.url)
     at = ("schedule", "nightly", "--at", "1 1 * * *", *where, "--engine")
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
@@ -99,68 +90,82 @@ def test_printing_changes_no_schedule(database: Database, tmp_path: Path, monkey
         assert (job.schedule, job.scheduler, forgotten) == ("1 1 * * *", "cron", ["nightly"])
 
 
-def _frozen_table(database: Database) -> str:
-    name, run = simple(database)
-    frozen(database, run)
-    return name
-
-
-# --- pg_cron
-
-
-@pytest.fixture
-def server_with_cron() -> Iterator[PostgresServer]:
-    binaries = find_binaries()
-    if binaries is None or not (binaries.parent / "lib" / "pg_cron.so").exists():
-        reason = "no pg_cron: install postgresql-NN-cron"
-        if os.environ.get("SQLANON_REQUIRE_POSTGRES") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    settings = {
-        "shared_preload_libraries": "pg_cron",
-        "cron.database_name": "postgres",
-        "cron.host": "{directory}",
-        "cron.log_statement": "off",
+def test_what_is_written_starts_the_job_of_the_same_catalog(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three jobs of one name: in the default catalog, in another schema, in a file of its own."""
+    places: dict[str, dict[str, str]] = {
+        "default": {},
+        "schema": {"schema": "second"},
+        "file": {"url": f"duckdb:///{tmp_path / 'catalog.duckdb'}"},
     }
-    with start(binaries, settings) as server:
-        server.run("CREATE EXTENSION pg_cron")
-        yield server
+    monkeypatch.setenv("PLACE", database.url)
+    policies = {name: _frozen_by_policy(database, tmp_path / f"{name} policy.yml", at) for name, at in places.items()}
+    at = ("schedule", "nightly", "--at", "0 2 * * *", "--engine")
+    for name, policy in policies.items():
+        line = call(*at, "cron", "-p", policy).stdout.splitlines()[-1]
+        monkeypatch.delenv("PLACE")
+        assert _start(line) == 0
+        monkeypatch.setenv("PLACE", database.url)
+        counts = {other: _count_runs(path) for other, path in policies.items()}
+        assert counts == {other: int(list(policies).index(other) <= list(policies).index(name)) for other in policies}
+    unit = call(*at, "systemd", "-p", policies["schema"]).stdout
+    assert f'job run nightly --policy "{policies["schema"]}" --quiet' in unit
+    assert f'Environment="PLACE={database.url}"' in unit.replace("%%", "%")
 
 
-@pytest.mark.waits
-def test_pg_cron_publishes_and_a_failed_check_leaves_the_old_release(server_with_cron: PostgresServer) -> None:
-    """It takes up to a minute, pg_cron's smallest step: one job is well at that moment, the other's source is not."""
-    server_with_cron.run("CREATE ROLE anonymizer LOGIN")
-    server_with_cron.run("GRANT CREATE ON DATABASE postgres TO anonymizer; GRANT ALL ON SCHEMA public TO anonymizer")
-    server_with_cron.run("GRANT USAGE ON SCHEMA cron TO anonymizer")
-    url = server_with_cron.url("postgres", "anonymizer")
-    with open_database(url) as database:
-        well = _frozen_table(database)
-        database.sql(f"DROP TABLE {well}_r")
-        name, run = simple(database)
-        frozen(database, run, name="broken")
-        before = database.sql(f"SELECT * FROM {name}_r")
-        database.insert(name, [ALONE])
-        for job in ("nightly", "broken"):
-            shown = call("schedule", job, "--at", "* * * * *", "--purge", "30", "--url", url).stdout
-            assert "pg_cron calls" in shown
-        _wait(lambda: _details(database) == {"succeeded", "failed"})
-        for job in ("nightly", "broken"):
-            call("unschedule", job, "--url", url)
-        assert [found.status for found in runs(database)] == ["published"]
-        assert database.sql(f"SELECT count(*) FROM {well}_r") == [(120,)]
-        assert database.sql(f"SELECT * FROM {name}_r") == before
-        broken, _ = only_object(call("jobs", "--json", "--url", url).stdout)["jobs"]
-        assert (broken["runs"][0]["status"], broken["runs"][0]["error"]["type"]) == ("refused", "ProtectionError")
-        assert database.sql("SELECT jobname FROM cron.job") == [("sqlanon purge",)]
+def _frozen_by_policy(database: Database, path: Path, catalog: dict[str, str]) -> Path:
+    name = database.create(COLUMNS, table(1, 120, 0))
+    policy = database.policy(name, ROLES, privacy=[K], catalog=catalog)
+    run = anonymize(policy).run
+    path.write_text(policy_text(policy).replace(database.url, "${PLACE}"))
+    assert "${PLACE}" in path.read_text()
+    assert call("freeze", run, "--name", "nightly", "--no-procedure", "-p", path).exit_code == 0
+    return path
 
 
-def _details(database: Database) -> set[Any]:
-    return {status for (status,) in database.sql("SELECT status FROM cron.job_run_details")}
+def _start(line: str) -> int:
+    """Do what a line of a crontab says, as cron does, but in this process."""
+    words = [word for word in shlex.split(line.replace(r"\%", "%"))[5:] if word != "&&"]
+    if words[0] == "cd":
+        words = words[2:]
+    values = [word.split("=", 1) for word in words[: next(i for i, word in enumerate(words) if "=" not in word)]]
+    return call(*words[len(values) + 1 :], environment=dict(values)).exit_code  # type: ignore[arg-type]
 
 
-def _wait(come_true: Callable[[], bool], seconds: float = 100) -> None:
-    deadline = time.monotonic() + seconds
-    while not come_true():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.5)
+def _count_runs(policy: Path) -> int:
+    return len(only_object(call("job", "show", "nightly", "--json", "-p", policy).stdout)["runs"])
+
+
+def test_only_postgres_needs_what_is_libpqs(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen_table(database)
+    monkeypatch.setenv("PGAPPNAME", "from here")
+    for scheduler in ("cron", "systemd", "print"):
+        shown = call("schedule", "nightly", "--at", "0 2 * * *", "--engine", scheduler, "--url", database.url).stdout
+        assert ("from here" in shown) is (database.engine == "postgres")
+
+
+def test_nothing_is_written_for_a_user_that_can_be_none(database: Database, tmp_path: Path) -> None:
+    frozen_table(database)
+    where = ("--url", database.url)
+    for scheduler in ("cron", "systemd"):
+        wanted = ("--engine", scheduler, "--user", "no body", "--write", tmp_path, *where)
+        assert call("schedule", "nightly", "--at", "0 2 * * *", *wanted).exit_code == 2
+    assert list(tmp_path.glob("sqlanon-*")) == []
+    assert only_object(call("jobs", "--json", *where).stdout)["jobs"][0]["schedule"] is None
+    printed = call("schedule", "nightly", "--at", "0 2 * * *", "--engine", "cron", "--user", "me", *where)
+    assert (printed.exit_code, "give --write" in printed.stderr) == (2, True)
+
+
+def test_scheduled_jobs_keep_their_tables(database: Database, tmp_path: Path) -> None:
+    """What starts them would call what is gone; an older revision that has jobs is no matter."""
+    frozen_table(database)
+    where = ("--url", database.url)
+    call("schedule", "nightly", "--at", "30 2 * * *", "--engine", "cron", "--write", tmp_path, *where)
+    for revision in ("base", "0002"):
+        refused = call("db", "downgrade", revision, *where)
+        assert (refused.exit_code, "`sqlanon unschedule nightly` first" in refused.stderr) == (2, True)
+    assert call("job", "run", "nightly", *where).exit_code == 0
+    assert call("db", "downgrade", "0003", *where).exit_code == 0
+    call("unschedule", "nightly", *where)
+    assert call("db", "downgrade", "base", *where).exit_code == 0

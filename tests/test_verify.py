@@ -13,19 +13,20 @@ from hypothesis import strategies as st
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError
+from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.metrics import ClassStatistics, SizeBucket
 from sqlanon.models import (
     DistinctLDiversity,
     EntropyLDiversity,
+    Groups,
     KAnonymity,
     PrivacyModel,
     RecursiveLDiversity,
     VarianceDiversity,
 )
 from sqlanon.models.closeness import DISTANCES
-from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.sql import Identifier, Relation, Renderer, Statement
 from sqlanon.verification.verify import verify_table
 from tests.oracle import brute_force
 from tests.oracle.brute_force import Row
@@ -209,6 +210,34 @@ def test_no_statement_loops_over_pairs_of_rows(postgres_url: str) -> None:
         with engine.grouping_by_hash():
             plans = [engine.fetch(Statement("test", f"EXPLAIN {statement}")) for statement in measuring]
     assert [line for plan in plans for (line,) in plan if "Nested Loop" in line] == []
+
+
+@pytest.mark.parametrize(
+    ("select", "k"),
+    [
+        ("x.measure, x.measure < 2 AS violates FROM {own} AS x", 3),
+        ("x.measure, x.measure < 3 AS violates FROM {own} AS x", 2),
+        ("x.measure, CAST(NULL AS BOOLEAN) AS violates FROM {own} AS x", 2),
+        ("x.measure, x.violates FROM {own} AS x WHERE x.measure > 2", 3),
+        ("x.measure, x.violates FROM {own} AS x WHERE x.measure > 9", 2),
+        ("x.measure, x.violates FROM {own} AS x CROSS JOIN generate_series(1, 2) AS g", 2),
+        ("CAST(NULL AS FLOAT8) AS measure, x.violates FROM {own} AS x", 2),
+    ],
+)
+def test_a_model_that_contradicts_itself_verifies_nothing(
+    engine: Engine, select: str, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its verdicts are not those of its measures, or are missing, as classes are."""
+    table = create(engine, COLUMNS, [(n, "a", "flu", 1.0) for n in (1, 1, 2, 2, 2)])
+    measure = KAnonymity.measure
+
+    def spoilt(self: KAnonymity, render: Renderer, groups: Groups) -> Statement:
+        return Statement("test", f"SELECT x.class, {select.format(own=f'({measure(self, render, groups)})')}")
+
+    assert verify_table(engine, table, ["age"], [KAnonymity(k)]).satisfied == (k == 2)
+    monkeypatch.setattr(KAnonymity, "measure", spoilt)
+    with pytest.raises(VerificationError, match="k-anonymity contradicts itself"):
+        verify_table(engine, table, ["age"], [KAnonymity(k)])
 
 
 def test_what_does_not_exist_is_refused(engine: Engine) -> None:

@@ -6,6 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 
+from sqlanon.errors import PolicyError
+
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
@@ -39,10 +41,26 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    jobs = sa.table(_name("jobs"), sa.column("routine"))
+    jobs = sa.table(_name("jobs"), sa.column("name"), sa.column("routine"), sa.column("scheduler"))
+    _refuse_scheduled(jobs)
     if op.get_bind().dialect.name == "postgresql":
         for routine in op.get_bind().execute(sa.select(jobs.c.routine).distinct()).scalars().all():
             if routine is not None:
                 op.execute(sa.DDL("DROP PROCEDURE IF EXISTS %(routine)s", context={"routine": routine}))
     op.drop_table(_name("jobs"))
     op.drop_column(_name("runs"), "job")
+
+
+def _refuse_scheduled(jobs: sa.TableClause) -> None:
+    """What starts a job would go on calling what is gone."""
+    query = (
+        sa.select(jobs.c.name, jobs.c.scheduler).where(jobs.c.scheduler.is_not(None)).distinct().order_by(jobs.c.name)
+    )
+    found = op.get_bind().execute(query).all()
+    if found:
+        raise PolicyError(
+            [
+                f"Job {name} is scheduled with {scheduler}: `sqlanon unschedule {name}` first."
+                for name, scheduler in found
+            ]
+        )

@@ -221,7 +221,10 @@ def downgrade_command(
     url: UrlOption = None,
     policy: PolicyOption = None,
 ) -> None:
-    """Take the catalog's tables back to an older revision; what newer ones hold is lost."""
+    """Take the catalog's tables back to an older revision; what newer ones hold is lost.
+
+    It is refused if jobs would be lost that are scheduled: unschedule them first.
+    """
     with _catalog(call, url, policy) as catalog:
         catalog.downgrade(revision)
         _tell_revision(call, catalog)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         grants,
         hierarchies,
         models,
-        policy,
         reading,
         rehearsal,
         sql,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from sqlanon.drawing import picture, tradeoff
     from sqlanon.engines import base, files
     from sqlanon.exploring import explorer, trials
-    from sqlanon.jobs import freezing, moments, pg_cron, running, units
+    from sqlanon.jobs import environment, freezing, moments, pg_cron, running, units
     from sqlanon.lattice import refusal, wishes
     from sqlanon.policy import loading
     from sqlanon.report import material, page
@@ -44,7 +43,7 @@ _PARTS = {
     "sqlanon.drawing": ("picture", "tradeoff"),
     "sqlanon.engines": ("base", "files"),
     "sqlanon.exploring": ("explorer", "trials"),
-    "sqlanon.jobs": ("freezing", "moments", "pg_cron", "running", "units"),
+    "sqlanon.jobs": ("environment", "freezing", "moments", "pg_cron", "running", "units"),
     "sqlanon.lattice": ("refusal", "wishes"),
     "sqlanon.policy": ("loading",),
     "sqlanon.report": ("material", "page"),
@@ -65,6 +64,7 @@ __all__ = [
     "check",
     "demo",
     "difference",
+    "environment",
     "explorer",
     "files",
     "freezing",
@@ -79,7 +79,6 @@ __all__ = [
     "page",
     "pg_cron",
     "picture",
-    "policy",
     "progress",
     "project",
     "reading",

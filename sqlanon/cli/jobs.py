@@ -12,7 +12,7 @@ import typer
 from sqlanon.cli.call import Call, Follow, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_object
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import freezing, loading, running, summary
+from sqlanon.cli.deferred import freezing, loading, pg_cron, running, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
 from sqlanon.cli.rules import RunName
@@ -85,16 +85,17 @@ def _how(job: Job) -> str:
 
 def jobs_command(call: Call, url: UrlOption = None, policy: PolicyOption = None) -> None:
     """List the jobs, and how the latest run of each ended."""
-    with opened(call, url, policy) as (_, catalog):
+    with opened(call, url, policy) as (engine, catalog):
         jobs = _newest(catalog) if catalog.current() is not None else []
         latest = [(job, catalog.runs_of_job(job.name, 1)) for job in jobs]
+        times = {job.name: pg_cron.times(engine, catalog, job) for job in jobs}
     if call.json:
-        call.emit({"jobs": [_object(job, runs) for job, runs in latest]})
+        call.emit({"jobs": [_object(job, runs, times[job.name]) for job, runs in latest]})
     elif not jobs:
         call.note("No job is recorded here.")
     else:
         headings = ["job", "version", "source", "release", "schedule", "last run", "started (UTC)", "ended"]
-        print(table(headings, [_row(job, runs) for job, runs in latest], indent=""))
+        print(table(headings, [_row(job, runs, times[job.name]) for job, runs in latest], indent=""))
 
 
 def _newest(catalog: Catalog) -> list[Job]:
@@ -105,14 +106,28 @@ def _newest(catalog: Catalog) -> list[Job]:
     return list(newest.values())
 
 
-def _row(job: Job, runs: list[Run]) -> list[Any]:
-    schedule = f"{job.schedule} ({job.scheduler})" if job.schedule is not None else ""
-    cells: list[Any] = [job.name, job.version, job.source, job.release, schedule]
+def _row(job: Job, runs: list[Run], times: list[str] | None) -> list[Any]:
+    cells: list[Any] = [job.name, job.version, job.source, job.release, _when(job, times)]
     if not runs:
         return [*cells, "", "", "never ran"]
-    (run,) = runs
+    return [*cells, *_end(runs[0])]
+
+
+def _end(run: Run) -> list[Any]:
     ended = run.status.value + (f": {run.error_message}" if run.error_message else "")
-    return [*cells, run.id, f"{run.started:%Y-%m-%d %H:%M:%S}", ended]
+    return [run.id, f"{run.started:%Y-%m-%d %H:%M:%S}", ended]
+
+
+def _when(job: Job, times: list[str] | None) -> str:
+    """When a job runs and what starts it; `times`: at which pg_cron calls it, None where that is not known."""
+    if job.scheduler == "pg_cron" and times is None:
+        return f"{job.schedule} (pg_cron)"
+    listed = [f"{text} (pg_cron)" for text in times or []]
+    if job.scheduler == "pg_cron" and not listed:
+        return f"{job.schedule} (not in pg_cron)"
+    return " and ".join(
+        ([f"{job.schedule} ({job.scheduler})"] if job.scheduler not in (None, "pg_cron") else []) + listed
+    )
 
 
 _SHOWN = {
@@ -122,11 +137,13 @@ _SHOWN = {
 """What of a job is shown: its statements hold values of the data."""
 
 
-def _object(job: Job, runs: list[Run]) -> dict[str, Any]:
-    """A job as programs read it."""
+def _object(job: Job, runs: list[Run], times: list[str] | None = None) -> dict[str, Any]:
+    """A job as programs read it; `times` as in `_when`."""
     values = {name: value for name, value in asdict(job).items() if name in _SHOWN}
     listed = [{**run_object(run), "policy": None} for run in runs]
-    return {**values, "created": job.created.isoformat(), "runs": listed}
+    if job.scheduler == "pg_cron" and times is not None:
+        values["schedule"] = next(iter(times), None)
+    return {**values, "pg_cron": times, "created": job.created.isoformat(), "runs": listed}
 
 
 def show_command(
@@ -137,26 +154,31 @@ def show_command(
     limit: Annotated[int, typer.Option(min=1, help="At most so many runs, the newest first.")] = 10,
 ) -> None:
     """Show a job: its versions, when it runs, and its latest runs."""
-    with opened(call, url, policy, upgrade=True) as (_, catalog):
+    with opened(call, url, policy, upgrade=True) as (engine, catalog):
         job, versions = catalog.job(name), catalog.jobs(name)
         runs = catalog.runs_of_job(name, limit)
+        times = pg_cron.times(engine, catalog, job)
     if call.json:
         older = [{"version": one.version, "run": one.run, "created": one.created.isoformat()} for one in versions]
-        call.emit({**_object(job, runs), "versions": older})
+        call.emit({**_object(job, runs, times), "versions": older})
     else:
-        print(_text(job, versions, runs))
+        print(_text(job, versions, runs, times))
 
 
-def _text(job: Job, versions: list[Job], runs: list[Run]) -> str:
+def _text(job: Job, versions: list[Job], runs: list[Run], times: list[str] | None) -> str:
     choice = job.on_violation if job.budget is None else f"{job.on_violation}, at most {job.budget:g} of the rows"
     lines = [
         f"Job {job.name}, version {job.version}: {_how(job)}",
         f"  from {job.source} to {job.release} by the rules of run {job.run}",
         f"  classes that violate a model: {choice}",
-        f"  scheduled: {f'{job.schedule} by {job.scheduler}' if job.schedule is not None else 'no'}",
+        f"  scheduled: {_when(job, times) or 'no'}",
     ]
+    if job.scheduler == "pg_cron" and times == []:
+        lines.append(
+            f"  pg_cron does not call it, as far as this role may see; `sqlanon schedule {job.name}` has it run again"
+        )
     lines += [f"  version {one.version}: the rules of run {one.run}" for one in versions[1:]]
-    rows = [_row(job, [run])[-3:] for run in runs]
+    rows = [_end(run) for run in runs]
     return "\n".join(lines) + ("\n" + table(["run", "started (UTC)", "ended"], rows) if rows else "")
 
 

@@ -11,14 +11,16 @@ import typer
 
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
+from sqlanon.cli.deferred import environment as environments
+from sqlanon.cli.deferred import loading, pg_cron, units
 from sqlanon.cli.deferred import moments as times
-from sqlanon.cli.deferred import pg_cron, units
 from sqlanon.cli.jobs import JobName
 from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
-    from sqlanon.catalog import Job
+    from sqlanon.catalog import Catalog, Job
     from sqlanon.engines.base import Engine
+    from sqlanon.jobs.moments import Moments
     from sqlanon.jobs.units import Start
 
 Scheduler = Literal["pg_cron", "systemd", "cron", "print"]
@@ -45,10 +47,14 @@ def schedule_command(
         typer.Option(help="With systemd and cron: write the files here, such as /etc/systemd/system or /etc/cron.d."),
     ] = None,
     user: Annotated[
-        str | None, typer.Option(help="With systemd and cron: whom the job runs as; if not given, you.")
+        str | None, typer.Option(help="With systemd, and files for cron: whom the job runs as; if not given, you.")
     ] = None,
     purge: Annotated[
-        int | None, typer.Option(min=1, help="With pg_cron: delete its details of runs after so many days.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="With pg_cron: delete details of runs after so many days, until your last job is unscheduled.",
+        ),
     ] = None,
     url: UrlOption = None,
     policy: PolicyOption = None,
@@ -63,11 +69,11 @@ def schedule_command(
         job = catalog.job(name)
         chosen: Scheduler = engine or ("pg_cron" if job.routine and pg_cron.is_there(session) else "print")
         _refuse(chosen, write, user, purge)
-        start = units.Start(job, place_of(url, policy)[0], moments, Path.cwd() if session.dialect == "duckdb" else None)
-        shown = _carry_out(session, start, chosen, (write, user), purge)
+        start = _start(catalog, job, moments, url, policy)
+        shown = _carry_out(session, catalog, start, chosen, (write, user), purge)
         scheduled = chosen == "pg_cron" or write is not None
         if scheduled:
-            _forget(session, job, chosen)
+            _forget(session, catalog, job, chosen)
             catalog.set_schedule(name, moments.text, chosen)
     for note in _notes(job, chosen, scheduled):
         call.note(note)
@@ -76,6 +82,24 @@ def schedule_command(
         call.emit({"job": name, "schedule": moments.text, "engine": chosen, **done, "text": shown})
     else:
         print(shown)
+
+
+def _start(catalog: Catalog, job: Job, moments: Moments, url: str | None, policy: Path | None) -> Start:
+    """How the job is started with the same catalog, whoever's environment that happens in."""
+    asked = loading.parse_policy(catalog.run(job.run).policy)
+    place = place_of(url, policy)[0]
+    if policy is None:
+        environment = environments.of_url(place)
+    else:
+        environment = environments.of_policy(policy.read_text(encoding="utf-8-sig"))
+    kinds = environments.schemes([place, asked.source.url, asked.release.url])
+    return units.Start(
+        job,
+        environment.with_libpqs() if "postgres" in kinds else environment,
+        moments,
+        Path.cwd() if "duckdb" in kinds else None,
+        None if policy is None else policy.absolute(),
+    )
 
 
 def _notes(job: Job, chosen: Scheduler, scheduled: bool) -> Iterator[str]:
@@ -95,39 +119,45 @@ def _refuse(chosen: Scheduler, write: Path | None, user: str | None, purge: int 
         wrong.append("--write is for --engine systemd and cron.")
     if user is not None and chosen not in ("systemd", "cron"):
         wrong.append("--user is for --engine systemd and cron.")
+    if user is not None and chosen == "cron" and write is None:
+        wrong.append("--user is for files such as those in /etc/cron.d: give --write; a crontab is its owner's.")
     if purge is not None and chosen != "pg_cron":
         wrong.append("--purge is for --engine pg_cron, which needs pg_cron in the database and a procedure.")
     if wrong:
         raise PolicyError(wrong)
 
 
-def _forget(session: Engine, job: Job, chosen: Scheduler) -> None:
+def _forget(session: Engine, catalog: Catalog, job: Job, chosen: Scheduler) -> None:
     """Take a job from pg_cron that something else is to start."""
     if job.scheduler == "pg_cron" and chosen != "pg_cron":
-        pg_cron.unschedule(session, job)
+        pg_cron.unschedule(session, catalog, job)
 
 
 def _carry_out(
-    session: Engine, start: Start, chosen: Scheduler, files: tuple[Path | None, str | None], purge: int | None
+    session: Engine,
+    catalog: Catalog,
+    start: Start,
+    chosen: Scheduler,
+    files: tuple[Path | None, str | None],
+    purge: int | None,
 ) -> str:
     """Do it; what to tell the person."""
     job, moments = start.job, start.moments
     if chosen == "pg_cron":
-        pg_cron.schedule(session, job, moments, purge)
+        pg_cron.schedule(session, catalog, job, moments, purge)
         return (
             f"pg_cron calls {job.routine} at {moments.text} (its time zone is GMT); `sqlanon jobs` shows how runs end."
         )
     if chosen == "print":
-        statement = f"-- in PostgreSQL, by pg_cron\n{pg_cron.statement(job, moments)}\n\n" if job.routine else ""
+        told = pg_cron.statement(session, catalog, job, moments) if job.routine else ""
+        statement = f"-- in PostgreSQL, by pg_cron\n{told}\n\n" if told else ""
         return f"{statement}# anywhere\n{start.crontab()}".rstrip()
     directory, user = files
-    texts = start.files(chosen, user or getpass.getuser())
+    if directory is None and chosen == "cron":
+        return start.crontab().rstrip()
+    texts = start.files(chosen, getpass.getuser() if user is None else user)
     if directory is None:
-        return (
-            start.crontab().rstrip()
-            if chosen == "cron"
-            else "\n".join(f"# {n}\n{t}" for n, t in texts.items()).rstrip()
-        )
+        return "\n".join(f"# {n}\n{t}" for n, t in texts.items()).rstrip()
     _write(directory, texts)
     enable = f"systemctl daemon-reload && systemctl enable --now sqlanon-{job.name}.timer"
     listed = "\n".join(f"Wrote {directory / file}" for file in texts)
@@ -143,15 +173,20 @@ def _write(directory: Path, texts: dict[str, str]) -> None:
 
 
 def unschedule_command(call: Call, name: JobName, url: UrlOption = None, policy: PolicyOption = None) -> None:
-    """Have a job run no more; it stays, and `schedule` has it run again."""
+    """Have a job run no more; it stays, and `schedule` has it run again.
+
+    With the last job of a role in pg_cron its purge of details ends as well.
+    """
     with opened(call, url, policy, upgrade=True) as (session, catalog):
         job = catalog.job(name)
-        if job.schedule is None:
+        by_pg_cron = job.scheduler == "pg_cron" or bool(pg_cron.calling(session, catalog, job))
+        if job.schedule is None and not by_pg_cron:
             raise PolicyError(f"Job {name} is not scheduled.")
-        if job.scheduler == "pg_cron":
-            pg_cron.unschedule(session, job)
+        known = by_pg_cron and pg_cron.unschedule(session, catalog, job)
         catalog.set_schedule(name, None, None)
     told = _remainder(job)
+    if by_pg_cron and not known:
+        told = "pg_cron had no schedule of it that this role may see; one of another role is that role's to unschedule."
     if call.json:
         call.emit({"job": name, "engine": job.scheduler, "left_to_do": told})
     else:

@@ -11,7 +11,6 @@ import typer
 
 from sqlanon.cli.call import Call, command, expanded
 from sqlanon.cli.deferred import api, files, loading, models, summary
-from sqlanon.cli.deferred import policy as grammar
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
 
@@ -128,12 +127,10 @@ def _models(asked: dict[str, Any], sensitive: list[str]) -> list[PrivacyModel]:
     problems = list(_contradictions(asked, sensitive))
     if problems:
         raise PolicyError(problems)
-    specs: list[grammar.Model] = []
-    if "k" in asked:
-        specs.append(grammar.KAnonymity(model="k-anonymity", k=asked["k"]))
+    found: list[PrivacyModel] = [models.KAnonymity(asked["k"])] if "k" in asked else []
     for attribute in sensitive:
-        specs += _about(attribute, asked)
-    return [models.from_spec(spec) for spec in specs]
+        found += _about(attribute, asked)
+    return found
 
 
 def _contradictions(asked: dict[str, Any], sensitive: list[str]) -> Iterator[str]:
@@ -154,27 +151,24 @@ def _contradictions(asked: dict[str, Any], sensitive: list[str]) -> Iterator[str
         yield "--distance hierarchical needs a hierarchy, which only a policy gives."
 
 
-def _about(attribute: str, asked: dict[str, Any]) -> list[grammar.Model]:
+def _about(attribute: str, asked: dict[str, Any]) -> list[PrivacyModel]:
     """The models about one sensitive attribute."""
-    specs: list[grammar.Model] = []
+    found: list[PrivacyModel] = []
     if "entropy" in asked:
-        specs.append(grammar.EntropyLDiversity(model="entropy-l-diversity", attribute=attribute, l=asked["l"]))
+        found.append(models.EntropyLDiversity(attribute, asked["l"]))
     elif "c" in asked:
-        values = {"c": asked["c"], "l": _whole(asked["l"])}
-        specs.append(grammar.RecursiveLDiversity(model="recursive-l-diversity", attribute=attribute, **values))
+        found.append(models.RecursiveLDiversity(attribute, asked["c"], _whole(asked["l"])))
     elif "l" in asked:
-        least = _whole(asked["l"])
-        specs.append(grammar.DistinctLDiversity(model="distinct-l-diversity", attribute=attribute, l=least))
+        found.append(models.DistinctLDiversity(attribute, _whole(asked["l"])))
     if "t" in asked:
-        distance = asked.get("distance", "equal")
-        specs.append(grammar.TCloseness(model="t-closeness", attribute=attribute, distance=distance, t=asked["t"]))
+        found.append(models.DISTANCES[asked.get("distance", "equal")](attribute, asked["t"]))
     if "v" in asked:
-        specs.append(grammar.VarianceDiversity(model="variance-diversity", attribute=attribute, v=asked["v"]))
-    return specs
+        found.append(models.VarianceDiversity(attribute, asked["v"]))
+    return found
 
 
 def _whole(value: float) -> int:
-    if value != int(value):
+    if not value.is_integer():
         raise PolicyError("--l must be a whole number, unless --entropy is given.")
     return int(value)
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from sqlanon.errors import PolicyError
 
-_PART = re.compile(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/(\d{1,2}))?")
-_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day of the month", 1, 31), ("month", 1, 12), ("day of the week", 0, 7))
+_PART = re.compile(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/(\d{1,2}))?", re.ASCII)
+_FIELDS = (
+    *(("a minute", 0, 59), ("an hour", 0, 23), ("a day of the month", 1, 31)),
+    *(("a month", 1, 12), ("a day of the week", 0, 7)),
+)
 _DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
 
@@ -26,6 +29,8 @@ class Moments:
     @classmethod
     def parse(cls, text: str) -> Moments:
         """Read such a schedule: each field is `*`, numbers, ranges `1-5`, steps `*/15`, or several with commas.
+
+        It takes what every cron takes, pg_cron's included, without names of months and days.
 
         Raises PolicyError for anything else.
         """
@@ -45,9 +50,16 @@ class Moments:
         time = f"{_listed(self.hours, 0, 23)}:{_listed(self.minutes, 0, 59)}:00 UTC"
         months, days = _listed(self.months, 1, 12), _listed(self.days, 1, 31)
         weekdays = ",".join(_DAYS[day] for day in self.weekdays) if len(self.weekdays) < len(_DAYS) else ""
-        if weekdays and days != "*":
-            return [f"*-{months}-{days} {time}", f"{weekdays} *-{months}-* {time}"]
-        return [" ".join(part for part in (weekdays, f"*-{months}-{days}", time) if part)]
+        dates = [(weekdays, days)] if self._wants_both_days else [("", days), (weekdays, "*")]
+        if ("", "*") in dates:  # every day is among them
+            dates = [("", "*")]
+        return [" ".join(part for part in (weekday, f"*-{months}-{day}", time) if part) for weekday, day in dates]
+
+    @property
+    def _wants_both_days(self) -> bool:
+        """Whether a day must be one of the month's and of the week's: cron goes by how these fields begin."""
+        _, _, day, _, weekday = self.text.split(" ")
+        return day.startswith("*") or weekday.startswith("*")
 
 
 def _read(field: str, name: str, least: int, greatest: int) -> tuple[int, ...]:
@@ -55,14 +67,20 @@ def _read(field: str, name: str, least: int, greatest: int) -> tuple[int, ...]:
     for part in field.split(","):
         match = _PART.fullmatch(part)
         if match is None:
-            raise PolicyError(
-                f"'{field}' is not a {name}: write *, numbers, ranges such as 1-5, or steps such as */15."
-            )
+            raise PolicyError(f"'{field}' is not {name}: write *, numbers, ranges such as 1-5, or steps such as */15.")
         first, last, step = match.groups()
         low = least if first is None else int(first)
-        high = int(last) if last is not None else greatest if first is None or step is not None else low
-        if not least <= low <= high <= greatest or step == "0":
-            raise PolicyError(f"'{field}' is not a {name}: it is from {least} to {greatest}.")
+        high = greatest if first is None else low if last is None else int(last)
+        if first is not None and last is None and step is not None:
+            raise PolicyError(
+                f"'{field}' is not {name}: cron takes steps of * or of a range alone, such as {low}-{greatest}/{step}."
+            )
+        if not (least <= low <= greatest and least <= high <= greatest):
+            raise PolicyError(f"'{field}' is not {name}: it is from {least} to {greatest}.")
+        if low > high:
+            raise PolicyError(f"'{field}' is not {name}: the range {low}-{high} runs backwards.")
+        if step is not None and int(step) == 0:
+            raise PolicyError(f"'{field}' is not {name}: a step is 1 or more.")
         found.update(range(low, high + 1, int(step or 1)))
     return tuple(sorted(found))
 

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from sqlanon.catalog import Job
+import hashlib
+from dataclasses import dataclass
+
+from sqlanon.catalog import Catalog, Job
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.moments import Moments
-from sqlanon.sql import Text
+from sqlanon.jobs.procedure import routine_of
+from sqlanon.sql import Relation, Text
 
-_PURGE = "sqlanon purge"
+_BEGINNING = "sqlanon "
+_PURGE = f"{_BEGINNING}purge"  # of a role: so are the details of runs that it may delete
 _PURGE_AT = "13 3 * * *"
+_LONGEST = 63  # bytes of a name in PostgreSQL; pg_cron cuts longer ones
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What pg_cron runs: at what times, and whether it is told to; `own` says whether this role scheduled it."""
+
+    number: int
+    name: str | None
+    schedule: str
+    command: str
+    active: bool
+    own: bool
 
 
 def is_there(engine: Engine) -> bool:
@@ -17,7 +35,24 @@ def is_there(engine: Engine) -> bool:
     return engine.dialect == "postgres" and bool(engine.query("jobs/find_pg_cron"))
 
 
-def schedule(engine: Engine, job: Job, moments: Moments, keep_days: int | None = None) -> None:
+def times(engine: Engine, catalog: Catalog, job: Job) -> list[str] | None:
+    """At what times pg_cron calls the job, as far as this role may see; None where it may not look."""
+    found = calling(engine, catalog, job)
+    return None if found is None else [entry.schedule for entry in found if entry.active]
+
+
+def calling(engine: Engine, catalog: Catalog, job: Job) -> list[Entry] | None:
+    """What calls the job's procedure, or has its name; None where this role may not look."""
+    found = engine.query("jobs/find_pg_cron") if engine.dialect == "postgres" else []
+    if found and not found[0][0]:
+        return None
+    if not found:
+        return []
+    with engine.transaction():
+        return _calling(engine, catalog, job)
+
+
+def schedule(engine: Engine, catalog: Catalog, job: Job, moments: Moments, keep_days: int | None = None) -> None:
     """Have pg_cron call the job's procedure; a schedule of the same job is replaced.
 
     keep_days: after how many days the details of runs that pg_cron keeps are deleted from now on; None for never.
@@ -35,30 +70,63 @@ def schedule(engine: Engine, job: Job, moments: Moments, keep_days: int | None =
             "cron.database_name to this database, restart the server, and run CREATE EXTENSION pg_cron and GRANT USAGE "
             "ON SCHEMA cron; or use --engine systemd or cron."
         )
-    _schedule(engine, _name(job), moments.text, f"CALL {job.routine}()")
-    if keep_days is not None:
-        older = f"DELETE FROM cron.job_run_details WHERE end_time < now() - interval '{keep_days} days'"
-        _schedule(engine, _PURGE, _PURGE_AT, older)
+    name = _name(engine, catalog, job)
+    with engine.transaction():
+        older = _calling(engine, catalog, job)
+        _forget(engine, [entry for entry in older if not (entry.own and entry.name == name)])
+        _schedule(engine, name, moments.text, _command(catalog, job))
+        if keep_days is not None:
+            older_than = (
+                "DELETE FROM cron.job_run_details "
+                f"WHERE username = CURRENT_USER AND end_time < now() - interval '{keep_days} days'"
+            )
+            _schedule(engine, _PURGE, _PURGE_AT, older_than)
 
 
-def unschedule(engine: Engine, job: Job) -> None:
-    """Have pg_cron forget the job, if it knows it."""
-    if is_there(engine):
-        with engine.transaction():
-            engine.run("jobs/see_own_rows")
-            engine.query("jobs/unschedule", name=Text(_name(job)))
+def unschedule(engine: Engine, catalog: Catalog, job: Job) -> bool:
+    """Have pg_cron forget the job, and the purge with this role's last; whether it knew the job.
+
+    Raises AccessError without USAGE on its schema.
+    """
+    if not is_there(engine):
+        return False
+    with engine.transaction():
+        found = _calling(engine, catalog, job)
+        _forget(engine, found)
+        engine.query("jobs/end_purge", purge=Text(_PURGE), beginning=Text(_BEGINNING))
+    return bool(found)
 
 
-def statement(job: Job, moments: Moments) -> str:
+def statement(engine: Engine, catalog: Catalog, job: Job, moments: Moments) -> str:
     """What `schedule` tells pg_cron, for people who do it themselves."""
-    return f"SELECT cron.schedule({Text(_name(job))}, {Text(moments.text)}, {Text(f'CALL {job.routine}()')});"
+    name, command = _name(engine, catalog, job), _command(catalog, job)
+    return f"SELECT cron.schedule({Text(name)}, {Text(moments.text)}, {Text(command)});"
 
 
-def _name(job: Job) -> str:
-    return f"sqlanon {job.name}"
+def _name(engine: Engine, catalog: Catalog, job: Job) -> str:
+    """What pg_cron knows the job by: a role's names must differ, whatever catalogs its jobs are in."""
+    database = engine.query_one("catalog/show_database")[0]
+    whole = f"{_BEGINNING}job {Relation(catalog.home.prefix + job.name, catalog.home.schema, database)}"
+    if len(whole.encode()) <= _LONGEST:
+        return whole
+    return f"{_BEGINNING}job {job.name} {hashlib.sha256(whole.encode()).hexdigest()[:10]}"
+
+
+def _command(catalog: Catalog, job: Job) -> str:
+    return f"CALL {routine_of(catalog, job.name)}()"
+
+
+def _calling(engine: Engine, catalog: Catalog, job: Job) -> list[Entry]:
+    name, command = _name(engine, catalog, job), _command(catalog, job)
+    engine.run("jobs/see_own_rows")
+    listed = [Entry(*row) for row in engine.query("jobs/list_scheduled")]
+    return [entry for entry in listed if entry.name == name or entry.command.rstrip("; \n") == command]
+
+
+def _forget(engine: Engine, found: list[Entry]) -> None:
+    for entry in found:
+        engine.query("jobs/unschedule", number=entry.number)
 
 
 def _schedule(engine: Engine, name: str, at: str, command: str) -> None:
-    with engine.transaction():
-        engine.run("jobs/see_own_rows")
-        engine.query("jobs/schedule", name=Text(name), at=Text(at), command=Text(command))
+    engine.query("jobs/schedule", name=Text(name), at=Text(at), command=Text(command))

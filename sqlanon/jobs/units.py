@@ -2,67 +2,94 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlanon.catalog import Job
-from sqlanon.engines.urls import redacted
+from sqlanon.errors import PolicyError
+from sqlanon.jobs.environment import Environment
 from sqlanon.jobs.moments import Moments
 
 SECRETS = Path("/etc/sqlanon")
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 
 
 @dataclass(frozen=True)
 class Start:
-    """How a job is started: `job run` on a catalog's URL, which is written down without its password.
+    """How a job is started: `job run` with what it needs of the environment, which is written down without secrets.
 
     directory: where it is started from, as URLs and files may be relative; None where nothing is.
+    policy: whose catalog the job is in; None where the environment names the catalog.
+
+    Raises PolicyError where any of it has a line break or another control character.
     """
 
     job: Job
-    url: str
+    environment: Environment
     moments: Moments
     directory: Path | None = None
+    policy: Path | None = None
+
+    def __post_init__(self) -> None:
+        places = {"the directory": self.directory, "the policy's path": self.policy}
+        written = {what: str(place) for what, place in places.items() if place is not None} | self.environment.shown
+        wrong = [what for what, text in written.items() if not text.isprintable()]
+        if wrong:
+            raise PolicyError(f"A schedule is written in lines, and {wrong[0]} has a character that can't be printed.")
+
+    @property
+    def _arguments(self) -> list[str]:
+        policy = [] if self.policy is None else ["--policy", str(self.policy)]
+        return ["job", "run", self.job.name, *policy, "--quiet"]
 
     @property
     def command(self) -> str:
         """What a shell runs."""
-        return f"{shlex.quote(_program())} job run {self.job.name} --quiet"
-
-    @property
-    def has_secret(self) -> bool:
-        """Whether the URL holds a password, which has to come from a file then."""
-        return redacted(self.url) != self.url
+        return shlex.join([_program(), *self._arguments])
 
     @property
     def passwords(self) -> Path:
         """The file of passwords, as libpq reads it."""
         return SECRETS / f"{self.job.name}.pgpass"
 
+    @property
+    def secrets(self) -> Path:
+        """The file of the environment's secrets."""
+        return SECRETS / f"{self.job.name}.env"
+
     def crontab(self, user: str | None = None) -> str:
         """The line of a crontab, with its comments; `user` is a column of files in /etc/cron.d alone."""
-        passwords = f"PGPASSFILE={self.passwords} " if self.has_secret else ""
-        run = f"{passwords}SQLANON_URL={shlex.quote(redacted(self.url))} {self.command}"
+        passwords = {"PGPASSFILE": str(self.passwords)} if self.environment.has_password else {}
+        values = [f"{name}={shlex.quote(value)}" for name, value in (self.environment.shown | passwords).items()]
+        run = " ".join([*values, self.command])
+        if self.environment.secret:
+            run = f"set -a && . {self.secrets} && set +a && {run}"
         if self.directory is not None:
             run = f"cd {shlex.quote(str(self.directory))} && {run}"
         escaped = run.replace("%", r"\%")  # cron takes a plain one for the end of the line
-        line = " ".join([self.moments.text, *([user] if user is not None else []), escaped])
+        line = " ".join([self.moments.text, *([_checked(user)] if user is not None else []), escaped])
         return f"# {_title(self.job)}; in the time zone of this machine.{self._advice('#')}\n{line}\n"
 
     def service(self, user: str) -> str:
         """The service unit; it runs as `user`."""
-        credential = ""
-        if self.has_secret:
+        values = dict(self.environment.shown)
+        credential = secrets = ""
+        if self.environment.has_password:
+            values.pop("PGPASSFILE", None)
             credential = f"LoadCredential=pgpass:{self.passwords}\nEnvironment=PGPASSFILE=%d/pgpass\n"
+        if self.environment.secret:
+            secrets = f"EnvironmentFile={self.secrets}\n"
         where = "" if self.directory is None else f"WorkingDirectory={_literal(str(self.directory))}\n"
+        variables = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in values.items())
+        words = [_quoted(_program()), *(_quoted(word) if word.startswith("/") else word for word in self._arguments)]
         return (
             f"# {_title(self.job)}.{self._advice('#')}\n"
             f"[Unit]\nDescription={_literal(_title(self.job))}\nWants=network-online.target\nAfter=network-online.target\n\n"
-            f"[Service]\nType=oneshot\nUser={user}\n{where}{credential}"
-            f"Environment={_quoted('SQLANON_URL=' + redacted(self.url))}\n"
-            f"ExecStart={_quoted(_program()).replace('$', '$$')} job run {self.job.name} --quiet\n"
+            f"[Service]\nType=oneshot\nUser={_checked(user)}\n{where}{credential}{secrets}{variables}"
+            f"ExecStart={' '.join(words).replace('$', '$$')}\n"
         )
 
     def timer(self) -> str:
@@ -82,12 +109,25 @@ class Start:
         return {f"{name}.service": self.service(user), f"{name}.timer": self.timer()}
 
     def _advice(self, mark: str) -> str:
-        if not self.has_secret:
-            return ""
-        return (
-            f"\n{mark} The password is in {self.passwords}, for its owner alone (chmod 600): a line"
-            " host:port:database:role:password."
+        told = ""
+        if self.environment.has_password:
+            told += (
+                f"\n{mark} The password is in {self.passwords}, for its owner alone (chmod 600): a line"
+                " host:port:database:role:password."
+            )
+        if self.environment.secret:
+            lines = ", ".join(f"{name}='...'" for name in self.environment.secret)
+            told += f"\n{mark} Secrets are in {self.secrets}, for its owner alone (chmod 600), each on a line: {lines}."
+        return told
+
+
+def _checked(user: str) -> str:
+    """A user's name; PolicyError where it is none that schedulers take."""
+    if not _USER.fullmatch(user):
+        raise PolicyError(
+            "--user: a user's name is of at most 32 letters, digits, _, . and -, and begins with a letter or _."
         )
+    return user
 
 
 def _title(job: Job) -> str:

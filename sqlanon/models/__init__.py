@@ -10,6 +10,7 @@ from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.models.variance import VarianceDiversity
 
 __all__ = [
+    "DISTANCES",
     "DistinctLDiversity",
     "EntropyLDiversity",
     "Groups",

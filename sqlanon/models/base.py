@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
+from sqlanon.errors import PolicyError
+from sqlanon.policy.problems import model_problems
 from sqlanon.sql import Renderer, Statement
 
 
@@ -85,6 +87,11 @@ class PrivacyModel(ABC):
     monotone_under_suppression: ClassVar[bool]  # leaving whole classes out can't break the remaining ones
     closed_under_union: ClassVar[bool] = False  # a class that satisfies it does so whatever rows join it
 
+    def __post_init__(self) -> None:
+        """Raise PolicyError where a parameter is not what the grammar of policies allows."""
+        if wrong := model_problems(self.name, self.parameters):
+            raise PolicyError(wrong)
+
     @property
     def least_rows(self) -> int:
         """A class with fewer rows violates the model, whatever is in it."""
@@ -131,6 +138,14 @@ class PrivacyModel(ABC):
     @abstractmethod
     def worst(self, measures: tuple[float, float]) -> float:
         """The worst of the least and the greatest measure over the classes."""
+
+    @abstractmethod
+    def holds(self, worst: float, rows: int) -> bool | None:
+        """Whether the classes of a table of `rows` satisfy the model when their worst measure is this, by arithmetic of
+        its own: whoever believes what `measure` says of violations is to ask this too. False for what is no number.
+
+        It is as exact as `measure`; None where that goes by digits which `worst` has lost.
+        """
 
     @abstractmethod
     def attainable(self, measure: float) -> str:

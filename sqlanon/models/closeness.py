@@ -90,6 +90,9 @@ class TCloseness(PrivacyModel):
     def worst(self, measures: tuple[float, float]) -> float:
         return max(measures)
 
+    def holds(self, worst: float, rows: int) -> bool:  # noqa: ARG002
+        return worst <= self.greatest
+
     def attainable(self, measure: float) -> str:
         return f"t: {rounded_up(measure):g}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from markupsafe import Markup
@@ -19,6 +20,7 @@ from sqlanon.models.numbers import (
     RUNNING_TOLERANCE,
     integer_type,
     logarithm_scale,
+    ratio_of_counts,
     rounded_down,
     rounded_up,
     running_error,
@@ -66,6 +68,9 @@ class DistinctLDiversity(_LDiversity):
         """The running number of values that come for the first time, exactly."""
         return render("models/follow_distinct_diversity", runs=runs.runs, l=self.l)
 
+    def holds(self, worst: float, rows: int) -> bool:  # noqa: ARG002
+        return worst >= self.l
+
     def attainable(self, measure: float) -> str:
         return f"l: {int(measure)}"
 
@@ -98,6 +103,13 @@ class EntropyLDiversity(_LDiversity):
         error = running_error(runs.rows)
         falls, stands = self.least - error, self.least + error
         return render("models/follow_entropy_diversity", runs=runs.runs, falls=falls, stands=stands)
+
+    def holds(self, worst: float, rows: int) -> bool | None:  # noqa: ARG002
+        """`measure` compares the entropy itself, before it is made a number of values."""
+        if not worst >= 1:
+            return False
+        above = math.log(worst) - self.least
+        return None if abs(above) <= RUNNING_TOLERANCE else above > 0
 
     def attainable(self, measure: float) -> str:
         return f"l: {rounded_down(measure):g}"
@@ -154,6 +166,14 @@ class RecursiveLDiversity(_LDiversity):
 
     def worst(self, measures: tuple[float, float]) -> float:
         return max(measures)
+
+    def holds(self, worst: float, rows: int) -> bool | None:
+        """The ratio of two counts and c, as it is written, are rounded to doubles alike: only if these are equal does
+        it take the counts themselves to tell which is greater."""
+        if worst != self.c:
+            return worst < self.c
+        ratio = ratio_of_counts(worst, rows)
+        return None if ratio is None else ratio < Fraction(str(self.c))
 
     def attainable(self, measure: float) -> str:
         if math.isinf(measure):

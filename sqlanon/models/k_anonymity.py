@@ -40,5 +40,8 @@ class KAnonymity(PrivacyModel):
     def worst(self, measures: tuple[float, float]) -> float:
         return min(measures)
 
+    def holds(self, worst: float, rows: int) -> bool:  # noqa: ARG002
+        return worst >= self.k
+
     def attainable(self, measure: float) -> str:
         return f"k: {int(measure)}"

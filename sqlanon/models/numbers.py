@@ -40,6 +40,17 @@ def threshold_of_ratios(value: float, rows: int) -> Fraction:
     return Fraction(near.numerator * denominator + 1, near.denominator * denominator)
 
 
+def ratio_of_counts(value: float, rows: int) -> Fraction | None:
+    """The ratio of two counts, of at most `rows`, that `value` is the double of; None where it may be one of several.
+
+    With n / d at `value`, d is at most rows / value where that is above 1; two such fractions are further apart than
+    doubles are, for up to 2**26 rows.
+    """
+    if rows > 2**26:
+        return None
+    return Fraction(value).limit_denominator(max(1, int(rows / max(value, 1.0))))
+
+
 def logarithm_scale(rows: int) -> float:
     """The power of two by which logarithms become integers, so that sums of n * ln(n) over `rows` rows fit a BIGINT.
 

@@ -35,13 +35,18 @@ class VarianceDiversity(PrivacyModel):
     def parameters(self) -> dict[str, Any]:
         return {"attribute": self.attribute, "v": self.v}
 
+    @property
+    def least(self) -> float:
+        """The variance below which a class violates, tolerance included."""
+        return self.v * (1 - RELATIVE_TOLERANCE)
+
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The population variance of each class."""
         return render(
             "models/measure_variance_diversity",
             avs=relation(groups.avs),
             domain=relation(groups.domain),
-            least=self.v * (1 - RELATIVE_TOLERANCE),
+            least=self.least,
             integer=render.macro("wide_integer"),
         )
 
@@ -58,11 +63,14 @@ class VarianceDiversity(PrivacyModel):
             runs=runs.runs,
             domain=runs.domain,
             bits=min(bits, 16),
-            deviation=math.sqrt(self.v * (1 - RELATIVE_TOLERANCE)),
+            deviation=math.sqrt(self.least),
         )
 
     def worst(self, measures: tuple[float, float]) -> float:
         return min(measures)
+
+    def holds(self, worst: float, rows: int) -> bool:  # noqa: ARG002
+        return worst >= self.least
 
     def attainable(self, measure: float) -> str:
         return f"v: {rounded_down(measure):g}"

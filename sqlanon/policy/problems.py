@@ -41,6 +41,16 @@ def problems_of(error: ValidationError, document: Document) -> list[str]:
     return list(sentences)
 
 
+def model_problems(name: str, parameters: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the parameters of a privacy model that no policy is around."""
+    part = MODELS[name]
+    try:
+        part.model_validate({"model": name, **parameters})
+    except ValidationError as error:
+        return [f"{name}: {d['loc'][0]} must be {_wanted(d['type'], d['loc'], part)}." for d in error.errors()]
+    return []
+
+
 def _locate(location: Path, data: Any) -> tuple[Path, type[BaseModel]]:
     """The path in the document, and the part of the grammar whose key (the path's last) is wrong."""
     path = tuple(_real_parts(location, data))

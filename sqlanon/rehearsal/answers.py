@@ -144,8 +144,9 @@ def _candidate(scene: Scene, statement: Statement) -> list[tuple[Any, ...]]:
 
 
 def _measured_classes(scene: Scene, _statement: Statement) -> list[tuple[Any, ...]]:
-    models = [(place + 1, None, 0, 0.0, 0.0, 0) for place in range(len(scene.plan.policy.privacy))]
-    return [(-1, None, 0, None, None, None), (0, VALUES, 1, None, None, None), *models]
+    """As of a table without a class, which satisfies whatever model."""
+    models = [(place + 1, 0, 0, None, None, 0) for place in range(len(scene.plan.policy.privacy))]
+    return [(-1, None, 0, None, None, None), *models]
 
 
 _ANSWERS: dict[str, Callable[[Scene, Statement], list[tuple[Any, ...]]]] = {

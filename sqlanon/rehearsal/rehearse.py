@@ -99,7 +99,7 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
     staged = plan.release.sibling("sqlanon_staging")
     stage(engine, workspace, plan, recoding, staged)
     engine.phase = "verify"
-    check_release(engine, workspace, plan, recoding, staged)
+    check_release(engine, workspace, plan, recoding, staged, engine.columns(staged))
     columns = [cell.column.name for cell in recoding.cells]
     with hierarchies_of_models(engine, policy, models, staged) as hierarchies:
         verify_table(engine, staged, columns, models, hierarchies=hierarchies)

@@ -53,7 +53,7 @@ STATUSES = {
 }
 CHECKS = {
     "rows_add_up": "No row is lost or made up: rows released and rows left out add up to the source.",
-    "types_equal": "The columns that are kept have the types they had.",
+    "columns_equal": "There is no column but those of the release, and those that are kept have the types they had.",
     "values_equal": "The columns that are kept hold the values they had, equally often.",
     "regions_contain": "Every row lies within the group that its class shows.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",

@@ -323,7 +323,8 @@ class Course:
     def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""
         with self.journal.during("verify"):
-            outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation)
+            released = staged.engine.columns(staged.final)
+            outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation, released)
             columns = [cell.column.name for cell in recoding.cells]
             with hierarchies_of_models(staged.engine, self.policy, self.models, staged.final) as hierarchies:
                 outcome.verification = verify_table(

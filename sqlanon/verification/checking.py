@@ -8,20 +8,22 @@ classes hold just the kept values of the source rows that went to them.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlanon.comparing import exact
-from sqlanon.engines.base import Engine
+from sqlanon.engines.base import Column, Engine
 from sqlanon.plan import Plan
+from sqlanon.policy import Role
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.verification.release_checks import (
     Claims,
     Region,
+    columns_equal,
     multisets_equal,
     regions_contain,
     rows_add_up,
-    types_equal,
 )
 from sqlanon.work.workspace import Workspace
 
@@ -36,15 +38,23 @@ class Check:
 
 
 def check_release(
-    engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staged: Relation
+    engine: Engine,
+    workspace: Workspace,
+    plan: Plan,
+    recoding: Recoding,
+    staged: Relation,
+    released: Sequence[Column],
 ) -> dict[str, Check]:
-    """All checks by name, each done however the others turn out."""
+    """All checks by name, each done however the others turn out.
+
+    released: the columns of what takes the release's name, which is a copy of `staged` where that is elsewhere.
+    """
     coded, omitted = recoding.coded, recoding.partition.omitted
     (rows,) = engine.query_one("count_rows", table=staged)
     kept = [attribute.column for attribute in plan.kept]
     checks = {
         "rows_add_up": Check(rows_add_up(coded.source_rows, rows, omitted), rows),
-        "types_equal": Check(types_equal(kept, engine.columns(staged)), rows),
+        "columns_equal": Check(_other_columns(engine, plan, recoding, staged, released), rows),
     }
     if coded.multiset is not None:
         violations = multisets_equal(engine, coded.multiset, staged, kept, omitted)
@@ -59,6 +69,25 @@ def check_release(
         checks["classes_equal"] = Check(_misplaced(engine, witness, staged, recoding), seen)
     workspace.drop(witness)
     return checks
+
+
+def _other_columns(engine: Engine, plan: Plan, recoding: Recoding, staged: Relation, released: Sequence[Column]) -> int:
+    """The columns that are missing, too many, or not what the cells and the kept attributes make, in that order.
+
+    Types are those of the rows' own database: another one may call them otherwise, and what is carried over to it is
+    compared value by value.
+    """
+    shown = {column.name: column.type for column in engine.columns(recoding.regions)}
+    types = {cell.column.name: shown.get(cell_name(number).name) for number, cell in enumerate(recoding.cells)}
+    expected = []
+    for attribute in plan.attributes:
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            expected += [(column.name, types[column.name]) for column in recoding.columns_of(attribute.name)]
+        else:
+            expected.append((attribute.column.name, attribute.column.type))
+    found = [(column.name, column.type) for column in engine.columns(staged)]
+    names = [name for name, _ in expected]
+    return columns_equal(expected, found) + columns_equal(names, [column.name for column in released])
 
 
 def _regions(recoding: Recoding) -> list[Region]:

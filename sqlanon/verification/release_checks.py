@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,10 +92,9 @@ def rows_add_up(source_rows: int, staged_rows: int, suppressed: int) -> int:
     return abs(source_rows - staged_rows - suppressed)
 
 
-def types_equal(source: Sequence[Column], staged: Sequence[Column]) -> int:
-    """The kept columns that the staged table lacks or has with another type."""
-    types = {column.name: column.type for column in staged}
-    return sum(types.get(column.name) != column.type for column in source)
+def columns_equal(expected: Sequence[object], found: Sequence[object]) -> int:
+    """The places at which a list of columns (names, or names with types) is not what was expected."""
+    return sum(wanted != seen for wanted, seen in itertools.zip_longest(expected, found))
 
 
 def multisets_equal(

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from sqlanon.comparing import comparable
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.errors import PolicyError
+from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
@@ -82,7 +82,8 @@ def verify_table(
     distribution of the sensitive values, for the reader sees them. `hierarchies` gives the hierarchies of sensitive
     attributes.
 
-    Raises PolicyError for an unknown table or column, or a hierarchical distance without a hierarchy.
+    Raises PolicyError for an unknown table or column, or a hierarchical distance without a hierarchy, and
+    VerificationError where what a model measures and what it calls a violation contradict each other.
     """
     check = _Check(engine, *_live(engine, table), tuple(quasi_identifiers), suppressed_label)
     results: dict[int, ModelResult] = {}
@@ -190,8 +191,9 @@ class _Check:
         by_part = {part: rest for part, *rest in found if part > 0}
         sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in found if part == 0))
         suppressed = next(int(tally) for part, _, tally, *_ in found if part == -1)
-        results = [_result(model, *by_part[place][1:]) for place, model in enumerate(models, start=1)]
-        return ClassStatistics(int(rows), suppressed, sizes), results
+        statistics = ClassStatistics(int(rows), suppressed, sizes)
+        results = [_result(model, statistics, *by_part[place]) for place, model in enumerate(models, start=1)]
+        return statistics, results
 
     def statement(
         self,
@@ -251,9 +253,24 @@ class _Check:
 
 
 def _result(
-    model: PrivacyModel, violations: int, least: float | None, greatest: float | None, violating_rows: int
+    model: PrivacyModel,
+    statistics: ClassStatistics,
+    measured: int,
+    violations: int,
+    least: float | None,
+    greatest: float | None,
+    violating_rows: int,
 ) -> ModelResult:
+    """What a model's part of the statement says; VerificationError where the worst measure says something else.
+
+    The search judges by the same SELECT of a model: a mistake in it would go unnoticed here without another opinion.
+    """
     worst = None if least is None or greatest is None else model.worst((least, greatest))
+    holds = not statistics.classes if worst is None else model.holds(worst, statistics.rows)
+    if measured != statistics.classes or holds not in (None, not violations):
+        raise VerificationError(
+            f"The check of {model.name} contradicts itself, so nothing is taken for verified. Please report this."
+        )
     finite = worst is not None and math.isfinite(worst)
     return ModelResult(
         model.name,

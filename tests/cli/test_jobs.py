@@ -30,7 +30,7 @@ def test_a_job_from_freezing_to_a_violation(database: Database) -> None:
     (job,) = only_object(call("jobs", "--json", *where).stdout)["jobs"]
     assert set(job) == {
         *("name", "version", "run", "source", "release", "on_violation", "budget", "most_rows", "routine"),
-        *("schedule", "scheduler", "created", "runs"),
+        *("schedule", "scheduler", "pg_cron", "created", "runs"),
     }  # its statements hold values of the data
 
 
