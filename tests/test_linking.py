@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.catalog import Catalog, Released, catalog
+from sqlanon.catalog import Catalog, Released, releases
 from sqlanon.catalog.sources import identify_source
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
@@ -124,11 +124,11 @@ def test_releases_of_a_source_wait_for_each_other(database: Database, monkeypatc
     with connect(database.url) as engine, Catalog.open(engine) as held:
         source = str(engine.resolve(Relation(name)))
         with held.releasing(source):
-            monkeypatch.setattr(catalog, "_RELEASING", 0.0)
+            monkeypatch.setattr(releases, "_RELEASING", 0.0)
             with pytest.raises(ConflictError, match="Another run is releasing"):
                 anonymize(policy)
             assert counted(database) == 0
-        monkeypatch.setattr(catalog, "_RELEASING", 60.0)
+        monkeypatch.setattr(releases, "_RELEASING", 60.0)
         with held.releasing(source):
             done = threading.Event()
             waiting = threading.Thread(target=lambda: (anonymize(policy), done.set()))
