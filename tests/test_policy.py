@@ -194,8 +194,8 @@ WRONG = {
     "k as a boolean": ({"model": "{model: k-anonymity, k: true}"}, "privacy[0].k", "a whole number of at least 1"),
     "k missing": ({"model": "{model: k-anonymity}"}, "privacy[0]", "k is missing; k-anonymity needs it"),
     "t < 0": ({"model": "{model: t-closeness, attribute: disease, t: -1}"}, "privacy[0].t", "at least 0"),
-    "t not a number": ({"model": "{model: t-closeness, attribute: disease, t: .nan}"}, "privacy[0].t", "at least 0"),
-    "t endless": ({"model": "{model: t-closeness, attribute: disease, t: .inf}"}, "privacy[0].t", "at least 0"),
+    "t not a number": ({"model": "{model: t-closeness, attribute: disease, t: .nan}"}, "privacy[0].t", "finite number"),
+    "t endless": ({"model": "{model: t-closeness, attribute: disease, t: .inf}"}, "privacy[0].t", "finite number"),
     "c = 0": ({"model": "{model: recursive-l-diversity, attribute: disease, c: 0, l: 2}"}, ".c", "greater than 0"),
     "distance": (
         {"model": "{model: t-closeness, attribute: disease, distance: orderd, t: 1}"},

@@ -150,11 +150,12 @@ def _wanted(kind: str, path: Path, owner: type[BaseModel]) -> str:
     if kind in _TYPES:
         return _TYPES[kind]
     field = next(part for part in reversed(path) if isinstance(part, str))
-    return _number(next(info for name, info in owner.model_fields.items() if field in (name, info.alias)))
+    info = next(info for name, info in owner.model_fields.items() if field in (name, info.alias))
+    return _number(info, "a finite number" if kind == "finite_number" else "a number")
 
 
-def _number(info: FieldInfo) -> str:
-    words = "a whole number" if info.annotation is int else "a number"
+def _number(info: FieldInfo, number: str) -> str:
+    words = "a whole number" if info.annotation is int else number
     for rule in info.metadata:
         if isinstance(rule, Ge):
             words += f" of at least {rule.ge}"
