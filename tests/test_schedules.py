@@ -114,6 +114,24 @@ def test_what_is_written_starts_the_job_of_the_same_catalog(
     assert f'Environment="PLACE={database.url}"' in unit.replace("%%", "%")
 
 
+def test_files_of_another_catalogs_job_stay(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLACE", database.url)
+    _frozen_by_policy(database, tmp_path / "one", {})
+    _frozen_by_policy(database, tmp_path / "other", {"schema": "second"})
+    at = ("--at", "0 2 * * *", "--write", tmp_path, "-p")
+    for scheduler in ("cron", "systemd"):
+        for _ in range(2):
+            written = call("schedule", "nightly", "--engine", scheduler, *at, tmp_path / "one")
+            assert written.exit_code == 0
+        before = {path: path.read_text() for path in tmp_path.glob("sqlanon-*")}
+        refused = call("schedule", "nightly", "--engine", scheduler, *at, tmp_path / "other")
+        assert (refused.exit_code, "in another catalog" in refused.stderr) == (2, True)
+        assert {path: path.read_text() for path in tmp_path.glob("sqlanon-*")} == before
+    assert only_object(call("jobs", "--json", "-p", tmp_path / "other").stdout)["jobs"][0]["schedule"] is None
+
+
 def _frozen_by_policy(database: Database, path: Path, catalog: dict[str, str]) -> Path:
     name = database.create(COLUMNS, table(1, 120, 0))
     policy = database.policy(name, ROLES, privacy=[K], catalog=catalog)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         rehearsal,
         sql,
     )
+    from sqlanon.catalog import home
     from sqlanon.cli import progress, summary, watch
     from sqlanon.dbt import project
     from sqlanon.drawing import picture, tradeoff
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from sqlanon.workload import utility
 
 _PARTS = {
+    "sqlanon.catalog": ("home",),
     "sqlanon.cli": ("progress", "summary", "watch"),
     "sqlanon.dbt": ("project",),
     "sqlanon.drawing": ("picture", "tradeoff"),
@@ -70,6 +72,7 @@ __all__ = [
     "freezing",
     "grants",
     "hierarchies",
+    "home",
     "linking",
     "listing",
     "loading",

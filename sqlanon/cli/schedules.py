@@ -12,7 +12,7 @@ import typer
 from sqlanon.cli.call import Call, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
 from sqlanon.cli.deferred import environment as environments
-from sqlanon.cli.deferred import loading, pg_cron, units
+from sqlanon.cli.deferred import home, loading, pg_cron, units
 from sqlanon.cli.deferred import moments as times
 from sqlanon.cli.jobs import JobName
 from sqlanon.errors import PolicyError, SqlanonError
@@ -95,6 +95,7 @@ def _start(catalog: Catalog, job: Job, moments: Moments, url: str | None, policy
     kinds = environments.schemes([place, asked.source.url, asked.release.url])
     return units.Start(
         job,
+        f"{catalog.home.name} of {home.database_of(catalog.store)}",
         environment.with_libpqs() if "postgres" in kinds else environment,
         moments,
         Path.cwd() if "duckdb" in kinds else None,
@@ -158,18 +159,26 @@ def _carry_out(
     texts = start.files(chosen, getpass.getuser() if user is None else user)
     if directory is None:
         return "\n".join(f"# {n}\n{t}" for n, t in texts.items()).rstrip()
-    _write(directory, texts)
+    _write(directory, texts, start.mark)
     enable = f"systemctl daemon-reload && systemctl enable --now sqlanon-{job.name}.timer"
     listed = "\n".join(f"Wrote {directory / file}" for file in texts)
     return f"{listed}\nNow run: {enable}" if chosen == "systemd" else listed
 
 
-def _write(directory: Path, texts: dict[str, str]) -> None:
-    for file, text in texts.items():
-        try:
-            (directory / file).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise SqlanonError(f"{directory / file} can't be written: {error.strerror}.") from None
+def _write(directory: Path, texts: dict[str, str], mark: str) -> None:
+    """Write files, or none where one of them is of another catalog's job."""
+    paths = {directory / file: text for file, text in texts.items()}
+    path = directory
+    try:
+        for path in paths:
+            if path.exists() and mark not in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                raise PolicyError(
+                    f"{path} is there and not this job's; one of its name may be in another catalog. Remove it first."
+                )
+        for path, text in paths.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SqlanonError(f"{path} can't be written: {error.strerror}.") from None
 
 
 def unschedule_command(call: Call, name: JobName, url: UrlOption = None, policy: PolicyOption = None) -> None:

@@ -21,6 +21,7 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 class Start:
     """How a job is started: `job run` with what it needs of the environment, which is written down without secrets.
 
+    catalog: what tells the job's catalog from all others.
     directory: where it is started from, as URLs and files may be relative; None where nothing is.
     policy: whose catalog the job is in; None where the environment names the catalog.
 
@@ -28,13 +29,14 @@ class Start:
     """
 
     job: Job
+    catalog: str
     environment: Environment
     moments: Moments
     directory: Path | None = None
     policy: Path | None = None
 
     def __post_init__(self) -> None:
-        places = {"the directory": self.directory, "the policy's path": self.policy}
+        places = {"the catalog's name": self.catalog, "the directory": self.directory, "the policy's path": self.policy}
         written = {what: str(place) for what, place in places.items() if place is not None} | self.environment.shown
         wrong = [what for what, text in written.items() if not text.isprintable()]
         if wrong:
@@ -71,7 +73,7 @@ class Start:
             run = f"cd {shlex.quote(str(self.directory))} && {run}"
         escaped = run.replace("%", r"\%")  # cron takes a plain one for the end of the line
         line = " ".join([self.moments.text, *([_checked(user)] if user is not None else []), escaped])
-        return f"# {_title(self.job)}; in the time zone of this machine.{self._advice('#')}\n{line}\n"
+        return f"# {_title(self.job)}; in the time zone of this machine.\n{self.mark}\n{self._advice}{line}\n"
 
     def service(self, user: str) -> str:
         """The service unit; it runs as `user`."""
@@ -86,7 +88,7 @@ class Start:
         variables = "".join(f"Environment={_quoted(f'{name}={value}')}\n" for name, value in values.items())
         words = [_quoted(_program()), *(_quoted(word) if word.startswith("/") else word for word in self._arguments)]
         return (
-            f"# {_title(self.job)}.{self._advice('#')}\n"
+            f"# {_title(self.job)}.\n{self.mark}\n{self._advice}"
             f"[Unit]\nDescription={_literal(_title(self.job))}\nWants=network-online.target\nAfter=network-online.target\n\n"
             f"[Service]\nType=oneshot\nUser={_checked(user)}\n{where}{credential}{secrets}{variables}"
             f"ExecStart={' '.join(words).replace('$', '$$')}\n"
@@ -96,7 +98,7 @@ class Start:
         """The timer unit."""
         calendar = "".join(f"OnCalendar={line}\n" for line in self.moments.calendar)
         return (
-            f"[Unit]\nDescription=When to run: {_literal(_title(self.job))}\n\n"
+            f"{self.mark}\n[Unit]\nDescription=When to run: {_literal(_title(self.job))}\n\n"
             f"[Timer]\n{calendar}Persistent=true\n\n"
             "[Install]\nWantedBy=timers.target\n"
         )
@@ -108,16 +110,22 @@ class Start:
             return {name: self.crontab(user)}
         return {f"{name}.service": self.service(user), f"{name}.timer": self.timer()}
 
-    def _advice(self, mark: str) -> str:
+    @property
+    def mark(self) -> str:
+        """The line by which files of this job are known from those of another catalog's job of the same name."""
+        return f"# The job is in the catalog {self.catalog}."
+
+    @property
+    def _advice(self) -> str:
         told = ""
         if self.environment.has_password:
             told += (
-                f"\n{mark} The password is in {self.passwords}, for its owner alone (chmod 600): a line"
-                " host:port:database:role:password."
+                f"# The password is in {self.passwords}, for its owner alone (chmod 600): a line"
+                " host:port:database:role:password.\n"
             )
         if self.environment.secret:
             lines = ", ".join(f"{name}='...'" for name in self.environment.secret)
-            told += f"\n{mark} Secrets are in {self.secrets}, for its owner alone (chmod 600), each on a line: {lines}."
+            told += f"# Secrets are in {self.secrets}, for its owner alone (chmod 600), each on a line: {lines}.\n"
         return told
 
 
