@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from markupsafe import Markup
 
@@ -19,7 +19,7 @@ from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.remainder import recode_in_passes
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes, node_of
-from sqlanon.measures.before import count_values
+from sqlanon.measures.before import count_values, source_statistics
 from sqlanon.measures.loss import Loss
 from sqlanon.partition.axes import carried
 from sqlanon.partition.collapse import Tuples
@@ -55,7 +55,7 @@ class Application:
     out: None stands for where the run's release is.
     on_violation: what becomes of classes that violate a model: they are suppressed, or nothing is published.
     budget: the largest share of rows that may be suppressed; None for any.
-    job: the name of the job that it is a run of.
+    job, version: the name of the job that it is a run of, and the version of it.
     """
 
     run: str
@@ -65,6 +65,7 @@ class Application:
     replace: bool = False
     budget: float | None = None
     job: str | None = None
+    version: int | None = None
 
 
 def is_file(name: str) -> bool:
@@ -176,6 +177,8 @@ class _Apply(Course):
         with self.journal.during("encode"):
             require_same(plan, self.stored, self.engine.dialect)
             coded = self._code(plan, workspace, outcome)
+            if not self.left_out:  # otherwise these are not all rows of the source
+                outcome.before = source_statistics(self.engine, coded, None)
             self.values = count_values(self.engine, coded, None)
         return coded, None
 
@@ -223,7 +226,13 @@ class _Apply(Course):
         )
         partition = recode_at_levels(problem, self.policy, self.stored)
         self._refuse(partition.suppressed, coded.source_rows)
-        return replace(partition, found={"applied": self.found.id})
+        return replace(partition, found=self._told())
+
+    def _told(self) -> dict[str, Any]:
+        """What the result records of the application, as the policy is that of the other run."""
+        told = self.application
+        of_job = {} if told.job is None else {"job": told.job, "version": told.version}
+        return {"applied": self.found.id, **of_job, "on_violation": told.on_violation, "budget": told.budget}
 
     def _refuse(self, failing: int, coded: int) -> None:
         """Raise ProtectionError if so many rows would have to be suppressed, and may not be.
@@ -261,7 +270,7 @@ class _Apply(Course):
             rounds=0,
             suppressed=rows,
             starred=-1 if stars and rows else None,
-            found={"applied": self.found.id, "suppressed_classes": search.classes},
+            found={**self._told(), "suppressed_classes": search.classes},
         )
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:
