@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,7 @@ from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_o
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import freezing, loading, running, summary
 from sqlanon.cli.deferred import progress as progressing
-from sqlanon.cli.layout import table
+from sqlanon.cli.layout import WHOLE, WIDEST, table
 from sqlanon.cli.rules import OnViolation, RunName
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def jobs_command(call: Call, url: UrlOption = None, policy: PolicyOption = None)
         call.note("No job is recorded here.")
     else:
         headings = ["job", "version", "source", "release", "schedule", "last run", "started (UTC)", "ended"]
-        print(table(headings, [_row(job, runs) for job, runs in latest], indent=""))
+        rows = [_row(job, runs) for job, runs in latest]
+        print(table(headings, rows, indent="", widest=WIDEST if sys.stdout.isatty() else WHOLE))
 
 
 def _newest(catalog: Catalog) -> list[Job]:
@@ -110,7 +112,7 @@ def _row(job: Job, runs: list[Run]) -> list[Any]:
     if not runs:
         return [*cells, "", "", "never ran"]
     (run,) = runs
-    ended = run.status.value + (f": {run.error_message}" if run.error_message else "")
+    ended = run.status.value + (f": {' '.join(run.error_message.split())}" if run.error_message else "")
     return [*cells, run.id, f"{run.started:%Y-%m-%d %H:%M:%S}", ended]
 
 
@@ -156,7 +158,7 @@ def _text(job: Job, versions: list[Job], runs: list[Run]) -> str:
     ]
     lines += [f"  version {one.version}: the rules of run {one.run}" for one in versions[1:]]
     rows = [_row(job, [run])[-3:] for run in runs]
-    return "\n".join(lines) + ("\n" + table(["run", "started (UTC)", "ended"], rows) if rows else "")
+    return "\n".join(lines) + ("\n" + table(["run", "started (UTC)", "ended"], rows, widest=WHOLE) if rows else "")
 
 
 def run_command(

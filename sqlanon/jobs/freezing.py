@@ -167,9 +167,9 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
         said = [problem for problem in error.problems if "sqlanon apply" not in problem]
         raise PolicyError([*said, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
-    (signature,) = engine.query_one("jobs/list_columns", table=Text(str(plan.source)))
+    signature = tuple((name, kind) for name, kind, _ in engine.query("jobs/list_columns", table=Text(str(plan.source))))
     parts = _parts(rules, (plan.source, kept), columns)
-    return Recoded(select, plan.source, tuple(signature), columns, regions, _attributes(plan, stored), parts)
+    return Recoded(select, plan.source, signature, columns, regions, _attributes(plan, stored), parts)
 
 
 def _attributes(plan: Plan, stored: StoredRules) -> tuple[RecodedAttribute, ...]:

@@ -38,7 +38,7 @@ class Recoded:
 
     select: str
     source: Relation
-    signature: tuple[str, ...]
+    signature: tuple[tuple[str, str], ...]
     columns: tuple[Column, ...]
     quasi_identifiers: tuple[str, ...]
     attributes: tuple[RecodedAttribute, ...]

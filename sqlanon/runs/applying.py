@@ -28,13 +28,22 @@ from sqlanon.plan import Plan
 from sqlanon.policy import Catalog as CatalogPlace
 from sqlanon.policy import FullDomain, Policy, Release, Source
 from sqlanon.policy.loading import parse_policy
+from sqlanon.publish.publishers import publisher_of
 from sqlanon.release.recode import Recoding, create_regions, end_name
+from sqlanon.release.staging import Staged
 from sqlanon.rules.classes import Applied, Suppression, show_regions
 from sqlanon.rules.fitting import find_fitting
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
+from sqlanon.runs.columns import (
+    changed_columns,
+    columns_of,
+    created_warning,
+    release_problem,
+    require_columns,
+)
 from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course
@@ -153,9 +162,39 @@ class _Apply(Course):
         self.stored = stored
         self.applied: Applied | None = None
         self.suppression: Suppression | None = None
+        self.created = False  # whether a job found no release to replace
 
     def _rules_of(self) -> str:
         return self.found.id
+
+    def _plan(self) -> Plan:
+        if self.policy.source.table is not None:
+            self._require_columns(self.engine.resolve(Relation.parse(self.policy.source.table)))
+        plan = super()._plan()
+        if self.policy.source.file is not None:  # which is no relation before
+            self._require_columns(plan.source)
+        if self.application.job is not None:
+            self.created = not self.policy.release.file and not self._holds(plan.release)
+        return plan
+
+    def _require_columns(self, source: Relation | None) -> None:
+        """A job reads the columns that its rules were found on; the plan tells of a source that is not there."""
+        job, named = self.application.job, self.policy.source.file or str(source)
+        if job is not None and source is not None:
+            require_columns(job, self.found, named, columns_of(self.engine, source))
+
+    def _holds(self, release: Relation) -> bool:
+        """Whether there is a table of this name where the release goes."""
+        return publisher_of(self.session.target).exists(release)
+
+    def _publish(self, plan: Plan, staged: Staged, outcome: Outcome) -> None:
+        """A job replaces a release of the same columns alone, as its procedure would."""
+        if self.application.job is not None and self.policy.release.file is None and self._holds(plan.release):
+            was, now = (columns_of(staged.engine, relation) for relation in (staged.final, plan.release))
+            changed = changed_columns(was, now)
+            if changed is not None:
+                raise PolicyError(release_problem(plan.release_name, self.application.job, changed))
+        super()._publish(plan, staged, outcome)
 
     def _digest(self) -> str:
         return self.stored.digest
@@ -164,6 +203,7 @@ class _Apply(Course):
         return (
             *super()._warnings(plan),
             *([] if self.linked is None else [linked_warning(self.linked, plan.source_name)]),
+            *([created_warning(plan.release_name)] if self.created else []),
         )
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
