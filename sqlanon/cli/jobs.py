@@ -175,10 +175,11 @@ def run_command(
     """
     with progressing.observer(call, progress, quiet) as watching:
         result = _carried_out(call, name, url, policy, watching)
-    if call.json:
-        call.emit(result)
-    else:
-        print(summary.applied_text(result))
+    with call.telling(result["run"]):
+        if call.json:
+            call.emit(result)
+        else:
+            print(summary.applied_text(result))
 
 
 def _carried_out(call: Call, name: str, url: str | None, policy: Path | None, watching: Observer) -> Mapping[str, Any]:
