@@ -33,7 +33,7 @@ from sqlanon.release.staging import Staged, stage_release
 from sqlanon.rules.keeping import keep_rules
 from sqlanon.rules.store import StoredRules
 from sqlanon.runs.checkpoints import Basis, basis_of, checkpoint_of
-from sqlanon.runs.columns import Columns, columns_of
+from sqlanon.runs.columns import columns_of
 from sqlanon.runs.linking import same_recoding_problem
 from sqlanon.runs.outcome import Outcome, QuasiIdentifier
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
@@ -100,7 +100,6 @@ class Course:
         self.observer = observer
         self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
-        self.columns: Columns = ()  # of the source, with their types
         self.rules: StoredRules | None = None
         self.control: Control
         self.basis: Basis | None = None  # what the search goes by
@@ -124,7 +123,6 @@ class Course:
             engine=self.engine.name,
             source=plan.source_name,
             source_rows=plan.rows,
-            columns=self.columns,
             release=plan.release_name,
             algorithm=self.policy.algorithm.name,
             models=self.models,
@@ -154,7 +152,6 @@ class Course:
         with self.journal.during("plan"):
             self.source_version = source_version(self.policy.source.file)
             plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
-            self.columns = columns_of(self.engine, plan.source)
             self._require_linkable(plan)
             return plan
 
@@ -270,6 +267,7 @@ class Course:
         hierarchies = describe_hierarchies(self.policy)
         with self.engine.transaction():
             coded = self._encoded(plan, workspace)
+            outcome.columns = columns_of(self.engine, plan.source)
             if self.ends_as is Status.PUBLISHED and self._rules_of() is None:
                 self.basis = basis_of(self.engine, plan, self.wishes)
         require_unchanged(self.policy.source.file, self.source_version)
