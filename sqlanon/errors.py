@@ -50,6 +50,12 @@ class AccessError(SqlanonError):
     exit_code = 4
 
 
+class OutputError(SqlanonError):
+    """A release was published, and what the command had to say of it could not be written."""
+
+    exit_code = 5
+
+
 class Cancelled(SqlanonError):
     """The run was interrupted; nothing was published."""
 

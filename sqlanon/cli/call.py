@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import dataclasses
 import functools
 import inspect
+import io
 import json
+import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
@@ -18,12 +22,13 @@ from typer.models import ArgumentInfo
 from sqlanon.cli.deferred import base
 from sqlanon.engines.urls import scrubbed
 from sqlanon.environment import expand
-from sqlanon.errors import Cancelled, PolicyError, SqlanonError
+from sqlanon.errors import Cancelled, OutputError, PolicyError, SqlanonError
 
 if TYPE_CHECKING:
     from sqlanon.engines.base import EngineOptions
 
 INTERRUPTED = Cancelled.exit_code
+_UNICODE = ("utf-8", "utf8", "utf-16", "utf-32")
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,30 @@ class Call:
     verbose: bool
 
     def emit(self, data: Any) -> None:
-        """Print one JSON object on stdout."""
-        print(json.dumps(data, ensure_ascii=False, indent=2, default=str))
+        """Print one JSON object on stdout; characters that it can't be encoded with are escaped as JSON does."""
+        ascii_only = (sys.stdout.encoding or "ascii").lower().replace("_", "-") not in _UNICODE
+        print(json.dumps(data, ensure_ascii=ascii_only, indent=2, default=str))
 
     def note(self, text: str) -> None:
         """Print a line for people on stderr."""
         print(text, file=sys.stderr)
+
+    @contextlib.contextmanager
+    def telling(self, run: str) -> Iterator[None]:
+        """Inside it is printed what a run came to that has published its release.
+
+        Characters that stdout can't be encoded with are escaped. Raises OutputError where nothing can be written.
+        """
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        try:
+            yield
+            sys.stdout.flush()
+        except OSError as error:
+            raise OutputError(
+                f"The release is published, as run {run}, but the output could not be written: {error.strerror}."
+                f" `sqlanon show {run}` and `sqlanon report {run}` tell of it."
+            ) from error
 
 
 _DATABASE = "Limits of the database session"
@@ -123,6 +146,9 @@ def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
     """Do the work, and end with its exit code."""
     try:
         code = work() or 0
+    except OutputError as error:
+        _forget_output()
+        code = report(dataclasses.replace(call, json=False), error, error.exit_code)
     except SqlanonError as error:
         code = report(call, error, error.exit_code)
     except KeyboardInterrupt:
@@ -132,6 +158,12 @@ def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
     except Exception as error:
         code = _report_unexpected(call, error)
     raise typer.Exit(code)
+
+
+def _forget_output() -> None:
+    """What is left to be written to stdout goes nowhere, so that the end of the process does not fail by it."""
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def report(call: Call, error: Exception, code: int) -> int:

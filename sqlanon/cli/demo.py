@@ -31,7 +31,8 @@ def demo_command(
     policy = loading.load_policy(demo.policy)
     with progress.observer(call, "auto") as watching:
         outcome = runner.run(policy, replace=True, options=call.options, observer=watching)
-    print(summary.outcome_text(outcome.as_json(), policy))
-    print("\n" + summary.comparison_text(before_after.compare(policy, outcome, call.options)))
-    print("\n" + summary.next_text(outcome.run, os.fspath(demo.policy), policy))
-    print(f"Change k, roles or hierarchies in {demo.policy}, and run it again with --replace.")
+    with call.telling(outcome.run):
+        print(summary.outcome_text(outcome.as_json(), policy))
+        print("\n" + summary.comparison_text(before_after.compare(policy, outcome, call.options)))
+        print("\n" + summary.next_text(outcome.run, os.fspath(demo.policy), policy))
+        print(f"Change k, roles or hierarchies in {demo.policy}, and run it again with --replace.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,7 @@ from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_o
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import freezing, loading, pg_cron, running, summary
 from sqlanon.cli.deferred import progress as progressing
-from sqlanon.cli.layout import table
+from sqlanon.cli.layout import WHOLE, WIDEST, table
 from sqlanon.cli.rules import RunName
 from sqlanon.runs import OnViolation
 
@@ -95,7 +96,8 @@ def jobs_command(call: Call, url: UrlOption = None, policy: PolicyOption = None)
         call.note("No job is recorded here.")
     else:
         headings = ["job", "version", "source", "release", "schedule", "last run", "started (UTC)", "ended"]
-        print(table(headings, [_row(job, runs, times[job.name]) for job, runs in latest], indent=""))
+        rows = [_row(job, runs, times[job.name]) for job, runs in latest]
+        print(table(headings, rows, indent="", widest=WIDEST if sys.stdout.isatty() else WHOLE))
 
 
 def _newest(catalog: Catalog) -> list[Job]:
@@ -114,7 +116,7 @@ def _row(job: Job, runs: list[Run], times: list[str] | None) -> list[Any]:
 
 
 def _end(run: Run) -> list[Any]:
-    ended = run.status.value + (f": {run.error_message}" if run.error_message else "")
+    ended = run.status.value + (f": {' '.join(run.error_message.split())}" if run.error_message else "")
     return [run.id, f"{run.started:%Y-%m-%d %H:%M:%S}", ended]
 
 
@@ -179,7 +181,7 @@ def _text(job: Job, versions: list[Job], runs: list[Run], times: list[str] | Non
         )
     lines += [f"  version {one.version}: the rules of run {one.run}" for one in versions[1:]]
     rows = [_end(run) for run in runs]
-    return "\n".join(lines) + ("\n" + table(["run", "started (UTC)", "ended"], rows) if rows else "")
+    return "\n".join(lines) + ("\n" + table(["run", "started (UTC)", "ended"], rows, widest=WHOLE) if rows else "")
 
 
 def run_command(
@@ -196,10 +198,11 @@ def run_command(
     """
     with progressing.observer(call, progress, quiet) as watching:
         result = _carried_out(call, name, url, policy, watching)
-    if call.json:
-        call.emit(result)
-    else:
-        print(summary.applied_text(result))
+    with call.telling(result["run"]):
+        if call.json:
+            call.emit(result)
+        else:
+            print(summary.applied_text(result))
 
 
 def _carried_out(call: Call, name: str, url: str | None, policy: Path | None, watching: Observer) -> Mapping[str, Any]:

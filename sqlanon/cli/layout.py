@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
 WIDEST = 36  # characters of a cell
+WHOLE = sys.maxsize  # of one that is not to be cut
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]], indent: str = "  ", widest: int = WIDEST) -> str:

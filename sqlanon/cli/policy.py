@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlanon.lattice.wishes import Wishes
     from sqlanon.plan import Plan
     from sqlanon.policy import Policy
+    from sqlanon.runs.outcome import Outcome
 
 PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.", show_default=False)]
 Replace = Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")]
@@ -129,9 +130,15 @@ def run_command(
     with progressing.observer(call, progress, quiet) as watching:
         common = {"replace": replace, "options": call.options, "observer": watching, **vars(wishes)}
         outcome = runner.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
-    if call.json:
-        call.emit(outcome.as_json())
-        return
+    with call.telling(outcome.run):
+        if call.json:
+            call.emit(outcome.as_json())
+        else:
+            _tell(call, loaded, outcome, policy)
+
+
+def _tell(call: Call, loaded: Policy, outcome: Outcome, policy: Path) -> None:
+    """What a run came to, for people."""
     print(summary.outcome_text(outcome.as_json(), loaded))
     try:
         print("\n" + summary.comparison_text(before_after.compare(loaded, outcome, call.options)))

@@ -32,7 +32,8 @@ from sqlanon.engines.urls import scrubbed
 _HELP = """Anonymize a relational table where it lives.
 
 Exit codes: 0 done; 1 an error at run time; 2 a wrong command line or policy; 3 the protection can't be met, or a
-verification failed; 4 no connection or no permission; 130 interrupted.
+verification failed; 4 no connection or no permission; 5 published, but the output could not be written; 130
+interrupted.
 """
 _UsageError: Any = typer.BadParameter.__mro__[1]  # the base of all errors in a command line
 

@@ -117,7 +117,8 @@ def apply_command(
     application = applying.Application(found.id, to, out, on_violation, replace)
     with progressing.observer(call, progress, quiet) as watching:
         outcome = applying.apply_rules(application, found, place, known, options=call.options, observer=watching)
-    if call.json:
-        call.emit(outcome.as_json())
-    else:
-        print(summary.applied_text(outcome.as_json()))
+    with call.telling(outcome.run):
+        if call.json:
+            call.emit(outcome.as_json())
+        else:
+            print(summary.applied_text(outcome.as_json()))

@@ -14,7 +14,13 @@ from sqlanon.catalog.home import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
-from sqlanon.jobs.recoded import Recoded, class_column_beside, mask_column_beside, representatives_beside
+from sqlanon.jobs.recoded import (
+    Recoded,
+    RecodedAttribute,
+    class_column_beside,
+    mask_column_beside,
+    representatives_beside,
+)
 from sqlanon.models import from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
@@ -167,9 +173,25 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
         said = [problem for problem in error.problems if "sqlanon apply" not in problem]
         raise PolicyError([*said, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
-    (signature,) = engine.query_one("jobs/list_columns", table=Text(str(plan.source)))
+    signature = tuple((name, kind) for name, kind, _ in engine.query("jobs/list_columns", table=Text(str(plan.source))))
     parts = _parts(rules, (plan.source, kept), columns)
-    return Recoded(select, plan.source, tuple(signature), columns, regions, parts)
+    return Recoded(select, plan.source, signature, columns, regions, _attributes(plan, stored), parts)
+
+
+def _attributes(plan: Plan, stored: StoredRules) -> tuple[RecodedAttribute, ...]:
+    """The quasi-identifiers as results describe them."""
+    heights = {attribute.name: attribute.height for attribute in stored.attributes}
+    return tuple(
+        RecodedAttribute(
+            name=one.name,
+            type=one.column.type,
+            show=one.show.value,
+            hierarchy=None if one.hierarchy is None else one.hierarchy.kind,
+            height=heights[one.name],
+            columns=tuple(released_names(one.name, plan.policy.attributes[one.name])),
+        )
+        for one in plan.quasi_identifiers
+    )
 
 
 def _parts(

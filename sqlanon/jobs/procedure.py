@@ -26,6 +26,7 @@ from sqlanon.jobs.staging import PLACED, STAGING, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.rules.parts import PlacedRules
+from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import NULL_CHOICE
 from sqlanon.sql import Identifier, Relation, Text, expression
@@ -35,7 +36,7 @@ from sqlanon.work.workspace import release_lock_name
 _MEASURED = Relation("sqlanon_measured", "pg_temp")
 _JUDGED = Relation("sqlanon_judged", "pg_temp")
 _ROWS = Markup("sqlanon_rows")  # the variable that counts the rows of staging
-_HERE = "\0"  # in a sentence where the run belongs; no name holds it
+_HERE = "\0"  # in a sentence where a run or columns belong; no name holds it
 _LEAST_ROWS = 1_000_000
 _GROWTH = 16
 
@@ -121,6 +122,9 @@ class ProcedureText:
             "frozen": Markup(job.run),
             "frozen_text": Text(job.run),
             "rules_text": Text(self.rules),
+            "on_violation": Text(job.on_violation),
+            "share": job.budget,
+            "routine_text": Text(job.routine or ""),
             "recoding_digest": Text(self.digest),
             "recoding_kind": Text(RECODING),
             "comment": Markup(" ".join(str(self.recoded.source).split())),
@@ -165,13 +169,19 @@ class ProcedureText:
     def _source_values(self) -> dict[str, Any]:
         source = self.recoded.source
         return {
-            "source_columns": [Text(column) for column in self.recoded.signature],
-            "linked_warning": _pattern(linked_warning, source),
+            "source_columns": [(Text(name), Text(kind)) for name, kind in self.recoded.signature],
+            "gone": Text(GONE),
+            "new": Text(NEW),
+            "changed": Text(CHANGED),
+            "moved": Text(MOVED),
+            "no_source": Text(
+                f"There is no {source} any more: it was renamed or dropped. Job {self.job.name} reads it by that name;"
+                " nothing was published."
+            ),
+            "linked_warning": _pattern(lambda run: linked_warning(run, str(source))),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
-            "other_columns": Text(
-                f"The columns of {source} are not those that they were when job {self.job.name} was frozen: give new "
-                f"ones a role in the policy, run it again or `sqlanon apply {self.rules} --policy` it, and freeze that "
-                "run; docs/jobs.md says which."
+            "other_columns": _pattern(
+                lambda told: source_problem(str(source), f"when job {self.job.name} was frozen", told)
             ),
         }
 
@@ -230,19 +240,18 @@ class ProcedureText:
 
     def _publishing_values(self, release: Relation) -> dict[str, Any]:
         return {
-            "release_columns": [Text(f"{column.name} {column.type}") for column in self.recoded.columns],
+            "release_columns": [(Text(column.name), Text(column.type)) for column in self.recoded.columns],
             "no_table": Text(f"{release} is not an ordinary, logged table; nothing was published."),
             "referred": Text(f"{release} can't be replaced: foreign keys refer to it."),
             "inherited": Text(f"{release} can't be replaced: other tables inherit from it."),
-            "other_release": Text(
-                f"{release} has other columns than the rows of job {self.job.name}: drop it, or freeze a run of it."
-            ),
+            "other_release": _pattern(lambda told: release_problem(str(release), self.job.name, told)),
+            "created_warning": Text(created_warning(str(release))),
             "altered": Text(
                 f"Triggers or rules of {release} altered the rows on their way; nothing was published. Disable them."
             ),
         }
 
 
-def _pattern(told: Callable[[str, str], str], source: Relation) -> Text:
-    """A sentence about a run and a source, as a pattern of PostgreSQL's `format` with the run left open."""
-    return Text(told(_HERE, str(source)).replace("%", "%%").replace(_HERE, "%1$s"))
+def _pattern(told: Callable[[str], str]) -> Text:
+    """A sentence as a pattern of PostgreSQL's `format`, with what it is told left open."""
+    return Text(told(_HERE).replace("%", "%%").replace(_HERE, "%1$s"))

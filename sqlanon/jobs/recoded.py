@@ -13,18 +13,35 @@ from sqlanon.sql import Identifier, Relation, expression, free_name
 
 
 @dataclass(frozen=True)
+class RecodedAttribute:
+    """A quasi-identifier, with the kind of its hierarchy and the levels above the value, if it has one.
+
+    columns: of the release, that show it.
+    """
+
+    name: str
+    type: str
+    show: str
+    hierarchy: str | None
+    height: int | None
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Recoded:
     """What a frozen recoding reads and gives.
 
     signature: names and types of all columns of the source, as the database writes them; columns: of the release, in
-    its order; quasi_identifiers: those of them that show regions; parts: the recoding in two parts, if it has them.
+    its order; quasi_identifiers: those of them that show regions; attributes: what they show; parts: the recoding in
+    two parts, if it has them.
     """
 
     select: str
     source: Relation
-    signature: tuple[str, ...]
+    signature: tuple[tuple[str, str], ...]
     columns: tuple[Column, ...]
     quasi_identifiers: tuple[str, ...]
+    attributes: tuple[RecodedAttribute, ...]
     parts: PlacedRules | RepresentedRules | None = None
 
     @property

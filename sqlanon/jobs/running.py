@@ -52,6 +52,6 @@ def run_by_rules(
     Raises what `apply_rules` raises.
     """
     on_violation: OnViolation = "suppress" if job.on_violation == "suppress" else "error"
-    application = Application(job.run, job.source, None, on_violation, replace=True, budget=job.budget, job=job.name)
+    application = Application(job.run, job.source, None, on_violation, True, job.budget, job.name, job.version)
     outcome = apply_rules(application, found, place, known, options=options, observer=observer)
     return outcome.as_json()

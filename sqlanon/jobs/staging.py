@@ -66,6 +66,7 @@ class Staging:
             "placed": PLACED,
             "faces": _FACES,
             "class_column": self.recoded.class_column,
+            "quasi_identifiers": self._attributes(),
             "columns": Markup(", ").join(columns_of("r", self.recoded.columns)),
             "joined_columns": self._joined_columns,
             "view": _RECODING,
@@ -74,6 +75,19 @@ class Staging:
             "by_addresses": self._by_addresses() if isinstance(parts, RepresentedRules) else None,
             "by_rows": self._by_rows(),
         }
+
+    def _attributes(self) -> list[dict[str, Any]]:
+        """The quasi-identifiers, each with what to count labels by: of two bounds, the more frequent counts."""
+        regions = {column.name: column for column in self.recoded.regions}
+        return [
+            {
+                **{name: Text(value) for name, value in (("name", one.name), ("type", one.type), ("show", one.show))},
+                "hierarchy": None if one.hierarchy is None else Text(one.hierarchy),
+                "height": one.height,
+                "labels": [self._key("f", regions[column]) for column in one.columns],
+            }
+            for one in self.recoded.attributes
+        ]
 
     def _by_rules(self, rules: PlacedRules) -> dict[str, Any]:
         """By the rules that rows fall under; those with a mask by what they show, which may be what a rule shows."""

@@ -10,6 +10,7 @@ from sqlanon.catalog import Catalog, ReleaseRecord, Run
 from sqlanon.exploring.trials import Point, recorded_points
 from sqlanon.rules.first_levels import Node, first_levels
 from sqlanon.rules.store import read_rules
+from sqlanon.runs.choices import Choices, choices_of
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Material:
     """A recorded run.
 
     policy: as it was recorded. result: what `run --json` printed, empty where the run came to none.
+    choices: what a run that applied rules was told; frozen: the run whose rules they are, which holds their figures.
     tree: the first levels of its partition tree, if the catalog holds one. points: this run and others with other k.
     """
 
@@ -26,11 +28,14 @@ class Material:
     releases: tuple[ReleaseRecord, ...]
     tree: Node | None
     points: tuple[Point, ...]
+    choices: Choices | None = None
+    frozen: Run | None = None
 
 
 def collect(catalog: Catalog, name: str) -> Material:
     """Read a run, named as for `Catalog.run`; raises PolicyError if there is none."""
     run = catalog.run(name)
+    choices = choices_of(catalog, run)
     return Material(
         run=run,
         policy=json.loads(run.policy),
@@ -38,6 +43,8 @@ def collect(catalog: Catalog, name: str) -> Material:
         releases=tuple(catalog.releases(run.id)),
         tree=_tree(catalog, run),
         points=recorded_points(run, catalog.trials(run.source)) if run.result else (),
+        choices=choices,
+        frozen=None if choices is None or choices.applied is None else catalog.run(choices.applied),
     )
 
 

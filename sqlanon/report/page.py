@@ -13,11 +13,13 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from sqlanon import __version__
+from sqlanon.catalog import Run
 from sqlanon.exploring.posing import NO_RELEASE
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.material import Material
 from sqlanon.rules.first_levels import DEPTH
+from sqlanon.runs.choices import Choices
 from sqlanon.runs.outcome import PHASES
 
 _Row = dict[str, Any]
@@ -49,6 +51,11 @@ def _content(material: Material) -> dict[str, Any]:
         "release": None if run.release == NO_RELEASE else _name(policy["release"]),
         "columns": [_column(policy, name) for name in policy["attributes"]],
         "models": list(_models(policy, result)),
+        "choices": material.choices,
+        "told": [] if material.choices is None else wording.told(material.choices, policy.get("suppressed", "omit")),
+        "how_checked": wording.CHECKED[_checked_by(material.choices)],
+        "unmeasured": wording.unmeasured(result, material.choices) if result and material.choices else "",
+        "frozen": None if material.frozen is None else _frozen(material.frozen),
         "suppression": policy.get("suppression", 0.0),
         "suppressed": policy.get("suppressed", "omit"),
         "remainder": policy.get("remainder", "suppress"),
@@ -64,6 +71,25 @@ def _content(material: Material) -> dict[str, Any]:
         "phases": [(name, result["seconds"][name]) for name in PHASES if name in result.get("seconds", {})],
         "releases": material.releases,
         "policy": json.dumps(without_values(policy), ensure_ascii=False, indent=2),
+    }
+
+
+def _checked_by(choices: Choices | None) -> str:
+    if choices is None:
+        return "search"
+    return "procedure" if choices.procedure else "rules"
+
+
+def _frozen(run: Run) -> dict[str, Any]:
+    """The figures of the run whose rules were applied."""
+    policy, result = json.loads(run.policy), dict(run.result or {})
+    return {
+        "run": run,
+        "said": wording.borrowed(run),
+        "quasi_identifiers": list(_quasi_identifiers(result)),
+        "metrics_rows": list(_metrics(policy, result)),
+        "risks": list(_risks(result)),
+        "losses": _losses(result, "frozen-loss-"),
     }
 
 
@@ -127,13 +153,17 @@ def _pictures(material: Material) -> dict[str, Markup | None]:
     names = ("sizes", "risks", "losses", "lattice", "tree", "tradeoff")
     if not result:
         return dict.fromkeys(names)
-    columns = [one for one in result.get("quasi_identifiers", ()) if one["loss"] is not None]
     drawn = (
         pictures.class_sizes(result),
         pictures.risks(result),
-        pictures.losses(columns) if columns else None,
+        _losses(result, "loss-"),
         pictures.lattice(result),
         pictures.tree(material),
         pictures.tradeoff(material),
     )
     return dict(zip(names, drawn, strict=True))
+
+
+def _losses(result: Mapping[str, Any], name: str) -> Markup | None:
+    columns = [one for one in result.get("quasi_identifiers", ()) if one["loss"] is not None]
+    return pictures.losses(columns, name) if columns else None

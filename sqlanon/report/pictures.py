@@ -56,11 +56,11 @@ def risks(result: Mapping[str, Any]) -> Markup:
     return Markup(draw_bars("Rows by their risk to be picked", f"Share of the released rows: {told}.", bars, "risk-"))
 
 
-def losses(columns: Sequence[Mapping[str, Any]]) -> Markup:
-    """How much of its information each column lost."""
+def losses(columns: Sequence[Mapping[str, Any]], name: str) -> Markup:
+    """How much of its information each column lost; `name` begins the ids."""
     bars = [_bar(column["name"], column["loss"], None) for column in columns]
     told = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
-    return Markup(draw_bars("Information lost, by column", f"{told}.", bars, "loss-"))
+    return Markup(draw_bars("Information lost, by column", f"{told}.", bars, name))
 
 
 def tree(material: Material) -> Markup | None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sqlanon.catalog import Run
+from sqlanon.report import numbers
+from sqlanon.runs.choices import Choices
+
 ROLES = {
     "identifier": "left out of the release",
     "quasi-identifier": "generalized",
@@ -58,6 +62,16 @@ CHECKS = {
     "regions_contain": "Every row lies within the group that its class shows.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
 }
+_CLASSES = ": classes are the groups of equal values in the rows as they were to be published."
+CHECKED = {
+    "search": "Before it was published, the release was read back as it was staged, and checked by statements of their"
+    " own, which use nothing of the search" + _CLASSES,
+    "rules": "Before it was published, the release was read back as it was staged, and checked by statements of their"
+    " own, which use nothing of the rules" + _CLASSES,
+    "procedure": "The procedure staged the rows in temporary tables and checked them there, by statements that use"
+    " nothing of the rules, in the transaction that then published them" + _CLASSES + " The released table itself was"
+    " not read back.",
+}
 METRICS = {
     "gcp": (
         "Information lost (GCP)",
@@ -96,6 +110,71 @@ RISKS = {
         "The share of all rows that are expected to be picked rightly if somebody tries to match every one.",
     ),
 }
+
+
+def told(choices: Choices, suppressed: str) -> list[tuple[str, str]]:
+    """What a run that applied rules was told; `suppressed`: what its policy says of suppressed rows, omit or star."""
+    return [
+        ("Rules", f"those of run {choices.applied}" if choices.applied else _UNRECORDED),
+        *([("Job", _job(choices))] if choices.job else []),
+        ("Rows that no rule knows, or whose class violates a model", _violation(choices, suppressed)),
+        ("Suppression budget", _budget(choices)),
+    ]
+
+
+_UNRECORDED = "not recorded"
+
+
+def _job(choices: Choices) -> str:
+    version = f", version {choices.version}" if choices.version is not None else ""
+    by = f"the procedure {choices.procedure} of the database" if choices.procedure else "the program"
+    return f"{choices.job}{version}, carried out by {by}"
+
+
+def _violation(choices: Choices, suppressed: str) -> str:
+    match choices.on_violation:
+        case "suppress":
+            return "suppressed: " + ("shown with *" if suppressed == "star" else "left out of the release")
+        case "error":
+            return "an error: nothing is published then"
+    return _UNRECORDED
+
+
+def _budget(choices: Choices) -> str:
+    match choices.on_violation, choices.budget:
+        case "suppress", None:
+            return "any number of rows may be suppressed"
+        case "suppress", float(share):
+            return f"at most {numbers.percent(share)} of the rows may be suppressed"
+        case "error", _:
+            return "no row may be suppressed"
+    return _UNRECORDED
+
+
+_RAW = "the procedure does not group the source by its raw values, which can take as long as all else that it does"
+_LEFT_OUT = "rows that no rule knows are left out before anything is counted"
+
+
+def unmeasured(result: Mapping[str, Any], choices: Choices) -> str:
+    """What a run that applied rules did not measure, and why; empty where it measured all."""
+    told = []
+    if "metrics" not in result["source"]:
+        why = _RAW if choices.procedure else _LEFT_OUT
+        told.append(f"Classes, risk and utility of the source are not measured: {why}.")
+    if result["metrics"]["gcp"] is None:
+        told.append(
+            "The information lost is not measured: it is a share of the ranges and hierarchies of the rows at hand, and"
+            " rules hold those of the rows that they were found by."
+        )
+    return " ".join(told)
+
+
+def borrowed(run: Run) -> str:
+    """What is to be known of figures of the run whose rules were applied."""
+    return (
+        f"For comparison, the figures of run {run.id}, by whose rules these rows were recoded. They are of the rows"
+        f" that {run.source} held on {run.started:%Y-%m-%d}, and of the release that was made of them, not of this run."
+    )
 
 
 def model_sentence(model: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -19,7 +20,7 @@ from sqlanon.lattice.recoding import recode_node
 from sqlanon.lattice.remainder import recode_in_passes
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes, node_of
-from sqlanon.measures.before import count_values
+from sqlanon.measures.before import count_values, source_statistics
 from sqlanon.measures.loss import Loss
 from sqlanon.partition.axes import carried
 from sqlanon.partition.collapse import Tuples
@@ -28,7 +29,9 @@ from sqlanon.plan import Plan
 from sqlanon.policy import Attribute, FullDomain, Policy, Release, Role, Source
 from sqlanon.policy import Catalog as CatalogPlace
 from sqlanon.policy.loading import parse_policy
+from sqlanon.publish.publishers import publisher_of
 from sqlanon.release.recode import Recoding, create_regions, end_name
+from sqlanon.release.staging import Staged
 from sqlanon.rules.classes import Applied, Suppression, show_regions
 from sqlanon.rules.fitting import find_fitting
 from sqlanon.rules.levels import apply_cuts
@@ -36,6 +39,13 @@ from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
 from sqlanon.runs import OnViolation
+from sqlanon.runs.columns import (
+    changed_columns,
+    columns_of,
+    created_warning,
+    release_problem,
+    require_columns,
+)
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course
 from sqlanon.sql import Relation, expression
@@ -53,7 +63,7 @@ class Application:
     out: None stands for where the run's release is.
     on_violation: what becomes of classes that violate a model: they are suppressed, or nothing is published.
     budget: the largest share of rows that may be suppressed; None for any.
-    job: the name of the job that it is a run of.
+    job, version: the name of the job that it is a run of, and the version of it.
     """
 
     run: str
@@ -63,6 +73,7 @@ class Application:
     replace: bool = False
     budget: float | None = None
     job: str | None = None
+    version: int | None = None
 
 
 def apply_rules(
@@ -86,8 +97,7 @@ def apply_rules(
     with open_session(policy, options or EngineOptions()) as session:
         stored = read_rules(session.catalog, found.id)
         pinned = _pinned(policy, stored)
-        rules = session.catalog.rules_run(found.id)
-        return _Apply(session, pinned, application, rules, stored, observer or Silent()).carry_out()
+        return _Apply(session, pinned, application, found, stored, observer or Silent()).carry_out()
 
 
 def _policy(application: Application, found: Run, place: tuple[str, str], known: Policy | None) -> Policy:
@@ -149,22 +159,59 @@ class _Apply(Course):
         session: Session,
         policy: Policy,
         application: Application,
-        rules: str,
+        found: Run,
         stored: StoredRules,
         observer: Observer,
     ) -> None:
         super().__init__(session, policy, application.replace, observer, Wishes())
         self.application = application
-        self.rules_run = rules
+        self.found = found
+        self.rules_run = session.catalog.rules_run(found.id)
         self.stored = stored
         self.applied: Applied | None = None
         self.suppression: Suppression | None = None
+        self.created = False  # whether a job found no release to replace
 
     def _rules_of(self) -> str:
         return self.rules_run
 
+    def _plan(self) -> Plan:
+        if self.policy.source.table is not None:
+            self._require_columns(self.engine.resolve(Relation.parse(self.policy.source.table)))
+        plan = super()._plan()
+        if self.policy.source.file is not None:  # which is no relation before
+            self._require_columns(plan.source)
+        if self.application.job is not None:
+            self.created = not self.policy.release.file and not self._holds(plan.release)
+        return plan
+
+    def _require_columns(self, source: Relation | None) -> None:
+        """A job reads the columns that its rules were found on; the plan tells of a source that is not there."""
+        job, named = self.application.job, self.policy.source.file or str(source)
+        if job is not None and source is not None:
+            require_columns(job, self.found, named, columns_of(self.engine, source))
+
+    def _holds(self, release: Relation) -> bool:
+        """Whether there is a table of this name where the release goes."""
+        return publisher_of(self.session.target).exists(release)
+
+    def _publish(self, plan: Plan, staged: Staged, outcome: Outcome) -> None:
+        """A job replaces a release of the same columns alone, as its procedure would."""
+        if self.application.job is not None and self.policy.release.file is None and self._holds(plan.release):
+            was, now = (columns_of(staged.engine, relation) for relation in (staged.final, plan.release))
+            changed = changed_columns(was, now)
+            if changed is not None:
+                raise PolicyError(release_problem(plan.release_name, self.application.job, changed))
+        super()._publish(plan, staged, outcome)
+
     def _digest(self) -> str:
         return self.stored.digest
+
+    def _warnings(self, plan: Plan) -> tuple[str, ...]:
+        return (
+            *super()._warnings(plan),
+            *([created_warning(plan.release_name)] if self.created else []),
+        )
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
         return replace(super()._start(source, release, rows), algorithm="apply", seed=None, job=self.application.job)
@@ -177,6 +224,8 @@ class _Apply(Course):
         with self.journal.during("encode"):
             require_same(plan, self.stored, self.engine.dialect)
             coded = self._code(plan, workspace, outcome)
+            if not self.left_out:  # otherwise these are not all rows of the source
+                outcome.before = source_statistics(self.engine, coded, None)
             self.values = count_values(self.engine, coded, None)
         return coded, None
 
@@ -224,7 +273,13 @@ class _Apply(Course):
         )
         partition = recode_at_levels(problem, self.policy, self.stored)
         self._refuse(partition.suppressed, coded.source_rows)
-        return replace(partition, found={"applied": self.rules_run})
+        return replace(partition, found=self._told())
+
+    def _told(self) -> dict[str, Any]:
+        """What the result records of the application, as the policy is that of the other run."""
+        told = self.application
+        of_job = {} if told.job is None else {"job": told.job, "version": told.version}
+        return {"applied": self.rules_run, **of_job, "on_violation": told.on_violation, "budget": told.budget}
 
     def _refuse(self, failing: int, coded: int) -> None:
         """Raise ProtectionError if so many rows would have to be suppressed, and may not be.
@@ -262,7 +317,7 @@ class _Apply(Course):
             rounds=0,
             suppressed=rows,
             starred=-1 if stars and rows else None,
-            found={"applied": self.rules_run, "suppressed_classes": search.classes},
+            found={**self._told(), "suppressed_classes": search.classes},
         )
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models import KAnonymity, PrivacyModel
+from sqlanon.runs.columns import Columns
 from sqlanon.verification.checking import Check
 from sqlanon.verification.verify import Verification
 from sqlanon.workload.measures import Measures
@@ -42,6 +43,7 @@ class QuasiIdentifier:
 class Outcome:
     """The result of a run, filled in phase by phase; `as_json` is its public form.
 
+    columns: of the source, names and types as the database writes them.
     chart: what is known of the lattice that was searched, if one was.
     hierarchies: the hierarchies that were used, with their digests.
     digest: that of what was released.
@@ -54,6 +56,7 @@ class Outcome:
     engine: str
     source: str = ""
     source_rows: int = 0
+    columns: Columns = ()
     release: str = ""
     algorithm: str = ""
     rounds: int = 0
@@ -89,7 +92,7 @@ class Outcome:
         return {
             "run": self.run,
             "engine": self.engine,
-            "source": {"table": self.source, "rows": self.source_rows, **self._before()},
+            "source": {"table": self.source, "rows": self.source_rows, "columns": self._columns(), **self._before()},
             "release": {
                 "table": self.release,
                 "rows": statistics.rows,
@@ -136,6 +139,9 @@ class Outcome:
             and self.verification.satisfied
             and not any(check.violations for check in self.checks.values())
         )
+
+    def _columns(self) -> list[dict[str, str]]:
+        return [{"name": name, "type": kind} for name, kind in self.columns]
 
     def _before(self) -> dict[str, Any]:
         """The same figures of the source, over its raw quasi-identifiers."""

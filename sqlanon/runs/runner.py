@@ -33,6 +33,7 @@ from sqlanon.release.staging import Staged, stage_release
 from sqlanon.rules.keeping import keep_rules
 from sqlanon.rules.store import StoredRules
 from sqlanon.runs.checkpoints import Basis, basis_of, checkpoint_of
+from sqlanon.runs.columns import columns_of
 from sqlanon.runs.linking import judge_release
 from sqlanon.runs.outcome import Outcome, QuasiIdentifier
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
@@ -263,6 +264,7 @@ class Course:
         hierarchies = describe_hierarchies(self.policy)
         with self.engine.transaction():
             coded = self._encoded(plan, workspace)
+            outcome.columns = columns_of(self.engine, plan.source)
             if self.ends_as is Status.PUBLISHED and self._rules_of() is None:
                 self.basis = basis_of(self.engine, plan, self.wishes)
         require_unchanged(self.policy.source.file, self.source_version)

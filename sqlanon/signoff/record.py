@@ -12,6 +12,7 @@ from sqlanon.digest import FILE, table_digest
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.rules.store import read_rules
+from sqlanon.runs.choices import choices_of
 from sqlanon.signoff.release import place_of_release, recorded_policy, release_digest
 
 FORMAT, VERSION = "sqlanon record", 1
@@ -32,6 +33,7 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
     hierarchies = run.result.get("hierarchies") or (origin.result or {}).get("hierarchies") or []
     if release.content_digest is None:
         _require_latest(catalog, run)
+    choices = choices_of(catalog, run)
     digested = "record" if release.content_digest is None else "run"
     return {
         "format": FORMAT,
@@ -47,6 +49,7 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
         },
         "source": {"table": run.source, "rows": run.source_rows},
         "policy": json.loads(run.policy),
+        "application": None if choices is None else choices.as_json(),
         "hierarchies": hierarchies,
         "recoding": {"run": origin.id, **_recoding(catalog, origin.id, release)},
         "release": {**_numbers(run.result["release"]), "digested": digested, "digest": release.content_digest},

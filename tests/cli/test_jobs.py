@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sqlanon.cli.layout import WIDEST
 from tests.cli.support import call, only_object
-from tests.jobs_support import ALONE, simple, table
+from tests.jobs_support import ALONE, runs, simple, table
 from tests.run_support import Database, open_database
 
 
@@ -22,9 +23,13 @@ def test_a_job_from_freezing_to_a_violation(database: Database) -> None:
     failed = call("job", "run", "nightly", *where)
     assert failed.exit_code == 3
     assert "nothing was published" in failed.stderr
-    assert "refused" in call("jobs", *where).stdout
+    reason = runs(database)[0].error_message
+    assert reason is not None
+    assert len(reason) > WIDEST
+    assert f"refused: {reason}" in call("jobs", *where).stdout
+    assert f"refused: {reason}" in call("job", "show", "nightly", *where).stdout
     shown = call("job", "show", "nightly", *where).stdout
-    assert shown.count("published") == 2
+    assert shown.count("  published") == 2
     assert "scheduled: no" in shown
     assert call("job", "show", "weekly", *where).exit_code == 2
     (job,) = only_object(call("jobs", "--json", *where).stdout)["jobs"]

@@ -1,0 +1,56 @@
+"""What a run that applied rules was told: whose rules, as which job, and what was to become of violations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlanon.catalog import Catalog, Job, Run
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of a run by `apply` or of a job, which its policy does not hold: that is the policy of `applied`.
+
+    applied: the run whose rules they are. job, version: the job that it was a run of, if it was.
+    on_violation: what was to become of classes that violate a model and of rows that no rule knows: error, or suppress.
+    budget: the largest share of rows that could be suppressed; None for any, and with error.
+    procedure: that of the database that carried it out, if one did.
+
+    None, too, where the run did not record it: it came to no release, or is of an older version.
+    """
+
+    applied: str | None = None
+    job: str | None = None
+    version: int | None = None
+    on_violation: str | None = None
+    budget: float | None = None
+    procedure: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values."""
+        return dict(vars(self))
+
+
+def choices_of(catalog: Catalog, run: Run) -> Choices | None:
+    """What a run was told; None for one that searched.
+
+    What its result does not tell is that of the job's version: the one it names, or the newest when it began.
+    """
+    found: Mapping[str, Any] = (run.result or {}).get("algorithm", {})
+    if run.algorithm != "apply" and "applied" not in found:
+        return None
+    known = Choices() if run.job is None else _of_job(catalog.jobs(run.job), run, found.get("version"))
+    return replace(known, job=run.job, **{name: found[name] for name in _RECORDED if name in found})
+
+
+_RECORDED = ("applied", "version", "on_violation", "budget", "procedure")
+
+
+def _of_job(jobs: list[Job], run: Run, version: int | None) -> Choices:
+    """The choices of a job's version; `jobs`: the newest first."""
+    for job in jobs:
+        if job.version == version or (version is None and job.created <= run.started):
+            return Choices(job.run, job.name, job.version, job.on_violation, job.budget, job.routine)
+    return Choices()

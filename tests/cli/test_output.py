@@ -1,0 +1,79 @@
+"""Releases that are published while what is said of them can't be written: a closed pipe, a full disk, ASCII."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import PROGRAM, ROOT, call, execute, make_patients, query, write_policy
+
+CODE = 5  # of a release that is published and could not be told
+
+
+def started(out: int, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The program at its end, with `out` for its stdout."""
+    return subprocess.run(
+        [*PROGRAM, *(str(argument) for argument in arguments)],
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        timeout=120,
+        check=False,
+    )
+
+
+def unwritable(how: str) -> int:
+    """A descriptor that nothing can be written to."""
+    if how == "full":
+        return os.open("/dev/full", os.O_WRONLY)
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [("run", "closed"), ("run", "full"), ("run --json", "full"), ("apply", "closed"), ("job", "closed")],
+)
+def test_a_release_that_is_published_is_never_taken_for_none(
+    database_url: str, tmp_path: Path, command: str, how: str
+) -> None:
+    make_patients(database_url)
+    policy = write_policy(tmp_path, database_url)
+    place = ("--policy", policy)
+    arguments: tuple[object, ...] = (*command.split(), policy)
+    if command in ("apply", "job"):
+        run = json.loads(call("run", policy, "--json", "-q").stdout)["run"]
+        assert call("freeze", run, "--name", "nightly", *place).exit_code == 0
+        execute(database_url, "DROP TABLE patients_released")
+        arguments = {
+            "apply": ("apply", run, "--to", "patients", *place),
+            "job": ("job", "run", "nightly", *place),
+        }[command]
+    out = unwritable(how)
+    done = started(out, *arguments, "--quiet")
+    os.close(out)
+    assert done.returncode == CODE, done.stderr
+    (error,) = done.stderr.splitlines()
+    assert error.startswith("Error: The release is published, as run ")
+    assert error.split("as run ")[1].split(",")[0] in call("runs", *place).stdout
+    assert query(database_url, "SELECT count(*) FROM patients_released") == [(200,)]
+
+
+def test_what_cannot_be_encoded_is_escaped(database_url: str, tmp_path: Path) -> None:
+    make_patients(database_url)
+    execute(database_url, 'ALTER TABLE patients RENAME COLUMN sex TO "geschlecht_ä"')
+    policy = write_policy(tmp_path, database_url)
+    policy.write_text(policy.read_text(encoding="utf-8").replace("sex:", "geschlecht_ä:"), encoding="utf-8")
+    for option, shown in ((), "geschlecht_\\xe4"), (("--json",), "geschlecht_\\u00e4"):
+        page = tmp_path / "out"
+        with page.open("wb") as out:
+            done = started(out.fileno(), "run", policy, "--replace", "-q", *option, PYTHONIOENCODING="ascii")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert shown in page.read_text(encoding="ascii")
+    assert json.loads(page.read_text(encoding="ascii"))["quasi_identifiers"][2]["name"] == "geschlecht_ä"
