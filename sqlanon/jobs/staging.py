@@ -28,6 +28,7 @@ from sqlanon.verification.verify import CountedRows
 
 STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be published
 PLACED = Relation("sqlanon_placed", "pg_temp")  # their classes, and what they keep
+_COUNTED = Relation("sqlanon_counted", "pg_temp")  # how many rows classes have
 _FACES = Relation("sqlanon_faces", "pg_temp")  # what classes show
 _RECODING = Relation("sqlanon_recoding", "pg_temp")  # a view of a statement of the rules
 _RECODED = Relation("sqlanon_recoded", "pg_temp")  # rows with what they show
@@ -47,15 +48,14 @@ class Staging:
 
     def groups(self, attribute: str | None) -> CountedRows:
         """What verification is to group: narrow rows are counted before what they show is joined to them."""
-        named = next((column for column in self.recoded.rest if column.name == attribute), None)
         times = name_beside(self.recoded.columns, "sqlanon_times")
-        text = self._rendered(
-            "jobs/count_placed",
-            regions=columns_of("f", self.recoded.regions),
-            sensitive=None if named is None else Identifier(named.name),
-            value=None if named is None else self._key("p", named),
-            times=times,
-        )
+        parts = {"regions": columns_of("f", self.recoded.regions), "times": times}
+        named = next((column for column in self.recoded.rest if column.name == attribute), None)
+        if named is None:
+            text = self._rendered("jobs/show_classes", counted=_COUNTED, **parts)
+        else:
+            sensitive = {"sensitive": Identifier(named.name), "value": self._key("p", named)}
+            text = self._rendered("jobs/show_groups", **sensitive, **parts)
         return CountedRows(expression("(\n{text_}\n) AS t", text_=text), times)
 
     def values(self) -> dict[str, Any]:
@@ -64,6 +64,7 @@ class Staging:
         return {
             "staging": STAGING,
             "placed": PLACED,
+            "counted": _COUNTED,
             "faces": _FACES,
             "class_column": self.recoded.class_column,
             "quasi_identifiers": self._attributes(),

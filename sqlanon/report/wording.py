@@ -65,7 +65,7 @@ CHECKS = {
 _CLASSES = ": classes are the groups of equal values in the rows as they were to be published."
 CHECKED = {
     "search": "Before it was published, the release was read back as it was staged, and checked by statements of their"
-    " own, which use nothing of the search" + _CLASSES,
+    " own, which use none of the search's codes or counts" + _CLASSES,
     "rules": "Before it was published, the release was read back as it was staged, and checked by statements of their"
     " own, which use nothing of the rules" + _CLASSES,
     "procedure": "The procedure staged the rows in temporary tables and checked them there, by statements that use"
