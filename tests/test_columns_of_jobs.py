@@ -33,7 +33,7 @@ def test_columns_that_came_went_or_changed_are_named(database: Database, procedu
     for change in ('ADD COLUMN "who%s" INTEGER', "ALTER COLUMN x TYPE BIGINT"):
         database.sql(f"ALTER TABLE {name} {change}")
     told = refused(database, "are not those that they were")
-    assert "'x' was integer and is bigint, 'who%s' (integer) is new. Run" in told.replace("INTEGER", "integer").replace(
+    assert "'x' was integer and is bigint, 'who%s' (integer) is new. Give" in told.replace("INTEGER", "integer").replace(
         "BIGINT", "bigint"
     )
     assert "'n'" not in told
