@@ -33,9 +33,8 @@ def test_columns_that_came_went_or_changed_are_named(database: Database, procedu
     for change in ('ADD COLUMN "who%s" INTEGER', "ALTER COLUMN x TYPE BIGINT"):
         database.sql(f"ALTER TABLE {name} {change}")
     told = refused(database, "are not those that they were")
-    assert "'x' was integer and is bigint, 'who%s' (integer) is new. Give" in told.replace("INTEGER", "integer").replace(
-        "BIGINT", "bigint"
-    )
+    said = told.replace("INTEGER", "integer").replace("BIGINT", "bigint")
+    assert "'x' was integer and is bigint, 'who%s' (integer) is new. Give" in said
     assert "'n'" not in told
     assert released(database, f"{name}_r") == before
     database.sql(f'ALTER TABLE {name} DROP COLUMN "who%s"')
