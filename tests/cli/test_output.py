@@ -37,8 +37,16 @@ def unwritable(how: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("command", "how"),
-    [("run", "closed"), ("run", "full"), ("run --json", "full"), ("apply", "closed"), ("job", "closed")],
+    ("engine_name", "command", "how"),
+    [
+        ("duckdb", "run", "closed"),
+        ("duckdb", "run --json", "full"),
+        ("duckdb", "apply", "closed"),
+        ("duckdb", "job", "closed"),
+        ("postgres", "run", "full"),
+        ("postgres", "job", "closed"),
+    ],
+    indirect=["engine_name"],
 )
 def test_a_release_that_is_published_is_never_taken_for_none(
     database_url: str, tmp_path: Path, command: str, how: str
