@@ -23,6 +23,13 @@ def refused(database: Database, match: str) -> str:
     return str(error.value)
 
 
+def table_of_a_job(database: Database, procedure: bool) -> str:
+    """The table of a job that was just frozen."""
+    name, run = simple(database)
+    frozen(database, run, procedure=procedure)
+    return name
+
+
 @HOW
 def test_columns_that_came_went_or_changed_are_named(database: Database, procedure: bool) -> None:
     name, run = simple(database)
@@ -44,8 +51,7 @@ def test_columns_that_came_went_or_changed_are_named(database: Database, procedu
 
 @HOW
 def test_a_source_that_is_not_there_is_told_as_such(database: Database, procedure: bool) -> None:
-    name, run = simple(database)
-    frozen(database, run, procedure=procedure)
+    name = table_of_a_job(database, procedure)
     database.sql(f"ALTER TABLE {name} RENAME TO elsewhere")
     told = refused(database, "[Tt]here is no")
     assert name in told
@@ -54,8 +60,7 @@ def test_a_source_that_is_not_there_is_told_as_such(database: Database, procedur
 
 @HOW
 def test_a_release_of_other_columns_is_not_overwritten(database: Database, procedure: bool) -> None:
-    name, run = simple(database)
-    frozen(database, run, procedure=procedure)
+    name = table_of_a_job(database, procedure)
     database.sql(f"DROP TABLE {name}_r")
     database.sql(f"CREATE TABLE {name}_r AS SELECT *, 1 AS extra FROM {name}")
     before = released(database, f"{name}_r")
@@ -67,8 +72,7 @@ def test_a_release_of_other_columns_is_not_overwritten(database: Database, proce
 
 @HOW
 def test_a_release_that_was_dropped_is_made_again_with_a_warning(database: Database, procedure: bool) -> None:
-    name, run = simple(database)
-    frozen(database, run, procedure=procedure)
+    name = table_of_a_job(database, procedure)
     assert created(carry_out(database)) == []
     database.sql(f"DROP TABLE {name}_r")
     assert len(created(carry_out(database))) == 1
@@ -88,8 +92,7 @@ def test_an_order_that_changed_is_told() -> None:
 
 @HOW
 def test_columns_in_another_order_end_a_job(database: Database, procedure: bool) -> None:
-    name, run = simple(database)
-    frozen(database, run, procedure=procedure)
+    name = table_of_a_job(database, procedure)
     database.sql(f"ALTER TABLE {name} RENAME TO older")
     database.sql(f"CREATE TABLE {name} AS SELECT x, s, z, d, t, n FROM older")
     told = refused(database, "are not those that they were")
