@@ -1,7 +1,7 @@
 """Releases of the same source by other rules: what is said of them, and when they are refused.
 
 Two recodings of a source can be intersected as soon as the second is released: it is the second that is judged, and
-releasing either again is not. docs/decisions/0022 says why.
+releasing either again is not. docs/decisions/0023 says why.
 """
 
 from __future__ import annotations
