@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, settings
+from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies import HierarchyTable, build_hierarchy
+from sqlanon.hierarchies.inline import has_keys, join_labels
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Identifier, Relation, Statement
 from tests.random_cases import many
 
 VALUES = Relation('the "values". {{ x }} %s')
@@ -89,6 +91,21 @@ def build_on_both(engines: tuple[Engine, Engine], *arguments: Any, **spec: Any) 
     assert contents[0] == contents[1]
     assert built[0] == built[1]
     return contents[0]
+
+
+def assert_labels_without_the_table(engine: Engine, spec: Hierarchy) -> None:
+    """Of the values that were built last: labels by expressions are the table's, and keys, if any, tell them apart."""
+    (column,) = engine.columns(VALUES)
+    key = "h.k{}" if has_keys(spec, column) else "h.l{}"
+    value, alias = Markup("x.value"), Identifier("h")
+    joined = join_labels(engine.render, spec, column, value, value, alias, keyed=True)
+    for level in range(1, len(spec.intervals or spec.date or ()) + 1):
+        names = f"t.l{level}, h.l{level}, CAST({key.format(level)} AS VARCHAR)"
+        select = f"SELECT {names} FROM {VALUES} AS x {joined} JOIN {TABLE} AS t ON t.value = x.value"
+        rows = engine.fetch(Statement("test", select))
+        assert all(label == reckoned for label, reckoned, _ in rows)
+        assert len({label for label, _, _ in rows}) == len({key for *_, key in rows}) == len({*rows})
+        assert all(key is not None for *_, key in rows)
 
 
 def labels(rows: list[dict[str, Any]]) -> dict[str, list[str]]:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.policy import Hierarchy
 from tests.hierarchy_support import (
     SETTINGS,
+    assert_labels_without_the_table,
     build,
     build_on_both,
     content,
@@ -83,6 +85,8 @@ def test_dates_fall_into_their_periods(
     zone = datetime.timezone(datetime.timedelta(hours=5, minutes=30))
     stored = [moment.replace(tzinfo=zone) for moment in moments] if type_name.endswith("ZONE") else moments
     rows = build_on_both(engines, type_name, stored, date=tuple(order))
+    for engine in engines:
+        assert_labels_without_the_table(engine, Hierarchy(date=tuple(order)))
     for row, moment in zip(rows, stored, strict=True):
         utc = moment.astimezone(datetime.UTC) if type_name.endswith("ZONE") else moment
         day = utc if type_name == "DATE" else utc.date()
@@ -97,6 +101,8 @@ def test_dates_fall_into_their_periods(
 def test_dates_outside_four_digit_years(engines: Any) -> None:
     values = ["infinity", "-infinity", "0001-01-01", "0009-12-31", "9999-12-31", "10000-01-01"]
     rows = build_on_both(engines, "DATE", values, date=("month", "decade"))
+    for engine in engines:
+        assert_labels_without_the_table(engine, Hierarchy(date=("month", "decade")))
     assert [row["l2"] for row in rows] == ["before 0001", "0000s", "0000s", "9990s", "after 9999", "after 9999"]
     assert [row["lower2"] for row in rows][1:3] == ["0001-01-01", "0001-01-01"]
     assert [row["upper2"] for row in rows][1:4] == ["0010-01-01", "0010-01-01", "10000-01-01"]

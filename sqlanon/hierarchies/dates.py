@@ -63,13 +63,16 @@ def draft_dates(task: Task) -> Draft:
     return Draft(height=height, keys=(Identifier("side"), Identifier("start")), bounded=True)
 
 
-def label_dates(render: Renderer, spec: Hierarchy, column: Column, values: Markup) -> Markup:
-    """A SELECT of the labels `l1, …` of the dates in `values`, at every level below the root."""
+def label_dates(render: Renderer, spec: Hierarchy, column: Column, values: Markup, *, keyed: bool = False) -> Markup:
+    """A SELECT of the labels `l1, …` of the dates in `values`, at every level below the root.
+
+    keyed: give the first days of the periods too, as keys `k1, …`, and infinities for what lies on either side.
+    """
     levels = spec.date or ()
     days = _days(render, column.kind, levels[0])
     text = Markup("NULL")  # of the value itself, which is not asked for
-    statement = render("hierarchies/label_dates", values=values, text=text, levels=_periods(render, levels), **days)
-    return Markup(statement.text)
+    periods = _periods(render, levels)
+    return Markup(render("hierarchies/label_dates", values=values, text=text, levels=periods, keyed=keyed, **days).text)
 
 
 def _days(render: Renderer, kind: Kind, finest: str) -> dict[str, Markup]:

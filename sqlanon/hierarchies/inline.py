@@ -7,24 +7,37 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.dates import label_dates
-from sqlanon.hierarchies.intervals import label_intervals
+from sqlanon.hierarchies.intervals import has_interval_keys, label_intervals
 from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Renderer, Text, expression
 
 
+def has_keys(spec: Hierarchy, column: Column) -> bool:
+    """Whether every label of a value that isn't NULL has a key: a number or a day that is found without the label."""
+    return spec.date is not None or (spec.intervals is not None and has_interval_keys(spec, column))
+
+
 def join_labels(
-    render: Renderer, spec: Hierarchy, column: Column, value: Markup, text: Markup, alias: Identifier
+    render: Renderer,
+    spec: Hierarchy,
+    column: Column,
+    value: Markup,
+    text: Markup,
+    alias: Identifier,
+    *,
+    keyed: bool = False,
 ) -> Markup:
     """What joins a row to its labels `alias.l1, …` at all levels below the root, by its value, or the value's text.
 
-    NULL and values that a taxonomy lacks have none. Raises PolicyError where a taxonomy can't be read.
+    NULL and values that a taxonomy lacks have none. With `keyed`, labels that have keys have them as `alias.k1, …`.
+    Raises PolicyError where a taxonomy can't be read.
     """
     if spec.date is None and spec.intervals is None:
         return _join_lines(spec, column, text, alias)
     values = expression("(SELECT {value} AS value) AS v", value=value)
     label = label_dates if spec.date is not None else label_intervals
-    labels = label(render, spec, column, values)
+    labels = label(render, spec, column, values, keyed=keyed)
     return expression("CROSS JOIN LATERAL (\n{labels}\n) AS {alias}", labels=labels, alias=alias)
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.grid import NARROW_UNITS, Division, Grid, Word
-from sqlanon.hierarchies.whole_intervals import label_whole_numbers
+from sqlanon.hierarchies.whole_intervals import label_whole_numbers, takes_remainders
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Renderer, Text, expression
 
@@ -56,8 +56,7 @@ def draft_intervals(task: Task) -> Draft:
     NaN and the infinities have a group each under the root. So have the values on either side of the range that
     is counted exactly (4.5e15 units for floats, 10^10 and more for decimals): their label is an open interval.
     """
-    grid = _grid(task.spec, task.column)
-    assert grid is not None  # interval_problems has been asked
+    grid = _known_grid(task.spec, task.column)
     render, height = task.engine.render, len(grid.widths) + 1
     narrow = grid.is_narrow and _are_narrow(task, grid, _limit(grid, task.column))
     bins, groups = _bins(render, task.column, grid, narrow=narrow), _groups(render, task.column, grid, narrow=narrow)
@@ -67,13 +66,21 @@ def draft_intervals(task: Task) -> Draft:
     return Draft(height=height, keys=(Identifier("side"), Identifier("lower")), bounded=True)
 
 
-def label_intervals(render: Renderer, spec: Hierarchy, column: Column, values: Markup) -> Markup:
-    """A SELECT of the labels `l1, …` of the numbers in `values`, at every level below the root."""
-    grid = _grid(spec, column)
-    assert grid is not None  # interval_problems has been asked
-    by_remainders = label_whole_numbers(render, column, grid, values)
-    if by_remainders is not None:
-        return by_remainders
+def has_interval_keys(spec: Hierarchy, column: Column) -> bool:
+    """Whether an interval's lower bound is found without its label, and tells as much."""
+    return takes_remainders(column, _known_grid(spec, column))
+
+
+def label_intervals(
+    render: Renderer, spec: Hierarchy, column: Column, values: Markup, *, keyed: bool = False
+) -> Markup:
+    """A SELECT of the labels `l1, …` of the numbers in `values`, at every level below the root.
+
+    keyed: give the lower bounds too, as keys `k1, …`, where `has_interval_keys`.
+    """
+    grid = _known_grid(spec, column)
+    if takes_remainders(column, grid):
+        return label_whole_numbers(render, column, grid, values, keyed=keyed)
     # the values are not known yet: they may need wide integers
     bins, groups = (make(render, column, grid, narrow=False) for make in (_bins, _groups))
     text = Markup("NULL")  # of the value itself, which is not asked for
@@ -111,6 +118,12 @@ def _are_narrow(task: Task, grid: Grid, limit: Decimal) -> bool:
 
 def _grid(spec: Hierarchy, column: Column) -> Grid | None:
     return Grid.of(spec.intervals or (), spec.origin, -22 if column.kind is Kind.FLOAT else 0)
+
+
+def _known_grid(spec: Hierarchy, column: Column) -> Grid:
+    grid = _grid(spec, column)
+    assert grid is not None  # interval_problems has been asked
+    return grid
 
 
 def _limit(grid: Grid, column: Column) -> Decimal:

@@ -70,12 +70,19 @@ def mask_column_beside(columns: Sequence[Column]) -> Identifier:
 
 def representatives_beside(columns: Sequence[Column]) -> Representatives:
     """Where a procedure keeps the rows that stand for their classes."""
-    address = name_beside(columns, "sqlanon_address")
-    return Representatives(Relation("sqlanon_chosen", "pg_temp"), class_column_beside(columns), address)
+    address, key = name_beside(columns, "sqlanon_address"), _beginning_beside(columns, "sqlanon_key_")
+    return Representatives(Relation("sqlanon_chosen", "pg_temp"), class_column_beside(columns), address, key)
 
 
 def name_beside(columns: Sequence[Column], wanted: str) -> Identifier:
     return free_name(wanted, [column.name for column in columns])
+
+
+def _beginning_beside(columns: Sequence[Column], wanted: str) -> str:
+    """How names can begin that none of the columns has."""
+    while any(column.name.lower().startswith(wanted) for column in columns):
+        wanted += "_"
+    return wanted
 
 
 def cast_columns(columns: Sequence[Column]) -> list[Markup]:
@@ -92,4 +99,9 @@ def names_of(columns: Sequence[Column]) -> list[Identifier]:
 
 def columns_of(alias: str, columns: Sequence[Column]) -> list[Markup]:
     """Columns of a row that is called `alias`."""
-    return [expression("{alias}.{c}", alias=Markup(alias), c=name) for name in names_of(columns)]
+    return names_in(alias, names_of(columns))
+
+
+def names_in(alias: str, names: Sequence[Identifier]) -> list[Markup]:
+    """Columns of a row that is called `alias`, by their names."""
+    return [expression("{alias}.{c}", alias=Markup(alias), c=name) for name in names]

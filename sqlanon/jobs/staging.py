@@ -19,6 +19,7 @@ from sqlanon.jobs.recoded import (
     columns_of,
     mask_column_beside,
     name_beside,
+    names_in,
     names_of,
     representatives_beside,
 )
@@ -73,7 +74,7 @@ class Staging:
             "view": _RECODING,
             "opening": Text(self.engine.render("jobs/open_view", view=_RECODING).text + "\n"),
             "by_rules": self._by_rules(parts) if isinstance(parts, PlacedRules) else None,
-            "by_addresses": self._by_addresses() if isinstance(parts, RepresentedRules) else None,
+            "by_addresses": self._by_addresses(parts) if isinstance(parts, RepresentedRules) else None,
             "by_rows": self._by_rows(),
         }
 
@@ -116,21 +117,21 @@ class Staging:
             "tables": {"masked": _MASKED, "pairs": _PAIRS, "numbered": _NUMBERED},
         }
 
-    def _by_addresses(self) -> dict[str, Any]:
-        """By hashes of what rows show; the row with the least address stands for its class."""
+    def _by_addresses(self, rules: RepresentedRules) -> dict[str, Any]:
+        """By hashes of keys that stand for what rows show; the row with the least address stands for its class."""
         by = representatives_beside(self.recoded.columns)
         parts = {
             "chosen": by.table,
             "address": by.address,
             "check": name_beside(self.recoded.columns, "sqlanon_check"),
-            "keys": columns_of("r", self.recoded.regions),
+            "keys": names_in("r", rules.keys),
         }
-        rest = cast_columns(self.recoded.rest)
+        rest, regions = cast_columns(self.recoded.rest), columns_of("f", self.recoded.regions)
         return {
             "place": self._rendered("jobs/hash_rows", **parts, rest=rest, order=self._order),
             "choose": self._rendered("jobs/choose_rows", **parts),
-            "show": self._show(Markup(_RECODING), ordered=True),
-            "alike": self._rendered("jobs/count_alike", **parts, shown=columns_of("f", self.recoded.regions)),
+            "show": self._show(Markup(_RECODING), ordered=True, keyed=parts),
+            "alike": self._rendered("jobs/count_alike", **parts, regions=regions),
             "chosen": by.table,
         }
 
@@ -153,9 +154,9 @@ class Staging:
     def _place(self, rows: Markup) -> Markup:
         return self._rendered("jobs/create_placed", rows=rows, rest=cast_columns(self.recoded.rest), order=self._order)
 
-    def _show(self, rows: Markup, *, ordered: bool) -> Markup:
+    def _show(self, rows: Markup, *, ordered: bool, keyed: dict[str, Any] | None = None) -> Markup:
         regions = cast_columns(self.recoded.regions)
-        return self._rendered("jobs/create_faces", rows=rows, regions=regions, ordered=ordered)
+        return self._rendered("jobs/create_faces", rows=rows, regions=regions, ordered=ordered, keyed=keyed)
 
     # --- columns
 

@@ -29,21 +29,24 @@ class PlacedRules:
 class Representatives:
     """Rows of a table that stand for their classes, by their addresses.
 
-    table: where they are; class_column, address: its columns.
+    table: where they are; class_column, address: its columns. key: how the names of their keys begin.
     """
 
     table: Relation
     class_column: Identifier
     address: Identifier
+    key: str
 
 
 @dataclass(frozen=True)
 class RepresentedRules:
-    """Rows are placed by what they show, which is worked out once more for a row of each class.
+    """Rows are placed by keys that stand for what they show, which is worked out for a row of each class.
 
-    assigning: a SELECT of every row's address and of all columns of the release.
-    showing: a SELECT of classes and of what their representatives show.
+    assigning: a SELECT of every row's address, of its keys, and of its columns that are released as they are.
+    showing: a SELECT of classes, and of the keys of their representatives and what these show.
+    keys: columns of both.
     """
 
     assigning: str
     showing: str
+    keys: tuple[Identifier, ...]

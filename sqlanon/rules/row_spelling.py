@@ -7,7 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.hierarchies.inline import join_labels
+from sqlanon.engines.base import Kind
+from sqlanon.hierarchies.inline import has_keys, join_labels
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.release.labels import EVERYTHING
@@ -16,14 +17,24 @@ from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Identifier, Text, expression, renderer
 from sqlanon.text import text_of
 
+_SHORT = (Kind.INTEGER, Kind.DATE, Kind.BOOLEAN)  # values that are told apart sooner than their texts are written
+
 
 class RowSpelling:
-    """What a SELECT says of a row `s` of the source; `joins` is what the labels that were asked for need beside it."""
+    """What a SELECT says of a row `s` of the source; `joins` is what the labels that were asked for need beside it.
 
-    def __init__(self, stored: StoredRules, policy: Policy) -> None:
+    keyed: whether keys of labels will be asked for too.
+    """
+
+    def __init__(self, stored: StoredRules, policy: Policy, *, keyed: bool = False) -> None:
         self.attributes, self.policy = stored.attributes, policy
         self.render = renderer(str(stored.content["dialect"]))
+        self._stored, self._keyed = stored, keyed
         self._joined: dict[int, Markup] = {}
+
+    def with_keys(self) -> RowSpelling:
+        """The same of rows whose labels have keys."""
+        return RowSpelling(self._stored, self.policy, keyed=True)
 
     @property
     def joins(self) -> list[Markup]:
@@ -58,27 +69,51 @@ class RowSpelling:
         assert attribute.height is not None
         if level == attribute.height:
             return Markup(Text(EVERYTHING))
-        text, hierarchy = self.text(attribute), self.policy.attributes[attribute.name].hierarchy
+        hierarchy = self.policy.attributes[attribute.name].hierarchy
         assert hierarchy is not None
         if level == 0:
-            return text
+            return self.text(attribute)
         if hierarchy.mask is not None:
-            parts = {"text_": text, "kept": attribute.height - level, "level": level}
+            parts = {"kept": self._kept(attribute, hierarchy.mask, level), "level": level}
             if hierarchy.mask == "right":
-                return expression("(left({text_}, {kept}) || repeat('*', {level}))", **parts)
-            return expression("(repeat('*', {level}) || right({text_}, {kept}))", **parts)
+                return expression("({kept} || repeat('*', {level}))", **parts)
+            return expression("(repeat('*', {level}) || {kept})", **parts)
         return self._joined_label(attribute, hierarchy, level)
+
+    def key(self, attribute: RuleAttribute, level: int) -> Markup | None:
+        """What stands for the label of a value at a level and costs less, if anything does; NULL for NULL alone."""
+        if level == 0:
+            return self.value(attribute) if attribute.kind in _SHORT else None
+        hierarchy = self.policy.attributes[attribute.name].hierarchy
+        assert self._keyed
+        assert hierarchy is not None
+        if hierarchy.mask is not None:
+            return self._kept(attribute, hierarchy.mask, level)
+        if not has_keys(hierarchy, attribute.column):
+            return None
+        key = expression("{alias}.{key}", alias=self._join(attribute, hierarchy), key=Identifier(f"k{level}"))
+        return expression("CASE WHEN {value} IS NOT NULL THEN {key} END", value=self.value(attribute), key=key)
+
+    def _kept(self, attribute: RuleAttribute, side: str, level: int) -> Markup:
+        """What a mask leaves of a value's text."""
+        assert attribute.height is not None
+        parts = {"text_": self.text(attribute), "kept": attribute.height - level}
+        return expression("left({text_}, {kept})" if side == "right" else "right({text_}, {kept})", **parts)
 
     def _joined_label(self, attribute: RuleAttribute, hierarchy: Hierarchy, level: int) -> Markup:
         """The label from what is joined; a value that a taxonomy lacks is in the group of unknown ones."""
-        alias = Identifier(f"h{attribute.number}")
-        if attribute.number not in self._joined:
-            value, text = self.value(attribute), self.text(attribute)
-            self._joined[attribute.number] = join_labels(self.render, hierarchy, attribute.column, value, text, alias)
-        label = expression("{alias}.{label}", alias=alias, label=Identifier(f"l{level}"))
+        label = expression("{alias}.{label}", alias=self._join(attribute, hierarchy), label=Identifier(f"l{level}"))
         if hierarchy.unknown is None:
             return label
         return expression("coalesce({label}, {unknown})", label=label, unknown=Text(hierarchy.unknown))
+
+    def _join(self, attribute: RuleAttribute, hierarchy: Hierarchy) -> Identifier:
+        """Have the labels of an attribute joined; what they are joined as."""
+        alias = Identifier(f"h{attribute.number}")
+        if attribute.number not in self._joined:
+            row = attribute.column, self.value(attribute), self.text(attribute)
+            self._joined[attribute.number] = join_labels(self.render, hierarchy, *row, alias, keyed=self._keyed)
+        return alias
 
 
 def listed(texts: Sequence[str]) -> Markup:

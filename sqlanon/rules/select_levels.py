@@ -17,7 +17,7 @@ from sqlanon.rules.parts import Representatives, RepresentedRules
 from sqlanon.rules.row_spelling import RowSpelling, listed
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
-from sqlanon.sql import Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Text, expression
 
 
 class LevelsSelect:
@@ -32,14 +32,22 @@ class LevelsSelect:
 
     def represented(self, table: Relation, fitting: Markup | None, by: Representatives) -> RepresentedRules:
         """The same in two parts; PostgreSQL tells rows of a table by their addresses while a transaction goes on."""
-        own = {column["name"] for column in self.rows.kept()}
+        return LevelsSelect(self.engine, self.stored, self.rows.with_keys())._represented(table, fitting, by)
+
+    def _represented(self, table: Relation, fitting: Markup | None, by: Representatives) -> RepresentedRules:
+        kept = self.rows.kept()
+        own = {column["name"] for column in kept}
+        keys: list[dict[str, Any]] = [
+            {"name": Identifier(f"{by.key}{n}"), "value": key} for n, key in enumerate(self._keys, start=1)
+        ]
         address = {"name": by.address, "value": Markup("s.ctid")}
         label = {"name": by.class_column, "value": expression("c.{c}", c=by.class_column)}
-        shown = [label, *(column for column in self._columns if column["name"] not in own)]
+        shown = [column for column in self._columns if column["name"] not in own]
         chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", table=by.table, address=by.address)
         return RepresentedRules(
-            assigning=self._select(table, fitting, [address, *self._columns]),
-            showing=self._select(table, None, shown, chosen),
+            assigning=self._select(table, fitting, [address, *keys, *kept]),
+            showing=self._select(table, None, [label, *keys, *shown], chosen),
+            keys=tuple(key["name"] for key in keys),
         )
 
     def _select(self, table: Relation, fitting: Markup | None, columns: list[dict[str, Any]], *joins: Markup) -> str:
@@ -48,25 +56,37 @@ class LevelsSelect:
 
     @cached_property
     def _columns(self) -> list[dict[str, Any]]:
-        passes = self.stored.content.get("passes", ())
-        if len(passes) > 1:
-            raise PolicyError("Rules of several passes can't be one SELECT: what a pass leaves depends on all rows.")
-        cells = self._levels(passes[0]) if self.stored.record.kind is RulesKind.LEVELS else self._cuts()
-        return self.rows.columns({a.number: [cell] for a, cell in zip(self.rows.attributes, cells, strict=True)})
+        return self.rows.columns({a.number: [cell] for a, cell in zip(self.rows.attributes, self._cells, strict=True)})
 
-    def _levels(self, levels: dict[str, int]) -> list[Markup]:
+    @cached_property
+    def _cells(self) -> list[Markup]:
+        if len(self.stored.content.get("passes", ())) > 1:
+            raise PolicyError("Rules of several passes can't be one SELECT: what a pass leaves depends on all rows.")
+        if self.stored.record.kind is not RulesKind.LEVELS:
+            return self._cuts()
         cells = []
-        for attribute in self.rows.attributes:
-            level = levels[attribute.name]
-            if self.rows.policy.algorithm.name != "mondrian" and getattr(
-                self.rows.policy.algorithm, "suppresses_attributes", False
-            ):
-                level = (attribute.height or 0) if level else 0
+        for attribute, level in self._levels:
             label = self.rows.label(attribute, level)
-            if level != attribute.height:
-                label = self._or_null(attribute, label)
-            cells.append(label)
+            cells.append(label if level == attribute.height else self._or_null(attribute, label))
         return cells
+
+    @property
+    def _keys(self) -> list[Markup]:
+        """What rows show the same by that are equal in all of it."""
+        if self.stored.record.kind is not RulesKind.LEVELS:
+            return self._cells
+        pairs = zip(self._levels, self._cells, strict=True)
+        below = [(attribute, level, cell) for (attribute, level), cell in pairs if level != attribute.height]
+        return [self.rows.key(attribute, level) or cell for attribute, level, cell in below]
+
+    @property
+    def _levels(self) -> list[tuple[RuleAttribute, int]]:
+        """The attributes with the levels that they are shown at."""
+        levels = self.stored.content["passes"][0]
+        pairs = [(attribute, levels[attribute.name]) for attribute in self.rows.attributes]
+        if getattr(self.rows.policy.algorithm, "suppresses_attributes", False):
+            return [(attribute, (attribute.height or 0) if level else 0) for attribute, level in pairs]
+        return pairs
 
     def _or_null(self, attribute: RuleAttribute, label: Markup) -> Markup:
         return expression(
