@@ -5,6 +5,7 @@ The processes are forked from one that has loaded all that a run needs: loading 
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import multiprocessing.util
 import os
@@ -45,9 +46,10 @@ class Child:
             assert told, f"the run ended before {phase}: {self._errors.read_text()}"
 
     def signal(self, number: int) -> tuple[int | None, str, str]:
-        """Send a signal, and wait for the end as `end` does."""
+        """Send a signal, unless the run has ended by then, and wait for the end as `end` does."""
         assert self._process.pid is not None
-        os.kill(self._process.pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
         return self.end()
 
     def end(self) -> tuple[int | None, str, str]:

@@ -244,11 +244,13 @@ class DuckDBEngine(Engine):
     # --- what is there
 
     def resolve(self, relation: Relation) -> Relation | None:
-        """The stored spelling: DuckDB ignores case. Without a schema: temporary objects, then `main`."""
+        """The stored spelling, as written if it can be: DuckDB ignores case. Without a schema: temporary ones first."""
         rows = self.query("engine/find_relation", name=Text(relation.name))
-        found = [Relation(name, schema, catalog) for catalog, schema, name in rows]
-        (current,) = self.query_one("engine/get_database")
-        for catalog, schema in _places(relation, current):
+        if not rows:
+            return None
+        found = [Relation(name, schema, catalog) for catalog, schema, name, _ in sorted(rows)]
+        found.sort(key=lambda candidate: candidate.name != relation.name)
+        for catalog, schema in _places(relation, current=rows[0][3]):
             for candidate in found:
                 if _same(candidate.catalog, catalog) and _same(candidate.schema, schema):
                     return candidate
