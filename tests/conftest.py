@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from tests.postgres_server import PostgresServer, find_binaries, roomy_parent, start
+from tests.random_cases import many
 from tests.run_support import Database, duckdb_url, open_database
 
 ENGINES = ("duckdb", "postgres")
@@ -34,9 +36,21 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(lambda: shutil.rmtree(base, ignore_errors=True))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start first what waits for a clock: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+    left = [item for item in items if _is_for_another_engine(item)]
+    if many(1) == 1:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in set(left)]
+
+
+def _is_for_another_engine(item: pytest.Item) -> bool:
+    """Whether a test of which the engine does not matter is run on the other one, as its name says."""
+    engine = item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
+    if engine is None or item.get_closest_marker("either_engine") is None:
+        return False
+    return ENGINES[crc32(item.nodeid.replace(engine, "").encode()) % len(ENGINES)] != engine
 
 
 @pytest.fixture(autouse=True)

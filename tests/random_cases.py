@@ -1,6 +1,7 @@
 """Many random cases inside of one test, so that a database is made once.
 
-SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default.
+SQLANON_TEST_EXAMPLES=10 has all random tests try ten times as many as they do by default, and tests of which the
+engine does not matter run on both.
 """
 
 from __future__ import annotations

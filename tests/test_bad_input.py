@@ -203,6 +203,7 @@ def test_enums_as_quasi_identifiers(database: Database) -> None:
     assert [row[1] for row in released if row[0] == "ok"] == [1, 3]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
 @pytest.mark.parametrize("zeros", [["0", "-0.0"], ["-0.0", "0"], ["-0.0", "-0.0"]])
 @pytest.mark.parametrize("type_", ["DOUBLE PRECISION", "REAL"])

@@ -17,6 +17,8 @@ from tests.cli.support import call, only_object
 from tests.run_support import Database, anonymize
 from tests.test_report import CANARY, IMPOSSIBLE, made
 
+pytestmark = pytest.mark.either_engine
+
 
 @pytest.mark.parametrize("algorithm", ["mondrian", "optimal", "top-down"])
 def test_the_same_rows_recoded_alike_and_otherwise(database: Database, algorithm: str) -> None:

@@ -28,7 +28,7 @@ from tests.random_cases import many
 from tests.run_support import Database, Row
 
 FEW = settings(
-    max_examples=many(8),
+    max_examples=many(6),
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -207,6 +207,7 @@ FULL_DOMAIN: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("algorithm", FULL_DOMAIN, ids=lambda a: "-".join(a.values()))
 def test_full_domain_searches_parse(database: Database, algorithm: dict[str, Any]) -> None:
     attributes = {**PLAIN, **{name: STAR for name, role in PLAIN.items() if role == "quasi-identifier"}}

@@ -93,6 +93,7 @@ def test_passes_place_what_the_simulation_places(database: Database, drawn: st.S
     check()
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("quality", QUALITIES)
 @pytest.mark.parametrize("model", [{"model": "k-anonymity", "k": 2}, {**CLOSE[0], "t": 0.3}], ids=["size", "closeness"])
 def test_parts_of_a_search_keep_their_work_tables_apart(

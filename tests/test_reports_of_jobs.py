@@ -16,6 +16,8 @@ from tests.jobs_support import ALONE, carry_out, frozen, fulldomain, replaced, r
 from tests.rules_support import apply
 from tests.run_support import Database
 
+pytestmark = pytest.mark.either_engine
+
 
 def page_of(database: Database, run: str) -> str:
     return html.unescape(" ".join(run_report(run, url=database.url).split()))

@@ -155,6 +155,7 @@ def test_every_split_gains_most_information(database: Database) -> None:
     check()
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize(("bits", "words"), [(13, 6), (52, 0)], ids=["in several words", "one by one"])
 def test_every_split_gains_most_information_however_classes_are_counted(
     database: Database, monkeypatch: pytest.MonkeyPatch, bits: int, words: int
@@ -169,6 +170,7 @@ def test_every_split_gains_most_information_however_classes_are_counted(
     check()
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("models", [TEXTS, NUMBERS], ids=["texts", "numbers"])
 def test_every_split_gains_most_information_of_those_that_models_allow(
     database: Database, models: list[dict[str, Any]]
@@ -219,6 +221,7 @@ def test_every_split_lowers_the_squared_error_most(database: Database) -> None:
     check()
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("models", [TEXTS, NUMBERS], ids=["texts", "numbers"])
 def test_every_split_lowers_the_squared_error_most_of_those_that_models_allow(
     database: Database, models: list[dict[str, Any]]

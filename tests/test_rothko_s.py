@@ -66,7 +66,7 @@ def released_alike(databases: tuple[Database, Database], case: Case, algorithm: 
     return released
 
 
-@settings(FEW, max_examples=many(7))
+@settings(FEW, max_examples=many(5))
 @given(
     case=cases(),
     sample=st.integers(2, 12),

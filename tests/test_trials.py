@@ -15,6 +15,8 @@ from tests.cli.support import call, only_object
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_report import made
 
+pytestmark = pytest.mark.either_engine
+
 
 def _write(policy: Any, directory: Path) -> Path:
     path = directory / "policy.yml"

@@ -5,7 +5,11 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import pytest
+
 from tests.cli.support import call, only_object, query, write_policy
+
+pytestmark = pytest.mark.either_engine
 
 
 def test_the_history_of_a_database(policy: Path, patients_url: str) -> None:

@@ -14,6 +14,8 @@ from sqlanon.cli.levels import parse_levels
 from sqlanon.errors import PolicyError
 from tests.cli.support import call, execute, finish, make_patients, only_object, query, run_program, spawn, write_policy
 
+pytestmark = pytest.mark.either_engine
+
 AGE = "age:     {role: quasi-identifier, hierarchy: {intervals: [10, 20]}}"
 SEX = "sex:     {role: quasi-identifier, hierarchy: suppress}"
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.cli.support import PROGRAM, ROOT, call, execute, make_patients, query, write_policy
 
+pytestmark = pytest.mark.either_engine
+
 CODE = 5  # of a release that is published and could not be told
 
 

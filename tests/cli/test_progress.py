@@ -14,6 +14,8 @@ from tests.cli.support import call, make_patients, only_object, write_policy
 from tests.jobs_support import frozen, simple
 from tests.run_support import open_database
 
+pytestmark = pytest.mark.either_engine
+
 ROOT = Path(__file__).parents[2]
 ON_DUCKDB = pytest.mark.parametrize("engine_name", ["duckdb"])
 KEYS = ["version", "event", "run", "phase", "seconds"]

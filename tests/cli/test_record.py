@@ -13,6 +13,8 @@ from sqlanon import load_policy, read_record, run_record
 from sqlanon.hierarchies.digests import describe_hierarchies
 from tests.cli.support import call, execute, only_object, write_policy
 
+pytestmark = pytest.mark.either_engine
+
 
 def run_of(policy: Path) -> str:
     """The id of a new run of a policy."""

@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.support import call, execute, only_object, write_policy
 
+pytestmark = pytest.mark.either_engine
+
 
 def test_a_release_is_measured_against_its_source(policy: Path) -> None:
     assert call("run", policy, "-q").exit_code == 0
