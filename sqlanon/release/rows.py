@@ -25,8 +25,9 @@ from sqlanon.work.workspace import Workspace
 
 TEXT = Markup("TEXT")
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
-FEW_ROWS = 1_000_000  # so many different rows are few, and enough to be written out by several threads
+FEW_ROWS = 1_000_000  # so many different rows are few
 LEAST_ALIKE = 4  # times as many rows there must be: counting fewer costs as much as sorting all
+PARTS = 1_000_000  # so many are enough to be written out by several threads
 
 
 def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
@@ -96,37 +97,43 @@ def _stage_sorted(
     }
     for (table, column_name), type_name in types.items():
         engine.run("release/create_texts", type=type_name, table=table, column=column_name)
-    rows = _sort(engine, workspace, recoding, _sources(recoding, columns, types))
+    counted = _are_few(engine, recoding)
+    sort = _sort_counted if counted else _sort_all
+    rows = sort(engine, workspace, recoding, _sources(recoding, columns, types))
     copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
-    engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied)
+    engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied, counted=counted)
     workspace.drop(rows)
     for type_name in types.values():
         engine.run("release/drop_texts", type=type_name)
 
 
-def _sort(engine: Engine, workspace: Workspace, recoding: Recoding, sources: dict[str, Any]) -> Relation:
+def _sort_all(engine: Engine, workspace: Workspace, _recoding: Recoding, sources: dict[str, Any]) -> Relation:
     """The work table of the sorted rows."""
-    rows, alike = workspace.table("sorted"), _alike(engine, recoding)
-    if alike == 1:
-        engine.run("release/sort_rows", sorted=rows, **sources)
-        return rows
-    counted, few = workspace.table("counted"), workspace.table("few_sorted")
-    engine.run("release/count_rows", counted=counted, most=alike, assigned=sources["assigned"], codes=sources["codes"])
-    engine.run("release/sort_rows", sorted=few, **_of_counted(sources, counted))
-    engine.run("release/expand_rows", expanded=rows, sorted=few, columns=[c["name"] for c in sources["columns"]])
-    workspace.drop(counted, few)
+    rows = workspace.table("sorted")
+    engine.run("release/sort_rows", sorted=rows, **sources)
     return rows
 
 
-def _alike(engine: Engine, recoding: Recoding) -> int:
-    """How many equal rows are to be counted as one at most; 1 where that does not pay."""
-    most = recoding.coded.source_rows // FEW_ROWS
-    if most < LEAST_ALIKE:
-        return 1
+def _sort_counted(engine: Engine, workspace: Workspace, recoding: Recoding, sources: dict[str, Any]) -> Relation:
+    """The work table of the sorted rows, where each stands for `n` equal ones."""
+    counted, few, parts = (workspace.table(name) for name in ("counted", "few_sorted", "sorted"))
+    engine.run("release/count_rows", counted=counted, assigned=sources["assigned"], codes=sources["codes"])
+    engine.run("release/sort_rows", sorted=few, **_of_counted(sources, counted))
+    most = max(1, recoding.coded.source_rows // PARTS)
+    names = [column["name"] for column in sources["columns"]]
+    engine.run("release/divide_rows", parts=parts, sorted=few, most=most, columns=names)
+    workspace.drop(counted, few)
+    return parts
+
+
+def _are_few(engine: Engine, recoding: Recoding) -> bool:
+    """Whether so many rows are equal that it pays to count them."""
+    if recoding.coded.source_rows < LEAST_ALIKE * FEW_ROWS:
+        return False
     (different,) = engine.query_one("count_rows", table=recoding.regions)
     for field in recoding.coded.kept:
         different *= field.coding.leaves + 1
-    return most if different <= FEW_ROWS else 1
+    return bool(different <= FEW_ROWS)
 
 
 def _of_counted(sources: dict[str, Any], counted: Relation) -> dict[str, Any]:

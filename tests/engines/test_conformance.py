@@ -164,10 +164,11 @@ def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypat
         roles = {"q": "quasi-identifier", "c": "sensitive", "n": "insensitive"}
         for few in (released_rows.FEW_ROWS, 100_000):
             monkeypatch.setattr(released_rows, "FEW_ROWS", few)
+            monkeypatch.setattr(released_rows, "PARTS", 200_000)  # two blocks
             policy = database.policy("t", roles, privacy=k)
             outcome = anonymize(policy, options=EngineOptions(threads=4), replace=True)
             steps = database.sql("SELECT name FROM sqlanon.steps WHERE run = ?", [outcome.run])
-            assert steps.count(("release/expand_rows",)) == (few == 100_000)
+            assert steps.count(("release/divide_rows",)) == (few == 100_000)
             found.append(database.sql("SELECT q, c, n FROM t_r"))
     assert found[0] == found[1]
     assert len(found[0]) == 400_000
