@@ -15,6 +15,26 @@ def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
     return value
 
 
+_HALF_WORDS = ("SMALLINT", "INTEGER")
+
+
+def is_short(column: Column) -> bool:
+    """Whether a value is a whole number of 32 bits at most, or a day or truth value."""
+    return column.kind in (Kind.BOOLEAN, Kind.DATE) or column.type.upper() in _HALF_WORDS
+
+
+def hashable(engine: Engine, column: Column, value: Markup) -> Markup:
+    """`value` as rows are hashed by it: what differs has other hashes, whatever else it is hashed with.
+
+    Not every engine hashes all bits of wide numbers and of moments; types of other kinds may have no hash at all.
+    """
+    if is_short(column) or column.kind in (Kind.TEXT, Kind.FLOAT, Kind.UUID, Kind.ENUM):
+        return value
+    if column.kind is Kind.OTHER:
+        return comparable(engine, value, column.kind)
+    return engine.render.macro("hashable_wide", value)
+
+
 def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
     """A kept value as expressions that are equal only where its bytes are; floats differ in the sign of a zero."""
     if column.kind is Kind.FLOAT:

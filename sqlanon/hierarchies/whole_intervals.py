@@ -39,7 +39,7 @@ def label_whole_numbers(render: Renderer, column: Column, grid: Grid, values: Ma
     """A SELECT of the labels `l1, …` of the numbers in `values`, and of the keys `k1, …` if `keyed`."""
     word = render.macro("wide_integer") if column.type.upper() == _WORD else Markup("BIGINT")
     shown = [
-        WholeLevel(level, _lower(word, grid, level), width, _key(render, grid, level))
+        WholeLevel(level, _lower(word, grid, level), width, _key(render, column, grid, level))
         for level, width in enumerate(grid.widths, start=1)
     ]
     return Markup(render("hierarchies/label_whole_intervals", values=values, levels=shown, keyed=keyed).text)
@@ -56,13 +56,14 @@ def _lower(word: Markup, grid: Grid, level: int) -> Markup:
     )
 
 
-def _key(render: Renderer, grid: Grid, level: int) -> Markup:
+def _key(render: Renderer, column: Column, grid: Grid, level: int) -> Markup:
     """The quotient of `value` and the width, less what floors it and counts from a boundary; it overflows nowhere."""
     width, past = _boundaries(grid, level)
     number = Markup("CAST(value AS BIGINT)")
     left = expression("{rest} - mod({number}, {width})", rest=past + width - 1, number=number, width=width)
     quotients = (render.macro("quotient64", dividend, width) for dividend in (number, left))
-    return Markup(" - ").join(quotients)
+    key = Markup(" - ").join(quotients)
+    return render.macro("hashable_wide", key) if column.type.upper() == _WORD else key
 
 
 def _boundaries(grid: Grid, level: int) -> tuple[int, int]:

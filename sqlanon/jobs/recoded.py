@@ -70,19 +70,13 @@ def mask_column_beside(columns: Sequence[Column]) -> Identifier:
 
 def representatives_beside(columns: Sequence[Column]) -> Representatives:
     """Where a procedure keeps the rows that stand for their classes."""
-    address, key = name_beside(columns, "sqlanon_address"), _beginning_beside(columns, "sqlanon_key_")
-    return Representatives(Relation("sqlanon_chosen", "pg_temp"), class_column_beside(columns), address, key)
+    address = name_beside(columns, "sqlanon_address")
+    keys = tuple(name_beside(columns, f"sqlanon_key_{number}") for number, _ in enumerate(columns, start=1))
+    return Representatives(Relation("sqlanon_chosen", "pg_temp"), class_column_beside(columns), address, keys)
 
 
 def name_beside(columns: Sequence[Column], wanted: str) -> Identifier:
     return free_name(wanted, [column.name for column in columns])
-
-
-def _beginning_beside(columns: Sequence[Column], wanted: str) -> str:
-    """How names can begin that none of the columns has."""
-    while any(column.name.lower().startswith(wanted) for column in columns):
-        wanted += "_"
-    return wanted
 
 
 def cast_columns(columns: Sequence[Column]) -> list[Markup]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable, exact
+from sqlanon.comparing import comparable, exact, hashable
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.jobs.recoded import (
     Recoded,
@@ -104,6 +104,7 @@ class Staging:
             "names": names,
             "shown": [{"name": n, "value": v, "place": places.get(n)} for n, v in zip(names, regions, strict=True)],
             "keys": columns_of("k", self.recoded.regions),
+            "hashed": self._hashed("k"),
         }
         rows = self._rendered("jobs/number_rows", **parts, rest=rest)
         return {
@@ -139,7 +140,7 @@ class Staging:
         """By hashes of what rows show, which is written down for each of them."""
         keys, columns = columns_of("r", self.recoded.regions), cast_columns(self.recoded.columns)
         return {
-            "recode": self._rendered("jobs/recode_rows", recoded=_RECODED, columns=columns, keys=keys),
+            "recode": self._rendered("jobs/recode_rows", recoded=_RECODED, columns=columns, hashed=self._hashed("r")),
             "show": self._rendered("jobs/list_faces", recoded=_RECODED, keys=keys),
             "place": self._place(Markup(_RECODED)),
             "recoded": _RECODED,
@@ -168,6 +169,11 @@ class Staging:
             expression("{alias}.{c}", alias=Markup("f" if name in regions else "p"), c=name)
             for name in names_of(self.recoded.columns)
         ]
+
+    def _hashed(self, alias: str) -> list[Markup]:
+        """What a row that is called `alias` shows, as it is hashed."""
+        regions = self.recoded.regions
+        return [hashable(self.engine, *one) for one in zip(regions, columns_of(alias, regions), strict=True)]
 
     @property
     def _order(self) -> list[Markup]:

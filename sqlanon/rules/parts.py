@@ -29,13 +29,13 @@ class PlacedRules:
 class Representatives:
     """Rows of a table that stand for their classes, by their addresses.
 
-    table: where they are; class_column, address: its columns. key: how the names of their keys begin.
+    table: where they are; class_column, address: its columns. keys: names for their keys, one for each attribute.
     """
 
     table: Relation
     class_column: Identifier
     address: Identifier
-    key: str
+    keys: tuple[Identifier, ...]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Kind
+from sqlanon.comparing import is_short
 from sqlanon.hierarchies.inline import has_keys, join_labels
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Role
@@ -16,8 +16,6 @@ from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Identifier, Text, expression, renderer
 from sqlanon.text import text_of
-
-_SHORT = (Kind.INTEGER, Kind.DATE, Kind.BOOLEAN)  # values that are told apart sooner than their texts are written
 
 
 class RowSpelling:
@@ -83,7 +81,7 @@ class RowSpelling:
     def key(self, attribute: RuleAttribute, level: int) -> Markup | None:
         """What stands for the label of a value at a level and costs less, if anything does; NULL for NULL alone."""
         if level == 0:
-            return self.value(attribute) if attribute.kind in _SHORT else None
+            return self.value(attribute) if is_short(attribute.column) else None
         hierarchy = self.policy.attributes[attribute.name].hierarchy
         assert self._keyed
         assert hierarchy is not None

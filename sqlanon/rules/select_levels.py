@@ -17,7 +17,7 @@ from sqlanon.rules.parts import Representatives, RepresentedRules
 from sqlanon.rules.row_spelling import RowSpelling, listed
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Relation, Text, expression
 
 
 class LevelsSelect:
@@ -37,9 +37,7 @@ class LevelsSelect:
     def _represented(self, table: Relation, fitting: Markup | None, by: Representatives) -> RepresentedRules:
         kept = self.rows.kept()
         own = {column["name"] for column in kept}
-        keys: list[dict[str, Any]] = [
-            {"name": Identifier(f"{by.key}{n}"), "value": key} for n, key in enumerate(self._keys, start=1)
-        ]
+        keys = [{"name": name, "value": key} for name, key in zip(by.keys, self._keys, strict=False)]
         address = {"name": by.address, "value": Markup("s.ctid")}
         label = {"name": by.class_column, "value": expression("c.{c}", c=by.class_column)}
         shown = [column for column in self._columns if column["name"] not in own]
@@ -47,7 +45,7 @@ class LevelsSelect:
         return RepresentedRules(
             assigning=self._select(table, fitting, [address, *keys, *kept]),
             showing=self._select(table, None, [label, *keys, *shown], chosen),
-            keys=tuple(key["name"] for key in keys),
+            keys=by.keys[: len(keys)],
         )
 
     def _select(self, table: Relation, fitting: Markup | None, columns: list[dict[str, Any]], *joins: Markup) -> str:
@@ -77,7 +75,8 @@ class LevelsSelect:
             return self._cells
         pairs = zip(self._levels, self._cells, strict=True)
         below = [(attribute, level, cell) for (attribute, level), cell in pairs if level != attribute.height]
-        return [self.rows.key(attribute, level) or cell for attribute, level, cell in below]
+        keys = [self.rows.key(attribute, level) or cell for attribute, level, cell in below]
+        return keys or [Markup(Text(EVERYTHING))]
 
     @property
     def _levels(self) -> list[tuple[RuleAttribute, int]]:

@@ -16,8 +16,8 @@ from markupsafe import Markup
 
 from sqlanon import __version__
 from sqlanon.catalog import RulesKind, RulesRecord
-from sqlanon.comparing import comparable
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.comparing import hashable
+from sqlanon.engines.base import Engine
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.models import from_spec
@@ -83,7 +83,8 @@ def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
     policy = plan.policy
     judged = {policy.target, *(from_spec(spec).attribute for spec in policy.privacy)}
     quasi = plan.quasi_identifiers
-    columns = [_hashable(engine, a.column) for a in plan.attributes if a in quasi or a.name in judged]
+    looked_at = [a.column for a in plan.attributes if a in quasi or a.name in judged]
+    columns = [hashable(engine, column, Markup(Identifier(column.name))) for column in looked_at]
     (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
     return Basis(
         policy=_digest(policy_text(policy) + json.dumps(asdict(wishes))),
@@ -91,12 +92,6 @@ def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
         versions=f"sqlanon {__version__}, {engine.version}",
         source=_digest(f"{plan.source_name} {source}"),
     )
-
-
-def _hashable(engine: Engine, column: Column) -> Markup:
-    """The column as rows are hashed by it; types of other kinds may have no hash, and are hashed as text."""
-    name = Markup(Identifier(column.name))
-    return comparable(engine, name, column.kind) if column.kind is Kind.OTHER else name
 
 
 def checkpoint_of(basis: Basis, rules: RulesRecord, digest: str, outcome: Outcome) -> Checkpoint:
