@@ -7,6 +7,9 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.sql import expression
 
+_HALF_WORDS = ("SMALLINT", "INTEGER")
+_HASHED_WHOLLY = (Kind.TEXT, Kind.FLOAT, Kind.UUID, Kind.ENUM)
+
 
 def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
     """`value` as verification groups it: text by its bytes, types that may lack an equality as text."""
@@ -15,11 +18,8 @@ def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
     return value
 
 
-_HALF_WORDS = ("SMALLINT", "INTEGER")
-
-
 def is_short(column: Column) -> bool:
-    """Whether a value is a whole number of 32 bits at most, or a day or truth value."""
+    """Whether a value is a whole number of 32 bits at most, a day or a truth value."""
     return column.kind in (Kind.BOOLEAN, Kind.DATE) or column.type.upper() in _HALF_WORDS
 
 
@@ -28,7 +28,7 @@ def hashable(engine: Engine, column: Column, value: Markup) -> Markup:
 
     Not every engine hashes all bits of wide numbers and of moments; types of other kinds may have no hash at all.
     """
-    if is_short(column) or column.kind in (Kind.TEXT, Kind.FLOAT, Kind.UUID, Kind.ENUM):
+    if is_short(column) or column.kind in _HASHED_WHOLLY:
         return value
     if column.kind is Kind.OTHER:
         return comparable(engine, value, column.kind)
