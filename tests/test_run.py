@@ -282,6 +282,16 @@ def test_hierarchical_closeness_of_numbers(database: Database) -> None:
     assert outcome.as_json()["release"]["classes"] > 1
 
 
+@pytest.mark.parametrize("number", [62, 63])
+def test_sets_hold_all_values(database: Database, number: int) -> None:
+    """As many as bits of a number tell apart, and one more; NULL is none of them."""
+    values = [f"v{n:02}" for n in range(number)]
+    table = database.create({"q": "TEXT"}, [(None,), *((value,) for value in values)])
+    k = [{"model": "k-anonymity", "k": number + 1}]
+    released = database.release(table, {"q": "quasi-identifier"}, privacy=k)
+    assert {label for (label,) in released} == {"{" + ", ".join(["NULL", *values]) + "}"}
+
+
 # --- tables with nothing to choose
 
 QUASI = {"q": "quasi-identifier", "p": "quasi-identifier", "id": "insensitive"}

@@ -11,6 +11,7 @@ from sqlanon.plan import Attribute
 from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
 
 WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry
+MOST_BITS = 62  # codes above 0 that have a bit of their own in a BIGINT
 
 
 @dataclass(frozen=True)

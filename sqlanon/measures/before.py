@@ -5,6 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import MOST_BITS
 from sqlanon.engines.base import Engine
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.partition.collapse import Tuples
@@ -12,7 +13,6 @@ from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, expression
 
 MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
-MOST_BITS = 62  # codes above 0 that have a bit of their own in a BIGINT
 
 
 def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> ClassStatistics:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from sqlanon.doubles import double_of
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import MOST_BITS
 from sqlanon.engines.base import Engine
 from sqlanon.partition.result import Partition
 from sqlanon.release.cells import Cell, Shown
@@ -115,6 +116,7 @@ def _create_set(engine: Engine, workspace: Workspace, partition: Partition, show
         member=quote_member(engine.render, text),
         always_quoted=quote_member(engine.render, text, always=True),
         limit=SET_LIMIT,
+        has_bits=shown.axis.field.coding.leaves <= MOST_BITS,
     )
     return {"table": table, "alias": Identifier(f"set_{shown.axis.number}")}
 
