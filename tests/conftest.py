@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import signal
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,18 +41,21 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start first what waits for a clock: under xdist the other workers go on meanwhile."""
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
-    left = [item for item in items if _is_for_another_engine(item)]
     if many(1) == 1:
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if item not in set(left)]
+        left = _of_another_engine(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
 
 
-def _is_for_another_engine(item: pytest.Item) -> bool:
-    """Whether a test of which the engine does not matter is run on the other one, as its name says."""
-    engine = item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
-    if engine is None or item.get_closest_marker("either_engine") is None:
-        return False
-    return ENGINES[crc32(item.nodeid.replace(engine, "").encode()) % len(ENGINES)] != engine
+def _of_another_engine(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Of tests of which the engine does not matter, and that are there for each, all but one, as their names say."""
+    alike: dict[str, dict[str, pytest.Item]] = defaultdict(dict)
+    for item in items:
+        engine = item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
+        if engine is not None and item.get_closest_marker("either_engine"):
+            alike[re.sub(rf"\b{engine}\b", "", item.nodeid)][engine] = item
+    pairs = [(name, found) for name, found in alike.items() if len(found) == len(ENGINES)]
+    return {found[ENGINES[crc32(name.encode()) % len(ENGINES)]] for name, found in pairs}
 
 
 @pytest.fixture(autouse=True)
