@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -15,8 +11,6 @@ from sqlanon.catalog import Catalog
 from sqlanon.digest import table_digest
 from sqlanon.engines import connect
 from sqlanon.errors import (
-    AccessError,
-    Cancelled,
     ConflictError,
     PolicyError,
     ProtectionError,
@@ -25,7 +19,6 @@ from sqlanon.errors import (
 )
 from sqlanon.models import Groups, KAnonymity
 from sqlanon.sql import Relation, Renderer, Statement
-from sqlanon.work.workspace import gc
 from tests.jobs_support import (
     COLUMNS,
     ROLES,
@@ -337,115 +330,3 @@ def test_errors_that_speak_of_names_may_tell_values_too(postgres_url: str, readi
                 work()
             failures.append(str(failed.value))
         assert not any("canary" in text for text in [*failures, *(str(run.error_message) for run in runs(database))])
-
-
-# --- what happens meanwhile
-
-_CALLS = "FROM pg_stat_activity WHERE query LIKE 'CALL%' AND pid <> pg_backend_pid()"
-
-
-@contextlib.contextmanager
-def started(database: Database, held: str) -> Iterator[Future[Any]]:
-    """A job that waits for a table that somebody else has locked, until the block ends."""
-    with psycopg.connect(database.url) as other, ThreadPoolExecutor() as threads:
-        other.execute(f"LOCK TABLE {held} IN ACCESS EXCLUSIVE MODE".encode())
-        job = threads.submit(carry_out, database)
-        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        deadline = time.monotonic() + 60
-        while database.sql(waiting) == [(0,)] and time.monotonic() < deadline:
-            time.sleep(0.05)
-        yield job
-        other.commit()
-        job.exception()
-
-
-def test_rows_that_others_write_into_the_release_meanwhile_go_too(postgres_url: str) -> None:
-    with open_database(postgres_url) as database:
-        name, run = simple(database)
-        frozen(database, run)
-        with psycopg.connect(postgres_url) as other, ThreadPoolExecutor() as threads:
-            other.execute(f"LOCK TABLE {name}_r IN EXCLUSIVE MODE".encode())
-            job = threads.submit(carry_out, database)
-            while database.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(0,)]:
-                assert not job.done()
-                time.sleep(0.05)
-            other.execute(f"INSERT INTO {name}_r SELECT * FROM {name}_r".encode())
-            other.commit()
-            assert job.result()["release"]["rows"] == 120
-        assert database.sql(f"SELECT count(*) FROM {name}_r") == [(120,)]
-
-
-def test_a_job_at_work_is_left_alone_and_a_killed_one_is_told(postgres_url: str) -> None:
-    with open_database(postgres_url) as database:
-        name, run = simple(database)
-        frozen(database, run)
-        with started(database, name) as job:
-            (working,) = runs(database)
-            assert working.status == "running"
-            with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
-                assert gc(engine, catalog) == []
-            database.sql(f"SELECT pg_terminate_backend(pid) {_CALLS}")
-            assert isinstance(job.exception(), SqlanonError)
-            with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
-                assert gc(engine, catalog) == [f"marked run {working.id} as failed"]
-        assert carry_out(database)["published"]
-
-
-def test_a_cancelled_job_says_so(postgres_url: str) -> None:
-    with open_database(postgres_url) as database:
-        name, run = simple(database)
-        frozen(database, run)
-        with started(database, name) as job:
-            database.sql(f"SELECT pg_cancel_backend(pid) {_CALLS}")
-            assert isinstance(job.exception(), Cancelled)
-        assert [found.status for found in runs(database)] == ["cancelled"]
-
-
-@pytest.fixture
-def owner_and_name(postgres_url: str, restricted_role: tuple[str, str]) -> Iterator[tuple[Database, str]]:
-    """The owner's session, and a table of which a role has what the guide gives: SELECT, and two schemas of its own."""
-    role, _ = restricted_role
-    with open_database(postgres_url) as owner:
-        owner.sql(f"CREATE SCHEMA released AUTHORIZATION {role}; CREATE SCHEMA sqlanon AUTHORIZATION {role}")
-        name = owner.create(COLUMNS, table(1, 120, 0))
-        owner.sql(f"GRANT SELECT ON {name} TO {role}")
-        yield owner, name
-
-
-def test_a_role_without_more_than_the_guide_gives_it_runs_jobs(
-    owner_and_name: tuple[Database, str], restricted_role: tuple[str, str]
-) -> None:
-    (owner, name), (role, url) = owner_and_name, restricted_role
-    with open_database(url) as database:
-        policy = database.policy(name, ROLES, privacy=[K], release={"table": "released.people"})
-        frozen(database, anonymize(policy).run)
-        assert carry_out(database)["published"]
-        owner.sql(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON {name} USING (n < 15)")
-        assert 0 < database.sql(f"SELECT count(*) FROM {name}")[0][0] < 120
-        with pytest.raises(psycopg.Error, match=r"row-level security|SQLSTATE 42501"):
-            database.sql("CALL sqlanon.job_nightly()")
-        assert database.sql("SELECT count(*) FROM released.people") == [(120,)]
-        owner.sql(f"ALTER TABLE {name} DISABLE ROW LEVEL SECURITY")
-        owner.sql(f"REVOKE SELECT ON {name} FROM {role}")
-        with pytest.raises(AccessError):
-            carry_out(database)
-        assert runs(database)[0].error_class == "AccessError"
-        assert database.sql("SELECT count(*) FROM released.people") == [(120,)]
-
-
-def test_without_temporary_nothing_is_frozen_and_that_is_a_privilege(
-    owner_and_name: tuple[Database, str], restricted_role: tuple[str, str]
-) -> None:
-    (owner, name), (role, url) = owner_and_name, restricted_role
-    ((own,),) = owner.sql("SELECT current_database()")
-    owner.sql(f"REVOKE TEMPORARY ON DATABASE {own} FROM PUBLIC")
-    with open_database(url) as database:
-        policy = database.policy(name, ROLES, privacy=[K], release={"table": "released.people"})
-        run = anonymize(policy).run
-        with pytest.raises(AccessError, match="temporary tables"):
-            frozen(database, run)
-        with connect(url) as engine, Catalog.open(engine) as catalog:
-            assert catalog.jobs() == []
-        owner.sql(f"GRANT TEMPORARY ON DATABASE {own} TO {role}")
-        frozen(database, run)
-        assert carry_out(database)["published"]

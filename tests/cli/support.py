@@ -157,3 +157,17 @@ def keys_of(value: dict[str, Any], *path: str) -> Sequence[str]:
     for part in path:
         value = value[part]
     return list(value)
+
+
+_AGE_IN_TENS = "age:     {role: quasi-identifier, hierarchy: {intervals: [10, 20]}}"
+_SEX_OR_NOTHING = "sex:     {role: quasi-identifier, hierarchy: suppress}"
+
+
+def full_domain_policy(
+    directory: Path, url: str, algorithm: str = "{name: optimal}", suppression: str = "0.05"
+) -> Path:
+    """A policy of `patients` whose attributes all have hierarchies, in a file."""
+    policy = write_policy(directory, url, age=_AGE_IN_TENS)
+    text = policy.read_text().replace("sex:     {role: quasi-identifier}", _SEX_OR_NOTHING)
+    policy.write_text(f"{text}algorithm: {algorithm}\nsuppression: {suppression}\n")
+    return policy

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -12,24 +11,21 @@ import pytest
 
 from sqlanon.cli.levels import parse_levels
 from sqlanon.errors import PolicyError
-from tests.cli.support import call, execute, finish, make_patients, only_object, query, run_program, spawn, write_policy
+from tests.cli.support import (
+    call,
+    execute,
+    full_domain_policy,
+    only_object,
+    query,
+    run_program,
+)
 
 pytestmark = pytest.mark.either_engine
-
-AGE = "age:     {role: quasi-identifier, hierarchy: {intervals: [10, 20]}}"
-SEX = "sex:     {role: quasi-identifier, hierarchy: suppress}"
-
-
-def _full_domain(directory: Path, url: str, algorithm: str = "{name: optimal}", suppression: str = "0.05") -> Path:
-    policy = write_policy(directory, url, age=AGE)
-    text = policy.read_text().replace("sex:     {role: quasi-identifier}", SEX)
-    policy.write_text(f"{text}algorithm: {algorithm}\nsuppression: {suppression}\n")
-    return policy
 
 
 @pytest.fixture
 def lattice_policy(patients_url: str, tmp_path: Path) -> Path:
-    return _full_domain(tmp_path, patients_url)
+    return full_domain_policy(tmp_path, patients_url)
 
 
 def _levels(found: dict[str, Any]) -> str:
@@ -62,7 +58,7 @@ def test_programs_get_one_object(lattice_policy: Path) -> None:
 @pytest.mark.parametrize("algorithm", ["incognito", "samarati", "bottom-up", "datafly"])
 def test_every_algorithm_can_be_watched(patients_url: str, tmp_path: Path, algorithm: str) -> None:
     found = only_object(
-        call("lattice", _full_domain(tmp_path, patients_url, f"{{name: {algorithm}}}"), "--json").stdout
+        call("lattice", full_domain_policy(tmp_path, patients_url, f"{{name: {algorithm}}}"), "--json").stdout
     )
     assert found["algorithm"] == algorithm
     assert found["complete"] == (algorithm in ("incognito", "bottom-up"))
@@ -131,17 +127,17 @@ def test_levels_that_violate_a_model_are_refused_and_say_which(lattice_policy: P
 
 
 def test_how_much_suppression_would_do_is_right(patients_url: str, tmp_path: Path) -> None:
-    policy = _full_domain(tmp_path, patients_url, suppression="0")
+    policy = full_domain_policy(tmp_path, patients_url, suppression="0")
     execute(patients_url, "UPDATE patients SET age = 99 WHERE ssn = 7")
     levels = ("--levels", "age=1,zipcode=5,sex=1")
     result = call("run", policy, *levels)
     assert result.exit_code == 3
     (share,) = re.findall(r"suppression: (0\.\d+) would do", result.stderr)
-    assert call("run", _full_domain(tmp_path, patients_url, suppression=share), *levels).exit_code == 0
+    assert call("run", full_domain_policy(tmp_path, patients_url, suppression=share), *levels).exit_code == 0
 
 
 def test_levels_serve_a_policy_of_any_algorithm_and_are_not_called_the_best(patients_url: str, tmp_path: Path) -> None:
-    policy = _full_domain(tmp_path, patients_url, "{name: mondrian}")
+    policy = full_domain_policy(tmp_path, patients_url, "{name: mondrian}")
     result = call("run", policy, "--levels", "age=3,zipcode=5,sex=0")
     assert result.exit_code == 0
     assert "not proven to be the best" in result.stdout
@@ -195,7 +191,7 @@ def test_a_time_limit_goes_with_searches_that_can_stop(lattice_policy: Path) -> 
 
 @pytest.mark.parametrize("algorithm", ["incognito", "bottom-up", "samarati", "datafly", "mondrian"])
 def test_others_refuse_a_time_limit(patients_url: str, tmp_path: Path, algorithm: str) -> None:
-    policy = _full_domain(tmp_path, patients_url, f"{{name: {algorithm}}}")
+    policy = full_domain_policy(tmp_path, patients_url, f"{{name: {algorithm}}}")
     for command in (["run"], ["run", "--dry-run"]):
         result = call(*command, policy, "--time-limit", "60")
         assert result.exit_code == 2
@@ -218,7 +214,7 @@ def test_the_summary_tells_levels_score_and_proof(lattice_policy: Path) -> None:
 def test_the_statements_of_a_run_are_shown_without_sending_them(
     patients_url: str, tmp_path: Path, algorithm: str
 ) -> None:
-    policy = _full_domain(tmp_path, patients_url, f"{{name: {algorithm}, limits: {{zipcode: [1, 5]}}}}")
+    policy = full_domain_policy(tmp_path, patients_url, f"{{name: {algorithm}, limits: {{zipcode: [1, 5]}}}}")
     for command in (
         ["check", "--sql"],
         ["run", "--dry-run"],
@@ -228,49 +224,3 @@ def test_the_statements_of_a_run_are_shown_without_sending_them(
         assert result.exit_code == 0, result.output
         assert "-- search: lattice/create_" in result.stdout
         assert "-- recode: " in result.stdout
-
-
-# --- interrupts
-
-
-@pytest.mark.parametrize("command", [["lattice", "--all"], ["run"]])
-def test_an_interrupted_search_leaves_nothing(database_url: str, tmp_path: Path, command: list[str]) -> None:
-
-    make_patients(database_url, 60_000)
-    policy = _full_domain(tmp_path, database_url, "{name: bottom-up}", "0")
-    text = policy.read_text().replace(
-        "ssn:     {role: identifier}",
-        "ssn: {role: quasi-identifier, hierarchy: {intervals: [2, 4, 8, 16, 32, 64, 128, 256, 512]}}",
-    )
-    policy.write_text(text)
-    process = spawn(*command, policy)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("searching"):
-            process.send_signal(signal.SIGINT)
-            break
-    code, out, err = finish(process)
-    assert code == 130, err
-    assert out == ""
-    assert "Traceback" not in err
-    made = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'w\\_%' ESCAPE '\\'"
-    assert query(database_url, made) == []
-    assert query(
-        database_url, "SELECT count(*) FROM information_schema.tables WHERE table_name LIKE 'patients_r%'"
-    ) == [(0,)]
-
-
-def test_gc_clears_what_a_killed_exploration_left(postgres_url: str, tmp_path: Path) -> None:
-    make_patients(postgres_url, 60_000)
-    policy = _full_domain(tmp_path, postgres_url, "{name: bottom-up}", "0")
-    process = spawn("lattice", policy, "--all")
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("searching"):
-            process.kill()
-            break
-    finish(process)
-    call("gc", "--policy", policy)
-    made = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'w\\_%' ESCAPE '\\'"
-    assert query(postgres_url, made) == []
-    assert query(postgres_url, "SELECT count(*) FROM sqlanon.runs WHERE status = 'running'") == [(0,)]
