@@ -19,24 +19,16 @@ from sqlanon.text import text_of
 
 
 class RowSpelling:
-    """What a SELECT says of a row `s` of the source; `joins` is what the labels that were asked for need beside it.
+    """What a SELECT says of a row `s` of the source."""
 
-    keyed: whether keys of labels will be asked for too.
-    """
-
-    def __init__(self, stored: StoredRules, policy: Policy, *, keyed: bool = False) -> None:
+    def __init__(self, stored: StoredRules, policy: Policy) -> None:
         self.attributes, self.policy = stored.attributes, policy
         self.render = renderer(str(stored.content["dialect"]))
-        self._stored, self._keyed = stored, keyed
-        self._joined: dict[int, Markup] = {}
+        self._joined: dict[int, RuleAttribute] = {}
 
-    def with_keys(self) -> RowSpelling:
-        """The same of rows whose labels have keys."""
-        return RowSpelling(self._stored, self.policy, keyed=True)
-
-    @property
-    def joins(self) -> list[Markup]:
-        return list(self._joined.values())
+    def joins(self, *, keyed: bool = False) -> list[Markup]:
+        """What the labels that were asked for need beside the row; `keyed`, if keys are read there too."""
+        return [self._join(attribute, keyed) for attribute in self._joined.values()]
 
     def columns(self, cells: dict[int, list[Markup]]) -> list[dict[str, Any]]:
         """The columns of the result in the policy's order."""
@@ -67,8 +59,7 @@ class RowSpelling:
         assert attribute.height is not None
         if level == attribute.height:
             return Markup(Text(EVERYTHING))
-        hierarchy = self.policy.attributes[attribute.name].hierarchy
-        assert hierarchy is not None
+        hierarchy = self._hierarchy(attribute)
         if level == 0:
             return self.text(attribute)
         if hierarchy.mask is not None:
@@ -76,20 +67,21 @@ class RowSpelling:
             if hierarchy.mask == "right":
                 return expression("({kept} || repeat('*', {level}))", **parts)
             return expression("(repeat('*', {level}) || {kept})", **parts)
-        return self._joined_label(attribute, hierarchy, level)
+        label = self._found(attribute, f"l{level}")
+        if hierarchy.unknown is None:
+            return label
+        return expression("coalesce({label}, {unknown})", label=label, unknown=Text(hierarchy.unknown))
 
     def key(self, attribute: RuleAttribute, level: int) -> Markup | None:
         """What stands for the label of a value at a level and costs less, if anything does; NULL for NULL alone."""
         if level == 0:
             return self.value(attribute) if is_short(attribute.column) else None
-        hierarchy = self.policy.attributes[attribute.name].hierarchy
-        assert self._keyed
-        assert hierarchy is not None
+        hierarchy = self._hierarchy(attribute)
         if hierarchy.mask is not None:
             return self._kept(attribute, hierarchy.mask, level)
         if not has_keys(hierarchy, attribute.column):
             return None
-        key = expression("{alias}.{key}", alias=self._join(attribute, hierarchy), key=Identifier(f"k{level}"))
+        key = self._found(attribute, f"k{level}")
         return expression("CASE WHEN {value} IS NOT NULL THEN {key} END", value=self.value(attribute), key=key)
 
     def _kept(self, attribute: RuleAttribute, side: str, level: int) -> Markup:
@@ -98,20 +90,23 @@ class RowSpelling:
         parts = {"text_": self.text(attribute), "kept": attribute.height - level}
         return expression("left({text_}, {kept})" if side == "right" else "right({text_}, {kept})", **parts)
 
-    def _joined_label(self, attribute: RuleAttribute, hierarchy: Hierarchy, level: int) -> Markup:
-        """The label from what is joined; a value that a taxonomy lacks is in the group of unknown ones."""
-        label = expression("{alias}.{label}", alias=self._join(attribute, hierarchy), label=Identifier(f"l{level}"))
-        if hierarchy.unknown is None:
-            return label
-        return expression("coalesce({label}, {unknown})", label=label, unknown=Text(hierarchy.unknown))
+    def _found(self, attribute: RuleAttribute, name: str) -> Markup:
+        """A column of what is joined to the row for an attribute; a value that a taxonomy lacks has NULL there."""
+        self._joined[attribute.number] = attribute
+        return expression("{alias}.{name}", alias=_alias(attribute), name=Identifier(name))
 
-    def _join(self, attribute: RuleAttribute, hierarchy: Hierarchy) -> Identifier:
-        """Have the labels of an attribute joined; what they are joined as."""
-        alias = Identifier(f"h{attribute.number}")
-        if attribute.number not in self._joined:
-            row = attribute.column, self.value(attribute), self.text(attribute)
-            self._joined[attribute.number] = join_labels(self.render, hierarchy, *row, alias, keyed=self._keyed)
-        return alias
+    def _join(self, attribute: RuleAttribute, keyed: bool) -> Markup:
+        hierarchy, row = self._hierarchy(attribute), (attribute.column, self.value(attribute), self.text(attribute))
+        return join_labels(self.render, hierarchy, *row, _alias(attribute), keyed=keyed)
+
+    def _hierarchy(self, attribute: RuleAttribute) -> Hierarchy:
+        hierarchy = self.policy.attributes[attribute.name].hierarchy
+        assert hierarchy is not None
+        return hierarchy
+
+
+def _alias(attribute: RuleAttribute) -> Identifier:
+    return Identifier(f"h{attribute.number}")
 
 
 def listed(texts: Sequence[str]) -> Markup:

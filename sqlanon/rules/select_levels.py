@@ -32,9 +32,6 @@ class LevelsSelect:
 
     def represented(self, table: Relation, fitting: Markup | None, by: Representatives) -> RepresentedRules:
         """The same in two parts; PostgreSQL tells rows of a table by their addresses while a transaction goes on."""
-        return LevelsSelect(self.engine, self.stored, self.rows.with_keys())._represented(table, fitting, by)
-
-    def _represented(self, table: Relation, fitting: Markup | None, by: Representatives) -> RepresentedRules:
         kept = self.rows.kept()
         own = {column["name"] for column in kept}
         keys = [{"name": name, "value": key} for name, key in zip(by.keys, self._keys, strict=False)]
@@ -43,14 +40,21 @@ class LevelsSelect:
         shown = [column for column in self._columns if column["name"] not in own]
         chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", table=by.table, address=by.address)
         return RepresentedRules(
-            assigning=self._select(table, fitting, [address, *keys, *kept]),
-            showing=self._select(table, None, [label, *keys, *shown], chosen),
+            assigning=self._select(table, fitting, [address, *keys, *kept], keyed=True),
+            showing=self._select(table, None, [label, *keys, *shown], chosen, keyed=True),
             keys=by.keys[: len(keys)],
         )
 
-    def _select(self, table: Relation, fitting: Markup | None, columns: list[dict[str, Any]], *joins: Markup) -> str:
-        values = {"table": table, "columns": columns, "joins": [*joins, *self.rows.joins], "fitting": fitting}
-        return self.rows.render("rules/select_levels", **values).text
+    def _select(
+        self,
+        table: Relation,
+        fitting: Markup | None,
+        columns: list[dict[str, Any]],
+        *joins: Markup,
+        keyed: bool = False,
+    ) -> str:
+        values = {"table": table, "columns": columns, "fitting": fitting}
+        return self.rows.render("rules/select_levels", joins=[*joins, *self.rows.joins(keyed=keyed)], **values).text
 
     @cached_property
     def _columns(self) -> list[dict[str, Any]]:

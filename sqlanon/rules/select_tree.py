@@ -123,12 +123,12 @@ class TreeSelect:
         if self._is_one_case():
             spelling = Spelling(self.rows.value, self._is_beyond, self.rows.label)
             rule = rule_case(self.attributes, self.places, spelling)
-            return self.render("rules/select_case", **values, rule=rule, joins=self.rows.joins).text
+            return self.render("rules/select_case", **values, rule=rule, joins=self.rows.joins()).text
         levels, rule = self._chain(kids=bool(self.places.kids))
         return self.render(
             "rules/select_tree",
             **values,
-            joins=self.rows.joins,
+            joins=self.rows.joins(),
             places=[_literals(one) for one in self.places.rows],
             kids=[_literals(kid) for kid in self.places.kids],
             cuts=[self._cut(one) for one in self.attributes if one.height is None],
