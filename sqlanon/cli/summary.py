@@ -213,9 +213,12 @@ def _predicted(outcome: Mapping[str, Any], target: str | None) -> list[str]:
 
 def _unique(outcome: Mapping[str, Any]) -> str:
     """The rows that are alone in their class, in the source and in the release."""
-    before, after = outcome["source"].get("unique_rows"), outcome["release"]["class_sizes"]
+    source, after = outcome["source"], outcome["release"]["class_sizes"]
     alone = sum(bucket["rows"] for bucket in after if bucket["upper"] == 1)
-    return f"{alone:,}" if before is None else f"{before:,} -> {alone:,}"
+    if "unique_rows" not in source:
+        return f"{alone:,}"
+    about = "about " if source.get("classes_counted", 1) < 1 else ""
+    return f"{about}{source['unique_rows']:,} -> {alone:,}"
 
 
 def _risk(before: Mapping[str, float], after: Mapping[str, float], name: str) -> str:

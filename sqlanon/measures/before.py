@@ -2,27 +2,75 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import MOST_BITS
 from sqlanon.engines.base import Engine
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.partition.collapse import Tuples
+from sqlanon.partition.collapse import WORTH_SHARE, Tuples, distinct_share
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, expression
 
 MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
+MOST_EXACT = 4_000_000  # rows of a source that are all counted in their classes, however many these are
+ROWS_IN_PART = 1_000_000  # rows at least, about, of the part of a larger source that is counted
+_SAMPLED = 1 / 64  # of the rows, to find the large classes
+_REPEATED = 4  # rows of a class in that sample that make it a large one: 256 rows are expected to
+_PARTS = 4096  # that hashes can be told by
 
 
 def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> ClassStatistics:
-    """The class sizes of the source, from its coded rows or their distinct tuples: equal codes are equal values."""
+    """The class sizes of the source, from its coded rows or their distinct tuples: equal codes are equal values.
+
+    Those of many different rows are estimated (decision 24).
+    """
     keys = quasi_keys(coded)
     if not keys:  # every quasi-identifier has a single value
         return ClassStatistics(coded.source_rows, 0, ((coded.source_rows, 1),))
+    if tuples is None and coded.source_rows > MOST_EXACT and _differ(engine, coded):
+        estimated = _estimate(engine, coded, keys)
+        if estimated is not None:
+            return estimated
     rows, size = (coded.rows, "count(*)") if tuples is None else (tuples.table, "CAST(sum(w) AS BIGINT)")
     sizes = engine.query("encoding/measure_classes", rows=rows, keys=keys, size=Markup(size))
     return ClassStatistics(coded.source_rows, 0, tuple((int(size), int(classes)) for size, classes in sizes))
+
+
+def _differ(engine: Engine, coded: CodedTable) -> bool:
+    """Whether there are about as many classes as rows: counting few classes is quick."""
+    return distinct_share(engine, coded, coded.quasi_identifiers) > WORTH_SHARE
+
+
+def _estimate(engine: Engine, coded: CodedTable, keys: Sequence[Markup]) -> ClassStatistics | None:
+    """Class sizes from a random part of the classes, and from all large ones; None if the part is empty.
+
+    How many rows the others have is known, so their number is that of the part times all their rows to those in it.
+    """
+    part = max(1, _PARTS * ROWS_IN_PART // coded.source_rows)
+    found = engine.query(
+        "encoding/estimate_classes",
+        rows=coded.rows,
+        keys=[{"code": key, "name": Identifier(f"key_{place}")} for place, key in enumerate(keys)],
+        share=_SAMPLED,
+        repeated=_REPEATED,
+        part=part,
+    )
+    large = Counter({int(size): int(classes) for size, is_large, classes in found if is_large})
+    others = {int(size): int(classes) for size, is_large, classes in found if not is_large}
+    remaining = coded.source_rows - _rows_of(large)
+    if remaining and not others:
+        return None
+    times = remaining / _rows_of(others) if others else 1.0
+    sizes = large + Counter({size: round(classes * times) for size, classes in others.items()})
+    return ClassStatistics(coded.source_rows, 0, tuple(sorted(sizes.items())), part / _PARTS)
+
+
+def _rows_of(sizes: Mapping[int, int]) -> int:
+    return sum(size * classes for size, classes in sizes.items())
 
 
 def quasi_keys(coded: CodedTable) -> tuple[Markup, ...]:

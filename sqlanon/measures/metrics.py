@@ -24,11 +24,13 @@ class ClassStatistics:
     rows: the rows of the table, suppressed ones that it still shows included.
     suppressed: the rows whose quasi-identifiers are all suppressed; they are no class.
     sizes: each class size that occurs and the number of its classes, ascending.
+    counted: the share of the classes that were counted, beside all large ones; below 1 the sizes are estimates.
     """
 
     rows: int
     suppressed: int
     sizes: tuple[tuple[int, int], ...]
+    counted: float = 1.0
 
     @property
     def released(self) -> int:

@@ -155,6 +155,7 @@ _ANSWERS: dict[str, Callable[[Scene, Statement], list[tuple[Any, ...]]]] = {
     "rules/count_segments": lambda scene, _: [(n, 3) for n, _a in enumerate(scene.plan.quasi_identifiers)],
     "rules/measure_depth": lambda *_: [(2,)],
     "encoding/measure_classes": lambda scene, _: [(scene.plan.rows, 1)],
+    "encoding/estimate_classes": lambda scene, _: [(scene.plan.rows, True, 1)],
     "count_rows": lambda scene, _: [(scene.plan.rows,)],
     "gain/count_classes": lambda *_: [(3,)],
     "gain/count_nodes": _gain_nodes,

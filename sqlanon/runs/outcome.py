@@ -153,6 +153,7 @@ class Outcome:
             "mean_class_size": self.before.mean_class_size,
             "max_class_size": self.before.max_class_size,
             "class_sizes": [vars(bucket) for bucket in self.before.buckets()],
+            "classes_counted": self.before.counted,
             "unique_rows": dict(self.before.sizes).get(1, 0),
             "metrics": {
                 "c_avg": self.before.c_avg(self.k),

@@ -1,0 +1,93 @@
+"""What a release is compared with: the source's classes, all counted or estimated, against a count of its raw rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from sqlanon.cli.summary import outcome_text
+from sqlanon.measures import before
+from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.policy import Policy
+from sqlanon.reading import run_report
+from tests.run_support import Database, anonymize
+
+ROWS = 40_000
+TABLES = {  # the value of row i, and how large its class becomes
+    "unique": "i",
+    "pairs and singles": "CASE WHEN i % 4 < 3 THEN i ELSE i - 2 END",
+    "one class of half the rows": "CASE WHEN i % 2 = 0 THEN 0 ELSE i END",
+    "large classes and singles": "CASE WHEN i < 16000 THEN -(i % 8) ELSE i END",
+}
+
+
+def of_values(database: Database, value: str, k: int = 20_000) -> Policy:
+    """A policy for a table of two columns, one that says nothing and one with this value in each row."""
+    numbers = "range(?)" if database.engine == "duckdb" else "generate_series(0, ? - 1)"
+    numbers = numbers.replace("?", str(ROWS))
+    database.sql(
+        f"CREATE TABLE people AS SELECT CAST(i % 2 AS INTEGER) AS sex, {value} AS number FROM {numbers} AS r(i)"
+    )
+    roles = {"sex": "quasi-identifier", "number": "quasi-identifier"}
+    return database.policy("people", roles, privacy=[{"model": "k-anonymity", "k": k}])
+
+
+def counted(database: Database) -> ClassStatistics:
+    sizes = database.sql(
+        "SELECT n, count(*) FROM (SELECT count(*) AS n FROM people GROUP BY sex, number) AS c GROUP BY n"
+    )
+    return ClassStatistics(ROWS, 0, tuple(sorted((int(size), int(classes)) for size, classes in sizes)))
+
+
+def estimating(monkeypatch: pytest.MonkeyPatch, rows: int = ROWS // 4) -> None:
+    """Treat the table as one of many rows, a part of so many of which is counted."""
+    monkeypatch.setattr(before, "MOST_EXACT", ROWS - 1)
+    monkeypatch.setattr(before, "ROWS_IN_PART", rows)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_estimates_are_near_what_is_there(database: Database, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    policy = of_values(database, TABLES[kind])
+    estimating(monkeypatch)
+    found, true = anonymize(policy).before, counted(database)
+    assert found is not None
+    assert found.counted == 0.25
+    assert sum(size * classes for size, classes in found.sizes) == pytest.approx(ROWS, abs=20)
+    assert found.classes == pytest.approx(true.classes, rel=0.02)
+    assert found.discernibility() == pytest.approx(true.discernibility(), rel=0.02)
+    assert dict(found.sizes)[1] == pytest.approx(dict(true.sizes)[1], rel=0.05)
+    assert (found.min_class_size, found.max_class_size) == (true.min_class_size, true.max_class_size)
+    large = Counter({size: n for size, n in true.sizes if size >= 2_000})  # these are never missed
+    assert Counter({size: n for size, n in found.sizes if size >= 2_000}) == large
+
+
+def test_few_classes_are_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = of_values(database, "i % 300", k=100)
+    estimating(monkeypatch)
+    assert anonymize(policy).before == counted(database)
+
+
+def test_so_are_all_up_to_some_millions_of_rows(database: Database) -> None:
+    assert anonymize(of_values(database, TABLES["pairs and singles"])).before == counted(database)
+
+
+def test_all_are_counted_where_the_part_is_empty(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = database.create({"number": "INTEGER"}, [(i % 3,) for i in range(90)])
+    numbers = {"number": {"role": "quasi-identifier", "hierarchy": "suppress"}}
+    monkeypatch.setattr(before, "MOST_EXACT", 1)
+    monkeypatch.setattr(before, "WORTH_SHARE", 0.0)
+    monkeypatch.setattr(before, "ROWS_IN_PART", 0)  # one of 4096 classes, where there are three
+    found = anonymize(database.policy(table, numbers, algorithm={"name": "optimal"})).before
+    assert found == ClassStatistics(90, 0, ((30, 3),))
+
+
+def test_people_are_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = of_values(database, "i")
+    estimating(monkeypatch)
+    outcome = anonymize(policy)
+    told = outcome.as_json()
+    assert told["source"]["classes_counted"] == 0.25
+    assert f"about {told['source']['unique_rows']:,} -> 0" in outcome_text(told, policy)
+    page = run_report(outcome.run, policy=policy)
+    assert "Figures of the source's classes are estimates: counted were its large ones, and 25 % of the others." in page
