@@ -91,3 +91,13 @@ def test_people_are_told(database: Database, monkeypatch: pytest.MonkeyPatch) ->
     assert f"about {told['source']['unique_rows']:,} -> 0" in outcome_text(told, policy)
     page = run_report(outcome.run, policy=policy)
     assert "Figures of the source's classes are estimates: counted were its large ones, and 25 % of the others." in page
+
+
+def test_values_that_first_rows_lack_are_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(before, "FIRST_ROWS", 20)
+    rows = [(i % 3, i // 10, i % 7 if i < 30 else None, (i % 5) * 7) for i in range(200)]
+    columns = ("all_at_first", "sorted", "with_nulls", "with_gaps")
+    table = database.create(dict.fromkeys(columns, "INTEGER"), rows)
+    outcome = anonymize(database.policy(table, dict.fromkeys(columns, "quasi-identifier")))
+    counts = {one.name: one.values for one in outcome.quasi_identifiers}
+    assert counts == {"all_at_first": 3, "sorted": 20, "with_nulls": 7, "with_gaps": 5}

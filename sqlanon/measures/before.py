@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.fields import MOST_BITS
+from sqlanon.encoding.fields import MOST_BITS, Field
 from sqlanon.engines.base import Engine
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.partition.collapse import WORTH_SHARE, Tuples, distinct_share
 from sqlanon.release.recode import Recoding, cell_name
-from sqlanon.sql import Identifier, expression
+from sqlanon.sql import Identifier, Relation, expression
 
 MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
+FIRST_ROWS = 200_000  # of a larger source, that are looked at first
 MOST_EXACT = 4_000_000  # rows of a source that are all counted in their classes, however many these are
 ROWS_IN_PART = 1_000_000  # rows at least, about, of the part of a larger source that is counted
 _SAMPLED = 1 / 64  # of the rows, to find the large classes
@@ -83,19 +84,29 @@ def quasi_keys(coded: CodedTable) -> tuple[Markup, ...]:
 def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> dict[str, int]:
     """How many values a quasi-identifier has in the source; NULL is none.
 
-    Those of a wide range of numbers are not counted: it would take longer than to check the release.
+    Those of a wide range of numbers are not counted: it would take longer than to check the release. Where the first
+    rows have all values of a range, there are no others.
     """
     fields = coded.quasi_identifiers
     values = {f.attribute.name: f.coding.leaves for f in fields if f.coding.dictionary is not None}
     counted = [f for f in fields if f.coding.dictionary is None and f.coding.leaves <= MOST_COUNTED]
     few = [f for f in counted if f.coding.leaves <= MOST_BITS]
     rows = tuples.table if tuples else coded.rows
-    for template, some in (("count_few_values", few), ("count_values", [f for f in counted if f not in few])):
-        if some:
-            codes = [f.code(Identifier("r")) for f in some]
-            found = engine.query_one(f"encoding/{template}", rows=rows, codes=codes)
-            values |= {f.attribute.name: int(n) for f, n in zip(some, found, strict=True)}
-    return values
+    if coded.source_rows > FIRST_ROWS:
+        first = expression("(SELECT * FROM {rows} AS f LIMIT {first})", rows=rows, first=FIRST_ROWS)
+        begun = _count(engine, "count_few_values", first, few)
+        values |= {f.attribute.name: f.coding.leaves for f in few if begun[f.attribute.name] == f.coding.leaves}
+        few = [f for f in few if f.attribute.name not in values]
+    values |= _count(engine, "count_few_values", rows, few)
+    return values | _count(engine, "count_values", rows, [f for f in counted if f.coding.leaves > MOST_BITS])
+
+
+def _count(engine: Engine, template: str, rows: Relation | Markup, fields: Sequence[Field]) -> dict[str, int]:
+    """How many values each of these fields has in coded rows."""
+    if not fields:
+        return {}
+    found = engine.query_one(f"encoding/{template}", rows=rows, codes=[f.code(Identifier("r")) for f in fields])
+    return {f.attribute.name: int(n) for f, n in zip(fields, found, strict=True)}
 
 
 def count_labels(engine: Engine, recoding: Recoding) -> dict[str, int]:
