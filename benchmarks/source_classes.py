@@ -26,6 +26,8 @@ TABLES = {  # the class of row i
     "one class of half the rows": "CASE WHEN i % 2 = 0 THEN -1 ELSE i END",
     "sizes as 1/rank, half alone": "CASE WHEN i % 2 = 0 THEN i ELSE -CAST(floor(exp(random() * 13)) AS BIGINT) END",
     "classes of 200, half alone": "CASE WHEN i % 2 = 0 THEN i ELSE -(i // 400) END",
+    "few classes of 40": "CASE WHEN i < 250000 THEN -(i // 40) - 1 ELSE i END",
+    "few classes of 150": "CASE WHEN i < 60000 THEN -(i // 150) - 1 ELSE i END",
     "classes of 1 to 260": "CAST(floor(300 * sqrt(i / 150)) AS BIGINT)",
 }
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_BEGINNING = 3  # letters that tell which word was meant
+
 
 def nearest(word: str, choices: Iterable[str], most: int = 3) -> list[str]:
-    """Up to `most` of `choices` that look like `word`, the nearest first; upper and lower case count as alike."""
+    """Up to `most` of `choices` that look like `word`, the nearest first; upper and lower case count as alike.
+
+    If none does, those that begin with it.
+    """
     folded: dict[str, list[str]] = {}
     for choice in choices:
         folded.setdefault(choice.casefold(), []).append(choice)
     close = difflib.get_close_matches(word.casefold(), sorted(folded), n=most, cutoff=0.6)
+    close = close or [key for key in sorted(folded) if len(word) >= _BEGINNING and key.startswith(word.casefold())]
     return [choice for key in close for choice in sorted(folded[key])][:most]
 
 

@@ -186,6 +186,7 @@ WRONG = {
         "age.hierarchy",
         "exactly one of",
     ),
+    "beginning of a role": ({"age": "{role: quasi}"}, "attributes.age.role", "did you mean 'quasi-identifier'?"),
     "top key": ({"extra": "supression: 0.1"}, "supression", "'suppression'"),
     "parameter of another model": ({"model": "{model: k-anonymity, k: 2, l: 2}"}, "privacy[0].l", "'k'"),
     "k: 0": ({"model": "{model: k-anonymity, k: 0}"}, "privacy[0].k", "a whole number of at least 1"),

@@ -18,6 +18,7 @@ TABLES = {  # the value of row i, and how large its class becomes
     "unique": "i",
     "pairs and singles": "CASE WHEN i % 4 < 3 THEN i ELSE i - 2 END",
     "one class of half the rows": "CASE WHEN i % 2 = 0 THEN 0 ELSE i END",
+    "classes of 400 and singles": "CASE WHEN i < 8000 THEN -(i - i % 800) - 1 ELSE i END",
     "large classes and singles": "CASE WHEN i < 16000 THEN -(i % 8) ELSE i END",
 }
 
@@ -60,6 +61,15 @@ def test_estimates_are_near_what_is_there(database: Database, monkeypatch: pytes
     assert (found.min_class_size, found.max_class_size) == (true.min_class_size, true.max_class_size)
     large = Counter({size: n for size, n in true.sizes if size >= 2_000})  # these are never missed
     assert Counter({size: n for size, n in found.sizes if size >= 2_000}) == large
+
+
+def test_all_are_counted_where_no_row_is_alone(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row alone would be the greatest risk, and may be in the part that is not counted."""
+    policy = of_values(database, "CASE WHEN i = 0 THEN -2 ELSE i - i % 4 END", k=100)
+    estimating(monkeypatch)
+    found = anonymize(policy).before
+    assert found is not None
+    assert (found, found.min_class_size) == (counted(database), 1)
 
 
 def test_few_classes_are_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

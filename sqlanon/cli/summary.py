@@ -15,7 +15,7 @@ from sqlanon.engines.urls import redacted
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy, Role
-from sqlanon.runs.outcome import PHASES
+from sqlanon.runs.outcome import PHASES, about
 from sqlanon.verification.verify import ModelResult, Verification
 
 MOST_COLUMNS = 6  # of a sample
@@ -192,7 +192,7 @@ def _metrics(outcome: Mapping[str, Any], target: str | None) -> str:
         *_predicted(outcome, target),
         f"  rows alone with their quasi-identifiers: {_unique(outcome)}",
         f"  risk to be picked by who knows the quasi-identifiers: greatest {_risk(before, risk, 'prosecutor_max')}, "
-        f"mean {_risk(before, risk, 'prosecutor_mean')}",
+        f"mean {about(outcome['source'])}{_risk(before, risk, 'prosecutor_mean')}",
     ]
     return "Utility and risk (before -> after):\n" + "\n".join(lines)
 
@@ -217,8 +217,7 @@ def _unique(outcome: Mapping[str, Any]) -> str:
     alone = sum(bucket["rows"] for bucket in after if bucket["upper"] == 1)
     if "unique_rows" not in source:
         return f"{alone:,}"
-    about = "about " if source.get("classes_counted", 1) < 1 else ""
-    return f"{about}{source['unique_rows']:,} -> {alone:,}"
+    return f"{about(source)}{source['unique_rows']:,} -> {alone:,}"
 
 
 def _risk(before: Mapping[str, float], after: Mapping[str, float], name: str) -> str:

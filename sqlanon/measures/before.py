@@ -19,8 +19,8 @@ MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
 FIRST_ROWS = 200_000  # of a larger source, that are looked at first
 MOST_EXACT = 4_000_000  # rows of a source that are all counted in their classes, however many these are
 ROWS_IN_PART = 1_000_000  # rows at least, about, of the part of a larger source that is counted
-_SAMPLED = 1 / 64  # of the rows, to find the large classes
-_REPEATED = 4  # rows of a class in that sample that make it a large one: 256 rows are expected to
+_SAMPLED = 1 / 16  # of the rows, to find the large classes
+_REPEATED = 3  # rows of a class in that sample that make it a large one: 48 rows are expected to
 _PARTS = 4096  # that hashes can be told by
 
 
@@ -47,9 +47,10 @@ def _differ(engine: Engine, coded: CodedTable) -> bool:
 
 
 def _estimate(engine: Engine, coded: CodedTable, keys: Sequence[Markup]) -> ClassStatistics | None:
-    """Class sizes from a random part of the classes, and from all large ones; None if the part is empty.
+    """Class sizes from a random part of the classes, and from all large ones; None if no row in the part is alone.
 
     How many rows the others have is known, so their number is that of the part times all their rows to those in it.
+    Where a row is alone, no class is smaller: so the least size and the greatest risk are never estimates.
     """
     part = max(1, _PARTS * ROWS_IN_PART // coded.source_rows)
     found = engine.query(
@@ -63,9 +64,9 @@ def _estimate(engine: Engine, coded: CodedTable, keys: Sequence[Markup]) -> Clas
     large = Counter({int(size): int(classes) for size, is_large, classes in found if is_large})
     others = {int(size): int(classes) for size, is_large, classes in found if not is_large}
     remaining = coded.source_rows - _rows_of(large)
-    if remaining and not others:
+    if 1 not in others:
         return None
-    times = remaining / _rows_of(others) if others else 1.0
+    times = remaining / _rows_of(others)
     sizes = large + Counter({size: round(classes * times) for size, classes in others.items()})
     return ClassStatistics(coded.source_rows, 0, tuple(sorted(sizes.items())), part / _PARTS)
 

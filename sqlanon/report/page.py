@@ -20,9 +20,10 @@ from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.material import Material
 from sqlanon.rules.first_levels import DEPTH
 from sqlanon.runs.choices import Choices
-from sqlanon.runs.outcome import PHASES
+from sqlanon.runs.outcome import PHASES, about
 
 _Row = dict[str, Any]
+_ESTIMATED = ("c_avg", "discernibility", "prosecutor_mean", "marketer")  # of a large source
 
 
 def render(material: Material) -> str:
@@ -134,7 +135,8 @@ def _metrics(policy: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[_
         if name in after:
             write = numbers.percent if name == "gcp" else numbers.decimal
             shown = {"title": title.format(target=target), "meaning": meaning}
-            yield {**shown, "before": write(before.get(name)), "after": write(after[name])}
+            near = about(result["source"]) if name in _ESTIMATED else ""
+            yield {**shown, "before": near + write(before.get(name)), "after": write(after[name])}
 
 
 def _risks(result: Mapping[str, Any]) -> Iterator[_Row]:
@@ -144,7 +146,8 @@ def _risks(result: Mapping[str, Any]) -> Iterator[_Row]:
     for name, (title, meaning) in wording.RISKS.items():
         measured = "prosecutor_max" if name == "journalist" else name
         limit = "≤ " if name == "journalist" else ""
-        was = limit + numbers.percent(before[measured]) if measured in before else numbers.UNKNOWN
+        near = about(result["source"]) if name in _ESTIMATED else ""
+        was = near + limit + numbers.percent(before[measured]) if measured in before else numbers.UNKNOWN
         yield {"title": title, "meaning": meaning, "before": was, "after": limit + numbers.percent(after[measured])}
 
 

@@ -171,3 +171,8 @@ def _risk(statistics: ClassStatistics) -> dict[str, float]:
         "prosecutor_mean": statistics.prosecutor_mean,
         "marketer": statistics.marketer,
     }
+
+
+def about(source: Mapping[str, Any]) -> str:
+    """What is said before figures of a source's classes, of `as_json`: whether they are estimates."""
+    return "about " if source.get("classes_counted", 1) < 1 else ""
