@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from sqlanon import __version__
@@ -34,10 +34,16 @@ def render(material: Material) -> str:
 @functools.cache
 def _template() -> Template:
     here = resources.files("sqlanon.report")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=FunctionLoader(lambda name: here.joinpath(name).read_text(encoding="utf-8")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters |= {"whole": numbers.whole, "decimal": numbers.decimal, "percent": numbers.percent}
     environment.globals["style"] = Markup(here.joinpath("style.css").read_text(encoding="utf-8"))
-    return environment.from_string(here.joinpath("report.html.j2").read_text(encoding="utf-8"))
+    return environment.get_template("report.html.j2")
 
 
 def _content(material: Material) -> dict[str, Any]:
