@@ -18,7 +18,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.partition.result import Partition
 from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.labels import SET_LIMIT, quote_member
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, Withheld
 from sqlanon.text import text_of
 from sqlanon.work.workspace import Workspace
 
@@ -105,6 +105,7 @@ def _create_known(engine: Engine, workspace: Workspace, partition: Partition) ->
 
 def _create_set(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
     table = workspace.table("set", shown.axis.number)
+    coding = shown.axis.field.coding
     text = text_of(engine.render, Markup("v.value"), shown.kind, shown.axis.field.attribute.column.type)
     engine.run(
         "release/create_sets",
@@ -112,11 +113,11 @@ def _create_set(engine: Engine, workspace: Workspace, partition: Partition, show
         assigned=partition.assigned,
         leaves=partition.leaves,
         axis=shown.axis,
-        dictionary=shown.axis.field.coding.dictionary,
+        dictionary=coding.dictionary,
         member=quote_member(engine.render, text),
         always_quoted=quote_member(engine.render, text, always=True),
         limit=SET_LIMIT,
-        has_bits=shown.axis.field.coding.leaves <= MOST_BITS,
+        last=Withheld(coding.leaves) if coding.leaves <= MOST_BITS else None,
     )
     return {"table": table, "alias": Identifier(f"set_{shown.axis.number}")}
 
