@@ -15,15 +15,17 @@ from sqlanon.partition.task import Branch
 from sqlanon.sql import Relation
 
 MOST_BIN_BITS, LEAST_BIN_BITS = 8, 4
+STEPS = 8  # to a half: widths that differ by less than a tenth are alike, so that a few rows don't decide between them
 
 
 @dataclass(frozen=True)
 class Candidates:
     """What is tried in a level, one row a node and attribute, and where its values were counted.
 
-    table: `(candidate, node, n, banned, stage, next_stage, breadth, attribute, width, lo, hi, shift, child_shift,
-        mask_0, …, turn, bin_shift, first_bin)`; `stage` is 0 for the widest attributes, 1 for the others, 2 for a
-        search at every threshold, which has no cuts here; `child_shift` is NULL for an attribute that is cut at values.
+    table: `(candidate, node, n, banned, stage, next_stage, breadth, attribute, share, width, lo, hi, shift,
+        child_shift, mask_0, …, turn, bin_shift, first_bin)`; `share` is the range's part of the table's, `width` that
+        in steps; `stage` is 0 for the widest attributes, 1 for the others, 2 for a search at every threshold, which has
+        no cuts here; `child_shift` is NULL for an attribute that is cut at values.
     histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin. None where it is
         counted in the statement that finds the cuts: nothing else needs it unless an attribute has a hierarchy.
     cuts: `(candidate, cut, below, inside, above)`; a split by a hierarchy has none.
@@ -111,5 +113,6 @@ def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Rela
         nested=task.nested,
         smallest=task.smallest,
         masks=task.masks,
+        steps=STEPS,
         **wanted,
     )

@@ -117,9 +117,10 @@ class Rothko:
         return [parts for parts in cuts if all(parts)]
 
     def width(self, number: int, rows: list[Row]) -> float:
-        """An attribute's range in a node, relative to the table's."""
+        """An attribute's range in a node, relative to the table's, in eighths of an octave; none for a single value."""
         places = [self.axes[number].place(row[number]) for row in rows]
-        return (max(places) - min(places)) / self.extents[number]
+        reach = max(places) - min(places)
+        return math.floor(8 * math.log2(reach / self.extents[number]) + 0.5) if reach else -math.inf
 
 
 def _cut(rows: list[Row], left: Callable[[Row], bool]) -> Parts:
