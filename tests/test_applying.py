@@ -110,6 +110,18 @@ def test_rows_go_down_the_tree_alike_by_joins_and_by_a_case(
     assert (case_joins < joined) is not hierarchy
 
 
+def test_kept_columns_may_lie_in_a_word_of_their_own(database: Database) -> None:
+    """Ten columns of six bits leave no room for another one in a word of 63."""
+    names = [f"q{number}" for number in range(10)]
+    columns = dict.fromkeys([*names, "s"], "INTEGER")
+    table = database.create(columns, [(n,) * 11 for n in range(60)])
+    roles = {**dict.fromkeys(names, "quasi-identifier"), "s": "sensitive"}
+    run = anonymize(database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 3}])).run
+    apply(database, run, table, f"{table}_again")
+    assert database.sql(f"SELECT s FROM {table}_again ORDER BY s") == [(n,) for n in range(60)]
+    assert database.sql(f"SELECT min(n) FROM (SELECT count(*) AS n FROM {table}_again GROUP BY q0) AS c") == [(3,)]
+
+
 def joins(database: Database, run: str) -> int:
     """How many joins sent the rows of a run down the tree of rules."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:

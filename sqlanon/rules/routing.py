@@ -59,11 +59,12 @@ def route(
     odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
     rows, routed = coded.rows, workspace.table("routed")
     values = {"routes": routes, "kids": kids, "carried": carried("r", coded.word_columns)}
-    place = place_of_row(engine, routes, coded.words, rules) if kids is None else None
+    words = _words_of(axes)
+    place = place_of_row(engine, routes, words, rules) if kids is None else None
     depth, place = (rules.depth, Markup("0")) if place is None else (0, place)
     for first in range(0, max(1, depth), LEVELS):
         ends = first + LEVELS >= depth
-        levels, leaf = _chain(coded.words, place, min(LEVELS, depth - first), nested=kids is not None)
+        levels, leaf = _chain(words, place, min(LEVELS, depth - first), nested=kids is not None)
         to = routed if ends else workspace.table("going", first)
         engine.run(
             "rules/route_rows", routed=to, rows=rows, levels=levels, leaf=leaf, odd=odd if ends else [], **values
@@ -104,10 +105,9 @@ def _create_routes(
         _mark(engine, axis.field, attribute, rules.segments, marks)
     engine.analyze(marks)
     levels = [axis for axis in axes if axis.dimension is not None]
-    words = {field.word for field in (axis.field for axis in axes)}
     masks = [
         {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
-        for w in range(max(words) + 1)
+        for w in range(_words_of(axes))
     ]
     engine.run(
         "rules/create_routes",
@@ -124,6 +124,11 @@ def _create_routes(
     )
     workspace.drop(marks)
     return routes
+
+
+def _words_of(axes: Sequence[Axis]) -> int:
+    """How many words of a row the tree looks at: what lies beyond the last quasi-identifier is kept only."""
+    return 1 + max(axis.field.word for axis in axes)
 
 
 def _shift_of(axes: Sequence[Axis]) -> Markup:
