@@ -17,7 +17,7 @@ from sqlanon.work.workspace import gc
 from tests.jobs_support import carry_out, frozen, runs, simple
 from tests.run_support import Database, open_database
 
-_CALLS = "FROM pg_stat_activity WHERE query LIKE 'CALL%' AND pid <> pg_backend_pid()"
+CALLS = "FROM pg_stat_activity WHERE query LIKE 'CALL%' AND pid <> pg_backend_pid()"
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ def test_a_job_at_work_is_left_alone_and_a_killed_one_is_told(postgres_url: str)
             assert working.status == "running"
             with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
                 assert gc(engine, catalog) == []
-            database.sql(f"SELECT pg_terminate_backend(pid) {_CALLS}")
+            database.sql(f"SELECT pg_terminate_backend(pid) {CALLS}")
             assert isinstance(job.exception(), SqlanonError)
             with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
                 assert gc(engine, catalog) == [f"marked run {working.id} as failed"]
@@ -72,6 +72,6 @@ def test_a_cancelled_job_says_so(postgres_url: str) -> None:
         name, run = simple(database)
         frozen(database, run)
         with started(database, name) as job:
-            database.sql(f"SELECT pg_cancel_backend(pid) {_CALLS}")
+            database.sql(f"SELECT pg_cancel_backend(pid) {CALLS}")
             assert isinstance(job.exception(), Cancelled)
         assert [found.status for found in runs(database)] == ["cancelled"]

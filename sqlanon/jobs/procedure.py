@@ -24,6 +24,7 @@ from sqlanon.jobs.failing import failing_queries
 from sqlanon.jobs.recoded import Recoded
 from sqlanon.jobs.staging import PLACED, STAGING, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
+from sqlanon.publish.postgres import ALTERNATIVE_PATIENCE
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.rules.parts import PlacedRules
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
@@ -31,11 +32,12 @@ from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import NULL_CHOICE
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.verification.verify import verifying_statements
-from sqlanon.work.workspace import release_lock_name
+from sqlanon.work.workspace import STAGED_AS, release_lock_name
 
 _MEASURED = Relation("sqlanon_measured", "pg_temp")
 _JUDGED = Relation("sqlanon_judged", "pg_temp")
 _ROWS = Markup("sqlanon_rows")  # the variable that counts the rows of staging
+_BESIDE = Markup("sqlanon_beside")  # the variable that names the table which is to take the release's place
 _HERE = "\0"  # in a sentence where a run or columns belong; no name holds it
 _LEAST_ROWS = 1_000_000
 _GROWTH = 16
@@ -138,7 +140,7 @@ class ProcedureText:
             "null_choice": Text(NULL_CHOICE),
             "quotable": [Text(f"{state}%") for state in ("SA", "57014", *QUOTABLE)],
             "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],
-            **{table: home.relation(table) for table in ("runs", "releases", "jobs")},
+            **{table: home.relation(table) for table in ("runs", "releases", "jobs", "work_tables")},
             **self._source_values(),
             **self._staging.values(),
             **self._model_values(job.most_rows),
@@ -241,6 +243,12 @@ class ProcedureText:
     def _publishing_values(self, release: Relation) -> dict[str, Any]:
         return {
             "release_columns": [(Text(column.name), Text(column.type)) for column in self.recoded.columns],
+            "release_name": Text(release.name),
+            "release_oid": _oid(Text(str(release))),
+            "beside": Text(str(release.sibling(STAGED_AS)).removesuffix('"')),
+            "beside_oid": _oid(_BESIDE),
+            "patience": ALTERNATIVE_PATIENCE,
+            "patience_milliseconds": round(ALTERNATIVE_PATIENCE * 1000),
             "no_table": Text(f"{release} is not an ordinary, logged table; nothing was published."),
             "referred": Text(f"{release} can't be replaced: foreign keys refer to it."),
             "inherited": Text(f"{release} can't be replaced: other tables inherit from it."),
@@ -250,6 +258,11 @@ class ProcedureText:
                 f"Triggers or rules of {release} altered the rows on their way; nothing was published. Disable them."
             ),
         }
+
+
+def _oid(name: Text | Markup) -> Markup:
+    """The table that a text or a variable names."""
+    return expression("to_regclass({name_})", name_=name)
 
 
 def _pattern(told: Callable[[str], str]) -> Text:

@@ -27,7 +27,7 @@ _KINDS = {
     "I": "index",
     "c": "composite type",
 }
-_ALTERNATIVE_PATIENCE = 2.0  # seconds for others, where the rows can be replaced in place as well; autovacuum needs one
+ALTERNATIVE_PATIENCE = 2.0  # seconds for others, where the rows can be replaced in place as well; autovacuum needs one
 _POLL = 0.05  # seconds
 _MEANINGS = {
     "42P07": "was created by someone else meanwhile; nothing was published.",
@@ -126,7 +126,7 @@ class PostgresPublisher(Publisher):
         found = self._compare(staging, release)
         if not found.same_columns and found.keepsakes:
             raise _differs(release, found.keepsakes)
-        patience = min(wait, _ALTERNATIVE_PATIENCE) if found.same_columns else wait
+        patience = min(wait, ALTERNATIVE_PATIENCE) if found.same_columns else wait
         if not found.keepsakes and self._older_transactions_end(patience):
             try:
                 return self._swap(staging, release, patience)

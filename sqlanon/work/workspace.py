@@ -27,6 +27,7 @@ from sqlanon.errors import AccessError, SqlanonError
 from sqlanon.publish.files import is_file_name, leftover_parts
 from sqlanon.sql import Identifier, Relation, Text, checked_name, short_hash
 
+STAGED_AS = "sqlanon_staging_"  # what the names of tables beside releases begin with
 _SPILL = re.compile(r"sqlanon-spill-(\d+)-\w+")
 
 
@@ -77,7 +78,7 @@ class Workspace:
         `session` is an engine of the release's database, if that is not the workspace's own; it is used to clear up.
         """
         target = self._engine if session is None else session
-        table = release.sibling(f"sqlanon_staging_{short_hash(self._run, str(release))}")
+        table = release.sibling(STAGED_AS + short_hash(self._run, str(release)))
         entry = LedgerEntry(self._run, table, database_of(target))
         if entry not in self._catalog.ledger(self._run):
             self._catalog.ledger_add(entry)
