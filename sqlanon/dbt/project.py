@@ -34,7 +34,7 @@ from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs.applying import require_same
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
-from sqlanon.verification.verify import named_groups
+from sqlanon.verification.verify import CountedRows, named_groups
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,9 @@ class ProjectText:
             return self._model(self.engine.render("dbt/recode_rows", **values).text, recodes=True)
         class_column = class_column_beside(self.columns)
         rows = Markup("(SELECT count(*) FROM staged)")
+        staged = CountedRows(Markup("staged"))
         failing = failing_queries(
-            self.engine, (Markup("staged"), class_column), self.columns, self.models, (self._most, rows)
+            self.engine, (lambda _: staged, class_column), self.columns, self.models, (self._most, rows)
         )
         text = self.engine.render(
             "dbt/recode_and_suppress",

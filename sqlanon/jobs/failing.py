@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -11,25 +11,27 @@ from sqlanon.comparing import comparable
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine
 from sqlanon.models import PrivacyModel
-from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.verification.verify import NO_NUMBER, named_groups
+from sqlanon.sql import Identifier, expression
+from sqlanon.verification.verify import NO_NUMBER, CountedRows, named_groups
 
 
 def failing_queries(
     engine: Engine,
-    staging: tuple[Relation | Markup, Identifier],
+    staging: tuple[Callable[[str | None], CountedRows], Identifier],
     columns: Sequence[Column],
     models: Sequence[PrivacyModel],
     rows: tuple[int, Markup],
 ) -> list[str]:
     """A query for each sensitive attribute; no model may need a hierarchy.
 
-    staging: the rows, and their column with the number of the class; columns: of the release.
+    staging: the rows by the sensitive attribute that is looked at, if one is, and their column with the number of the
+    class; columns: of the release.
     rows: the most that there may be, and SQL for how many there are.
     """
     named = {column.name: column for column in columns}
+    rows_of, class_column = staging
     return [
-        _failing_by(engine, staging, None if name is None else named[name], judged, rows)
+        _failing_by(engine, (rows_of(name), class_column), None if name is None else named[name], judged, rows)
         for name, judged in by_attribute(models).items()
     ]
 
@@ -44,7 +46,7 @@ def by_attribute(models: Sequence[PrivacyModel]) -> dict[str | None, list[Privac
 
 def _failing_by(
     engine: Engine,
-    staging: tuple[Relation | Markup, Identifier],
+    staging: tuple[CountedRows, Identifier],
     column: Column | None,
     models: Sequence[PrivacyModel],
     rows: tuple[int, Markup],
@@ -52,7 +54,8 @@ def _failing_by(
     groups = named_groups(column is not None, rows[0], counted=rows[1])
     return engine.render(
         "jobs/list_failing",
-        staging=staging[0],
+        staging=staging[0].table,
+        times=staging[0].times,
         class_column=staging[1],
         measures=[Markup(model.measure(engine.render, groups).text) for model in models],
         **sensitive_values(engine, column),

@@ -20,9 +20,9 @@ from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
-from sqlanon.jobs.failing import failing_queries
+from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded
-from sqlanon.jobs.staging import PLACED, STAGING, Staging
+from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.publish.postgres import ALTERNATIVE_PATIENCE
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
@@ -111,7 +111,8 @@ class ProcedureText:
 
     @property
     def _staging(self) -> Staging:
-        return Staging(self.engine, self.recoded)
+        attributes = by_attribute(self.models) if self.job.on_violation == "suppress" else {}
+        return Staging(self.engine, self.recoded, tuple(name for name in attributes if name is not None))
 
     def _values(self) -> dict[str, Any]:
         job, home = self.job, self.catalog.home
@@ -226,7 +227,7 @@ class ProcedureText:
 
     def _failing(self, most: int) -> list[str]:
         """The classes that violate a model, a query for each sensitive attribute."""
-        classed = PLACED, self.recoded.class_column
+        classed = self._staging.left, self.recoded.class_column
         return failing_queries(self.engine, classed, self.recoded.columns, self.models, (most, _ROWS))
 
     def _digest_values(self) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from sqlanon.verification.verify import CountedRows
 STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be published
 PLACED = Relation("sqlanon_placed", "pg_temp")  # their classes, and what they keep
 _COUNTED = Relation("sqlanon_counted", "pg_temp")  # how many rows classes have
+_GROUPED = Relation("sqlanon_grouped", "pg_temp")  # values of a sensitive attribute in classes
 _FACES = Relation("sqlanon_faces", "pg_temp")  # what classes show
 _RECODING = Relation("sqlanon_recoding", "pg_temp")  # a view of a statement of the rules
 _RECODED = Relation("sqlanon_recoded", "pg_temp")  # rows with what they show
@@ -42,22 +43,52 @@ _HERE_IN_BRACKETS = Markup(f"(\n{_HERE}\n)")
 
 @dataclass(frozen=True)
 class Staging:
-    """The staged rows of a recoding."""
+    """The staged rows of a recoding.
+
+    grouped: the sensitive attributes whose values are counted by class once, as they are looked at time and again.
+    """
 
     engine: Engine
     recoded: Recoded
+    grouped: tuple[str, ...] = ()
 
     def groups(self, attribute: str | None) -> CountedRows:
         """What verification is to group: narrow rows are counted before what they show is joined to them."""
-        times = name_beside(self.recoded.columns, "sqlanon_times")
-        parts = {"regions": columns_of("f", self.recoded.regions), "times": times}
-        named = next((column for column in self.recoded.rest if column.name == attribute), None)
-        if named is None:
-            text = self._rendered("jobs/show_classes", counted=_COUNTED, **parts)
+        regions = columns_of("f", self.recoded.regions)
+        if attribute in self._rest:
+            text = self._counted("jobs/show_groups", attribute, regions=regions)
         else:
-            sensitive = {"sensitive": Identifier(named.name), "value": self._key("p", named)}
-            text = self._rendered("jobs/show_groups", **sensitive, **parts)
-        return CountedRows(expression("(\n{text_}\n) AS t", text_=text), times)
+            text = self._counted("jobs/show_classes", None, regions=regions)
+        return CountedRows(expression("{text_} AS t", text_=text), self._times)
+
+    def left(self, attribute: str | None) -> CountedRows:
+        """The classes that are not suppressed, with the values of a sensitive attribute in them, if one is named."""
+        if attribute is None:
+            return CountedRows(_COUNTED, Identifier("n"))
+        return CountedRows(self._counted("jobs/list_groups", attribute), self._times)
+
+    @property
+    def _times(self) -> Identifier:
+        return name_beside(self.recoded.columns, "sqlanon_times")
+
+    def _counted(self, template: str, attribute: str | None, **values: Any) -> Markup:
+        if attribute is not None:
+            values |= {"sensitive": Identifier(attribute), "groups": self._groups(attribute)}
+        text = self._rendered(template, counted=_COUNTED, times=self._times, **values)
+        return expression("(\n{text_}\n)", text_=text)
+
+    def _groups(self, attribute: str) -> Relation | Markup:
+        """The values of a sensitive attribute by class, with how many rows hold them."""
+        if attribute in self.grouped:
+            return _GROUPED.sibling(f"{_GROUPED.name}_{self.grouped.index(attribute) + 1}")
+        return expression("(\n{text_}\n)", text_=self._grouping(attribute))
+
+    def _grouping(self, attribute: str) -> Markup:
+        return self._rendered("jobs/count_values", value=self._key("p", self._rest[attribute]))
+
+    @property
+    def _rest(self) -> dict[str | None, Column]:
+        return {column.name: column for column in self.recoded.rest}
 
     def values(self) -> dict[str, Any]:
         """What the templates of a procedure interpolate."""
@@ -66,6 +97,7 @@ class Staging:
             "staging": STAGING,
             "placed": PLACED,
             "counted": _COUNTED,
+            "grouped": [{"table": self._groups(one), "groups": self._grouping(one)} for one in self.grouped],
             "faces": _FACES,
             "class_column": self.recoded.class_column,
             "quasi_identifiers": self._attributes(),

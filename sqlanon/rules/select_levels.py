@@ -38,10 +38,12 @@ class LevelsSelect:
         address = {"name": by.address, "value": Markup("s.ctid")}
         label = {"name": by.class_column, "value": expression("c.{c}", c=by.class_column)}
         shown = [column for column in self._columns if column["name"] not in own]
-        chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", table=by.table, address=by.address)
+        names = {"table": by.table, "address": by.address}
+        chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", **names)
+        looked_up = expression("s.ctid = ANY (ARRAY(SELECT o.{address} FROM {table} AS o))", **names)  # not all rows are
         return RepresentedRules(
             assigning=self._select(table, fitting, [address, *keys, *kept], keyed=True),
-            showing=self._select(table, None, [label, *keys, *shown], chosen, keyed=True),
+            showing=self._select(table, looked_up, [label, *keys, *shown], chosen, keyed=True),
             keys=by.keys[: len(keys)],
         )
 
