@@ -138,7 +138,7 @@ class Staging:
             "keys": columns_of("k", self.recoded.regions),
             "hashed": self._hashed("k"),
         }
-        rows = self._rendered("jobs/number_rows", **parts, rest=rest)
+        rows = self._rendered("jobs/number_rows", **parts, rows=_HERE_IN_BRACKETS, rest=rest)
         return {
             "show": _around(self._show(_HERE_IN_BRACKETS, ordered=False)),
             "place": _around(self._place(_HERE_IN_BRACKETS)),
@@ -146,7 +146,7 @@ class Staging:
             "list": self._rendered("jobs/list_pairs", **parts),
             "add": self._rendered("jobs/add_faces", **parts),
             "number": self._rendered("jobs/number_pairs", **parts),
-            "place_masked": self._place(expression("(\n{rows}\n)", rows=rows)),
+            "place_masked": _around(self._place(expression("(\n{rows}\n)", rows=rows))),
             "tables": {"masked": _MASKED, "pairs": _PAIRS, "numbered": _NUMBERED},
         }
 

@@ -40,10 +40,10 @@ class LevelsSelect:
         shown = [column for column in self._columns if column["name"] not in own]
         names = {"table": by.table, "address": by.address}
         chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", **names)
-        looked_up = expression("s.ctid = ANY (ARRAY(SELECT o.{address} FROM {table} AS o))", **names)  # not all rows are
+        named = expression("s.ctid = ANY (ARRAY(SELECT o.{address} FROM {table} AS o))", **names)  # else all rows are read
         return RepresentedRules(
             assigning=self._select(table, fitting, [address, *keys, *kept], keyed=True),
-            showing=self._select(table, looked_up, [label, *keys, *shown], chosen, keyed=True),
+            showing=self._select(table, named, [label, *keys, *shown], chosen, keyed=True),
             keys=by.keys[: len(keys)],
         )
 
