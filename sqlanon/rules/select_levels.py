@@ -31,7 +31,10 @@ class LevelsSelect:
         return self._select(table, fitting, self._columns)
 
     def represented(self, table: Relation, fitting: Markup | None, by: Representatives) -> RepresentedRules:
-        """The same in two parts; PostgreSQL tells rows of a table by their addresses while a transaction goes on."""
+        """The same in two parts; PostgreSQL tells rows of a table by their addresses while a transaction goes on.
+
+        What classes show is joined to their rows by address, and only the rows that are named so are read.
+        """
         kept = self.rows.kept()
         own = {column["name"] for column in kept}
         keys = [{"name": name, "value": key} for name, key in zip(by.keys, self._keys, strict=False)]
@@ -40,7 +43,7 @@ class LevelsSelect:
         shown = [column for column in self._columns if column["name"] not in own]
         names = {"table": by.table, "address": by.address}
         chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", **names)
-        named = expression("s.ctid = ANY (ARRAY(SELECT o.{address} FROM {table} AS o))", **names)  # else all rows are read
+        named = expression("s.ctid = ANY (ARRAY(SELECT o.{address} FROM {table} AS o))", **names)
         return RepresentedRules(
             assigning=self._select(table, fitting, [address, *keys, *kept], keyed=True),
             showing=self._select(table, named, [label, *keys, *shown], chosen, keyed=True),
