@@ -205,6 +205,17 @@ def test_a_job_is_not_frozen_for_another_table_than_was_released(postgres_url: s
                 freeze(engine, catalog, found, Freezing("nightly"))
 
 
+def test_pg_cron_is_not_left_to_call_a_procedure_of_older_rules(postgres_url: str) -> None:
+    with open_database(postgres_url) as database:
+        _, run = simple(database)
+        frozen(database, run)
+        with connect(database.url) as engine, Catalog.open(engine) as catalog:
+            catalog.set_schedule("nightly", "0 2 * * *", "pg_cron")
+        with pytest.raises(PolicyError, match="unschedule nightly"):
+            frozen(database, run, procedure=False)
+        assert frozen(database, run).version == 2
+
+
 def test_what_is_wanted_must_make_sense(database: Database) -> None:
     _, run = simple(database)
     wrong: list[tuple[dict[str, Any], str]] = [

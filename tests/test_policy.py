@@ -193,6 +193,7 @@ WRONG = {
     "k: five": ({"model": "{model: k-anonymity, k: five}"}, "privacy[0].k", "a whole number of at least 1"),
     "k as text": ({"model": "{model: k-anonymity, k: '5'}"}, "privacy[0].k", "a whole number of at least 1"),
     "k as a boolean": ({"model": "{model: k-anonymity, k: true}"}, "privacy[0].k", "a whole number of at least 1"),
+    "k beyond all": ({"model": "{model: k-anonymity, k: 9223372036854775808}"}, "privacy[0].k", "9223372036854775807"),
     "k missing": ({"model": "{model: k-anonymity}"}, "privacy[0]", "k is missing; k-anonymity needs it"),
     "t < 0": ({"model": "{model: t-closeness, attribute: disease, t: -1}"}, "privacy[0].t", "at least 0"),
     "t not a number": ({"model": "{model: t-closeness, attribute: disease, t: .nan}"}, "privacy[0].t", "finite number"),

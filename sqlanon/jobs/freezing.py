@@ -94,6 +94,11 @@ def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
     if found.status is not Status.PUBLISHED:
         raise PolicyError(f"Run {found.id} published nothing: its status is {found.status.value}.")
     older = next(iter(catalog.jobs(wanted.name)), None)
+    if older is not None and older.scheduler == "pg_cron" and not wanted.procedure:
+        raise PolicyError(
+            f"pg_cron starts job {wanted.name} by its procedure, which goes on applying the rules of run {older.run}:"
+            f" `sqlanon unschedule {wanted.name}` first."
+        )
     return Job(
         name=wanted.name,
         version=1 if older is None else older.version + 1,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from sqlanon.policy import Algorithm, Attribute, Hierarchy, Model, Policy
@@ -151,16 +150,23 @@ def _wanted(kind: str, path: Path, owner: type[BaseModel]) -> str:
         return _TYPES[kind]
     field = next(part for part in reversed(path) if isinstance(part, str))
     info = next(info for name, info in owner.model_fields.items() if field in (name, info.alias))
-    return _number(info, "a finite number" if kind == "finite_number" else "a number")
+    words = "a finite number" if kind == "finite_number" else "a number"
+    rules = [rule for rule in info.metadata if kind == "less_than_equal" or not isinstance(rule, Le)]
+    return _number("a whole number" if info.annotation is int else words, rules)
 
 
-def _number(info: FieldInfo, number: str) -> str:
-    words = "a whole number" if info.annotation is int else number
-    for rule in info.metadata:
-        if isinstance(rule, Ge):
-            words += f" of at least {rule.ge}"
-        elif isinstance(rule, Gt):
-            words += f" greater than {rule.gt}"
-        elif isinstance(rule, Lt):
-            words += f" and less than {rule.lt}"
-    return words
+def _number(words: str, rules: Sequence[object]) -> str:
+    return words + " and".join(told for told in map(_limit, rules) if told is not None)
+
+
+def _limit(rule: object) -> str | None:
+    match rule:
+        case Ge(ge=least):
+            return f" of at least {least}"
+        case Gt(gt=below):
+            return f" greater than {below}"
+        case Lt(lt=above):
+            return f" less than {above}"
+        case Le(le=most):
+            return f" of at most {most}"
+    return None
