@@ -14,6 +14,8 @@ import pytest
 from sqlanon.errors import AccessError, PolicyError, ProtectionError, SqlanonError
 from tests.run_support import Database, anonymize, duckdb_url, open_database, quoted
 
+pytestmark = pytest.mark.either_engine
+
 TABLE_NAMES = ["group", 'say "hi". {{ n }} {% if %}', "UPPER 100% %s :x $1", "n" * 62 + "m", "名前😀"]
 NAMES = [
     "select",
@@ -203,7 +205,6 @@ def test_enums_as_quasi_identifiers(database: Database) -> None:
     assert [row[1] for row in released if row[0] == "ok"] == [1, 3]
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("show", ["bounds", "mean", "midpoint"])
 @pytest.mark.parametrize("zeros", [["0", "-0.0"], ["-0.0", "0"], ["-0.0", "-0.0"]])
 @pytest.mark.parametrize("type_", ["DOUBLE PRECISION", "REAL"])

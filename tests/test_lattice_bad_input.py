@@ -12,6 +12,8 @@ from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
 from sqlanon.policy import Policy
 from tests.run_support import OPTIONS, Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 COLUMNS = {"q": "VARCHAR(80)", "p": "INTEGER", "s": "VARCHAR(3)"}
 ROWS = [("abcd"[i % 4], i % 5, "xyz"[i % 3]) for i in range(40)]
 TREE = {"a": ["low", "*"], "b": ["low", "*"], "c": ["high", "*"], "d": ["high", "*"]}
@@ -108,7 +110,6 @@ def test_weights_and_limits_of_unknown_attributes(database: Database) -> None:
 # --- no generalization
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("algorithm", ["incognito", "samarati", "bottom-up", "optimal", "datafly"])
 def test_what_fails_at_the_top_and_what_would_do(database: Database, algorithm: str) -> None:
     rows = [("a", i % 2, "xyz"[i % 3]) for i in range(30)] + [("c", 1, "x"), ("d", 0, "x"), ("d", 0, "y")]
@@ -192,7 +193,6 @@ def test_weights_must_not_all_be_0(database: Database) -> None:
 # --- large lattices
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("quality", ["aecs", "discernibility", "kl-divergence"])
 def test_a_lattice_that_no_memory_holds_is_searched_by_datafly_alone(database: Database, quality: str) -> None:
     names = [f"q{number}" for number in range(20)]

@@ -23,6 +23,8 @@ from tests.jobs_support import COLUMNS, ROLES, K, carry_out, frozen, linked, rel
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 SAME = "same-recoding"
 STRICTER = [{"model": "k-anonymity", "k": 5}]
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.run_support import Database, open_database
 
+pytestmark = pytest.mark.either_engine
+
 NUMBERS = [-3, 0, 5, 5, 7, 40, None, None]
 SHOWN = {
     "label": [("NULL",)] * 2 + [("[-3-0]",)] * 2 + [("5",)] * 2 + [("[7-40]",)] * 2,

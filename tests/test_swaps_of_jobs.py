@@ -17,7 +17,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.work.workspace import gc
-from tests.jobs_support import carry_out, frozen, runs, simple, table
+from tests.jobs_support import carry_out, frozen, frozen_table, runs, simple, table
 from tests.run_support import Database, open_database
 from tests.test_procedures_at_work import CALLS
 
@@ -120,6 +120,7 @@ HOLDING = {
     "a view": "CREATE VIEW seen AS SELECT count(*) FROM {release}",
     "an index": "CREATE INDEX ON {release} (s)",
     "a setting": "ALTER TABLE {release} ALTER COLUMN s SET STATISTICS 7",
+    "what is said of its rows": "COMMENT ON TYPE {release} IS 'a person'",
     "an owner": "ALTER TABLE {release} OWNER TO {role}",
 }
 
@@ -136,6 +137,45 @@ def test_rows_are_replaced_where_something_would_be_lost(
         database.insert(name, table(1, 120, 0))
         assert carry_out(database)["release"]["rows"] == 240
         assert identity(database, name) == old
+        assert_nothing_is_left(database)
+
+
+@pytest.mark.parametrize("what", ["FOR ALL TABLES", "FOR TABLES IN SCHEMA public"])
+def test_who_subscribes_to_all_tables_is_not_sent_one_of_another_name(postgres_url: str, what: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        database.sql(f"CREATE PUBLICATION everything {what} WITH (publish = 'insert')")
+        old = identity(database, name)
+        assert carry_out(database)["published"]
+        assert identity(database, name) == old
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_session_that_isolates_transactions_more_swaps_too(postgres_url: str, level: str) -> None:
+    with open_database(postgres_url) as database:
+        name, run = simple(database)
+        frozen(database, run)
+        old = identity(database, name)
+        database.sql(f"SET default_transaction_isolation = '{level}'")
+        database.sql("CALL sqlanon.job_nightly()")
+        assert identity(database, name) != old
+        assert_nothing_is_left(database)
+
+
+def test_functions_that_the_session_would_find_are_not_called(postgres_url: str) -> None:
+    """In no transaction of a job: what it was frozen with is all that it looks through."""
+    with open_database(postgres_url) as database:
+        frozen_table(database)
+        database.sql("CREATE SCHEMA theirs")
+        for call in ("unnest(TEXT[])", "cardinality(TEXT[])", "pg_sleep(NUMERIC)", "pg_advisory_unlock(BIGINT)"):
+            database.sql(
+                f"CREATE FUNCTION theirs.{call} RETURNS INTEGER LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$"
+            )
+        database.sql("SET search_path = theirs, pg_catalog")
+        database.sql("CALL sqlanon.job_nightly()")
+        database.sql("RESET search_path")
+        assert database.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
         assert_nothing_is_left(database)
 
 
@@ -190,6 +230,34 @@ def test_a_reader_that_holds_the_release_is_not_waited_for_long(at_work: AtWork)
         at_work.reader.commit()
         assert at_work.job.result()["release"]["rows"] == 240
         assert rows_of(late, at_work.name) == 240
+    assert_rows_were_replaced(at_work)
+
+
+def test_a_backup_that_holds_both_tables_is_left_alone(at_work: AtWork) -> None:
+    """The rows are replaced in place; the other table can't be dropped, and `gc` does that when the backup is made."""
+    ((beside,),) = at_work.database.sql("SELECT relation FROM sqlanon.work_tables")
+    with psycopg.connect(at_work.database.url) as backup:
+        backup.execute(f"LOCK TABLE {at_work.name}_r, {beside} IN ACCESS SHARE MODE".encode())
+        at_work.reader.commit()
+        assert at_work.job.result()["release"]["rows"] == 240
+    assert [run.status for run in runs(at_work.database)] == ["published"]
+    with connect(at_work.database.url) as engine, Catalog.open(engine) as catalog:
+        (dropped,) = gc(engine, catalog)
+    assert dropped.split()[:2] == ["dropped", "table"]
+    assert_rows_were_replaced(at_work)
+
+
+@pytest.mark.parametrize("privilege", ["SELECT", "SELECT (s)"])
+def test_a_privilege_that_is_revoked_meanwhile_is_revoked(
+    at_work: AtWork, restricted_role: tuple[str, str], privilege: str
+) -> None:
+    role, release = restricted_role[0], f"{at_work.name}_r"
+    at_work.database.sql(f"GRANT {privilege} ON {release} TO {role}")
+    with psycopg.connect(at_work.database.url) as other:
+        other.execute(f"REVOKE {privilege} ON {release} FROM {role}".encode())
+        at_work.reader.commit()
+        assert at_work.job.result()["release"]["rows"] == 240
+    assert at_work.database.sql(f"SELECT has_any_column_privilege('{role}', '{release}', 'SELECT')") == [(False,)]
     assert_rows_were_replaced(at_work)
 
 

@@ -249,6 +249,7 @@ class ProcedureText:
             "beside": Text(str(release.sibling(STAGED_AS)).removesuffix('"')),
             "beside_oid": _oid(_BESIDE),
             "patience": ALTERNATIVE_PATIENCE,
+            "usual_lock_timeout": Text(MEANINGS_OF_VALUES["lock_timeout"]),
             "patience_milliseconds": round(ALTERNATIVE_PATIENCE * 1000),
             "no_table": Text(f"{release} is not an ordinary, logged table; nothing was published."),
             "referred": Text(f"{release} can't be replaced: foreign keys refer to it."),

@@ -10,6 +10,8 @@ import pytest
 from sqlanon import load_policy
 from tests.cli.support import call, execute, keys_of, make_patients, only_object, query, run_program, write_policy
 
+pytestmark = pytest.mark.either_engine
+
 RELEASE_KEYS = {"table", "rows", "suppressed", "classes", "min_class_size", "mean_class_size"}
 SECONDS = {"plan", "encode", "search", "recode", "verify", "publish", "total"}
 
