@@ -148,6 +148,8 @@ class PostgresPublisher(Publisher):
                 found = self._compare(staging, release)
                 if found.keepsakes:
                     raise ConflictError(f"{release} was altered meanwhile; nothing was published. Run again.")
+                names = [Identifier(name) for name, *_ in self.engine.query("publish/list_row_type", oid=found.old.oid)]
+                self.engine.run("publish/write_privileges", table=release, columns=names)
                 belongings = read_belongings(self.engine, found.old.oid, found.old.owner)
                 self.engine.run("publish/drop_table", table=release)
                 self.engine.run("publish/rename_table", table=staging, name=Identifier(release.name))
