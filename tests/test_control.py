@@ -32,6 +32,8 @@ from tests.jobs_support import frozen, simple
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_crashes import ROLES, SLOW, with_old_release
 
+pytestmark = pytest.mark.either_engine
+
 PATIENCE = 20.0
 _heard = threading.Event()  # a run has learned that it is to end
 

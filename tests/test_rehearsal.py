@@ -16,6 +16,8 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.rehearsal import Rehearsal, rehearse
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 COLUMNS = {
     "age": "INTEGER",
     "big": "BIGINT",
@@ -207,7 +209,6 @@ FULL_DOMAIN: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("algorithm", FULL_DOMAIN, ids=lambda a: "-".join(a.values()))
 def test_full_domain_searches_parse(database: Database, algorithm: dict[str, Any]) -> None:
     attributes = {**PLAIN, **{name: STAR for name, role in PLAIN.items() if role == "quasi-identifier"}}

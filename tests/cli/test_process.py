@@ -29,6 +29,8 @@ from tests.cli.support import (
 )
 from tests.postgres_server import PostgresServer
 
+pytestmark = pytest.mark.either_engine
+
 
 def test_usage_errors_end_with_2(tmp_path: Path) -> None:
     for arguments in (["nonesuch"], []):
