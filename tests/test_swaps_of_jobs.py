@@ -120,6 +120,7 @@ HOLDING = {
     "a view": "CREATE VIEW seen AS SELECT count(*) FROM {release}",
     "an index": "CREATE INDEX ON {release} (s)",
     "a setting": "ALTER TABLE {release} ALTER COLUMN s SET STATISTICS 7",
+    "a setting of its long values": "ALTER TABLE {release} SET (toast.autovacuum_enabled = off)",
     "what is said of its rows": "COMMENT ON TYPE {release} IS 'a person'",
     "an owner": "ALTER TABLE {release} OWNER TO {role}",
 }
