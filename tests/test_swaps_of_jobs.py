@@ -270,7 +270,9 @@ def test_a_view_that_was_made_meanwhile_goes_on_showing_the_release(at_work: AtW
     assert_rows_were_replaced(at_work)
 
 
-@pytest.mark.parametrize("change", ["ADD COLUMN note TEXT", "ALTER COLUMN x TYPE BIGINT", "RENAME TO other_r"])
+@pytest.mark.parametrize(
+    "change", ["ADD COLUMN note TEXT", "DROP COLUMN x", "ALTER COLUMN x TYPE BIGINT", "RENAME TO other_r"]
+)
 def test_a_release_that_was_altered_meanwhile_is_left_alone(at_work: AtWork, change: str) -> None:
     at_work.database.sql(f"ALTER TABLE {at_work.name}_r {change}")
     at_work.reader.commit()

@@ -21,7 +21,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
 from sqlanon.jobs.failing import by_attribute, failing_queries
-from sqlanon.jobs.recoded import Recoded
+from sqlanon.jobs.recoded import Recoded, names_of
 from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.publish.postgres import ALTERNATIVE_PATIENCE
@@ -244,6 +244,7 @@ class ProcedureText:
     def _publishing_values(self, release: Relation) -> dict[str, Any]:
         return {
             "release_columns": [(Text(column.name), Text(column.type)) for column in self.recoded.columns],
+            "release_names": names_of(self.recoded.columns),
             "release_name": Text(release.name),
             "release_oid": _oid(Text(str(release))),
             "beside": Text(str(release.sibling(STAGED_AS)).removesuffix('"')),
