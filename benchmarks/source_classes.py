@@ -11,13 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
-from markupsafe import Markup
-
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.measures import before
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Identifier, Relation, Statement
 
 TABLES = {  # the class of row i
     "all different": "i",
@@ -34,13 +32,11 @@ TABLES = {  # the class of row i
 
 def statistics(engine: Engine, rows: int, exact: bool) -> tuple[ClassStatistics, float]:
     """The class sizes, and the seconds that it took."""
-    coded: Any = SimpleNamespace(rows=Relation("coded"), source_rows=rows)
-    keys = (Markup("p0"), Markup("p1"))
-    with (
-        mock.patch.object(before, "quasi_keys", return_value=keys),
-        mock.patch.object(before, "_differ", return_value=not exact),
-        mock.patch.object(before, "MOST_EXACT", 0),
-    ):
+    fields = [SimpleNamespace(word=word, mask=2**62 - 1) for word in range(2)]
+    coded: Any = SimpleNamespace(rows=Relation("coded"), source_rows=rows, words=2, quasi_identifiers=fields)
+    coded.word_columns = tuple(Identifier(f"p{word}") for word in range(2))
+    coded.witness_is_sample = False
+    with mock.patch.object(before, "MOST_EXACT", rows if exact else 0):
         started = time.perf_counter()
         found = before.source_statistics(engine, coded, None)
         return found, time.perf_counter() - started

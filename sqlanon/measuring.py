@@ -1,13 +1,14 @@
-"""Looking at a part of the values instead of all: expressions that planning and profiling share."""
+"""What planning, profiling and coding look at in a table: ranges and NULLs, or a part of the values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.sql import Identifier, expression
+from sqlanon.sql import Identifier, Relation, expression
 
 
 def countable(column: Column) -> Markup:
@@ -19,3 +20,26 @@ def countable(column: Column) -> Markup:
 def in_part(engine: Engine, values: Sequence[Markup], modulus: int) -> Markup:
     """Whether a combination of values is in the first of `modulus` parts, by hash: all its rows are, or none is."""
     return engine.render.macro("hashes_to_zero", values, modulus) if modulus > 1 else Markup("TRUE")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one scan of a table tells.
+
+    nulls: by column, the rows in which it is NULL; ranges: by column, the least and the greatest whole number, None if
+    there is none.
+    """
+
+    rows: int
+    nulls: Mapping[str, int]
+    ranges: Mapping[str, tuple[int, int] | None]
+
+
+def measure_source(engine: Engine, source: Relation, nullable: Sequence[str], integers: Sequence[str]) -> Measured:
+    """Count rows, and the NULLs of some columns; measure the ranges of others, of whole numbers."""
+    columns = {"nullable": [Identifier(n) for n in nullable], "integers": [Identifier(n) for n in integers]}
+    rows, *found = engine.query_one("measure_source", source=source, **columns)
+    nulls, bounds = found[: len(nullable)], found[len(nullable) :]
+    ends = zip(integers, bounds[0::2], bounds[1::2], strict=True)
+    ranges = {name: None if low is None else (int(low), int(high)) for name, low, high in ends}
+    return Measured(int(rows), dict(zip(nullable, map(int, nulls), strict=True)), ranges)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlanon.catalog.home import is_same_database
 from sqlanon.engines.base import Column, Engine
@@ -13,16 +12,13 @@ from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import whole_path
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.lookup import is_of_a_catalog, unknown_table
-from sqlanon.measuring import countable, in_part
-from sqlanon.plan_checks import Subject, problems, warnings
+from sqlanon.plan_checks import problems, warnings
+from sqlanon.plan_subject import Subject, look
 from sqlanon.policy import Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
 from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.work.session import carried_to, catalog_place
-
-SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
-UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     release, found = _release(policy, source if shared else None, target, replace)
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
-    subject = _look(policy, engine, source)
+    subject = look(policy, engine, source)
     wrong = [*problems(subject), *_losses(subject, engine, source)]
     if wrong or found:
         raise _together(wrong, found)
@@ -107,7 +103,7 @@ def resolve_source(policy: Policy, engine: Engine) -> Plan:
     source = _source(policy, engine)
     if source is None:
         raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
-    subject = _look(policy, engine, source)
+    subject = look(policy, engine, source)
     if wrong := list(problems(subject)):
         raise PolicyError(wrong)
     return _plan(subject, source, _named_release(policy))
@@ -149,40 +145,6 @@ def _source(policy: Policy, engine: Engine) -> Relation | None:
         return engine.view_file(Relation(f"source_{short_hash(file)}"), file)
     assert text is not None
     return engine.resolve(Relation.parse(text))
-
-
-def _look(policy: Policy, engine: Engine, source: Relation) -> Subject:
-    """What the checks need to know of the live table: two statements, whatever the number of columns."""
-    columns = tuple(engine.columns(source))
-    (rows,) = engine.query_one("count_rows", table=source)
-    known = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}
-    refusing = [column for column in columns if column.name in known and known[column.name].nulls == "refuse"]
-    kept_roles = (Role.SENSITIVE, Role.INSENSITIVE)
-    kept = [column for column in columns if column.name in known and known[column.name].role in kept_roles]
-    nulls, unique = _measure(engine, source, rows, refusing, kept) if refusing or kept else ([], [])
-    return Subject(
-        policy=policy,
-        dialect=engine.dialect,
-        table=".".join(source.parts[-2:]),
-        columns=columns,
-        rows=rows,
-        nulls={column.name: count for column, count in zip(refusing, nulls, strict=True)},
-        unique=frozenset(column.name for column, is_unique in zip(kept, unique, strict=True) if is_unique),
-    )
-
-
-def _measure(
-    engine: Engine, source: Relation, rows: int, refusing: Sequence[Column], kept: Sequence[Column]
-) -> tuple[list[int], list[bool]]:
-    """The NULLs of some columns, and for others whether their values (a part of them, by hash) are all different."""
-    modulus = max(1, rows // SAMPLED_VALUES)
-    values = [countable(column) for column in kept]
-    parts = [{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values]
-    names = [Identifier(column.name) for column in refusing]
-    row = engine.query_one("plan/measure_attributes", source=source, refusing=names, kept=parts)
-    counts: list[Any] = list(row[1 + len(refusing) :])
-    pairs = zip(counts[0::2], counts[1::2], strict=True)
-    return list(row[1 : 1 + len(refusing)]), [looked > 1 and distinct >= UNIQUE * looked for looked, distinct in pairs]
 
 
 def _release(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any
 
 from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies import hierarchy_problems
+from sqlanon.plan_subject import Subject
 from sqlanon.policy import (
     Attribute,
     FullDomain,
     Hierarchy,
     KAnonymity,
     Mondrian,
-    Policy,
     Role,
     Show,
     Splits,
@@ -39,61 +38,6 @@ _SHOWN: Mapping[Show, tuple[tuple[Kind, ...], str]] = {
     Show.MEAN: (_NUMBERS, "numbers"),
     Show.MIDPOINT: (_NUMBERS, "numbers"),
 }
-
-
-@dataclass(frozen=True)
-class Subject:
-    """The policy, and the live table it is about.
-
-    nulls: the number of NULLs of the columns where the policy refuses them.
-    unique: the columns whose values are all different (so far as was looked at).
-    """
-
-    policy: Policy
-    dialect: str
-    table: str
-    columns: tuple[Column, ...]
-    rows: int
-    nulls: Mapping[str, int]
-    unique: frozenset[str]
-
-    @property
-    def attributes(self) -> Iterator[tuple[Column, Attribute]]:
-        """The columns that the policy gives a role, in the table's order."""
-        for column in self.columns:
-            if column.name in self.policy.attributes:
-                yield column, self.policy.attributes[column.name]
-
-    @property
-    def is_released_by_duckdb(self) -> bool:
-        """Whether DuckDB holds or writes the release, so that its names and types have to be DuckDB's."""
-        release = self.policy.release
-        return self.dialect == "duckdb" or release.file is not None or (release.url or "").startswith("duckdb")
-
-    @property
-    def place_of_names(self) -> str:
-        """Where a column can get another name."""
-        return "in a view" if self.policy.source.file is None else "in the file"
-
-    @property
-    def recast(self) -> str:
-        """How a column gets another type."""
-        if self.policy.source.file is None:
-            return "cast the column in a view"
-        return "write it into the file as numbers, texts, dates or times"
-
-    @property
-    def released_as_they_are(self) -> list[Column]:
-        """The columns that the release has values of, in their own type."""
-        return [
-            column
-            for column, attribute in self.attributes
-            if attribute.role in (Role.SENSITIVE, Role.INSENSITIVE)
-            or (attribute.role is Role.QUASI_IDENTIFIER and attribute.show is Show.BOUNDS)
-        ]
-
-    def column(self, name: str) -> Column | None:
-        return next((column for column in self.columns if column.name == name), None)
 
 
 def problems(subject: Subject) -> Iterator[str]:

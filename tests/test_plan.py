@@ -108,7 +108,7 @@ def test_planning_changes_nothing_and_asks_little(engine: Engine) -> None:
     resolve(policy_with(), engine)
     engine.listener = None
     assert engine.relations() == before
-    assert scans.count("count_rows") == 1
+    assert scans.count("measure_source") == 1
     assert scans.count("plan/measure_attributes") == 1
     assert len(scans) <= 18
 
@@ -384,11 +384,30 @@ def test_unique_columns_are_pointed_out(engine: Engine) -> None:
 def test_unique_columns_are_found_in_large_tables_by_a_part_of_their_values(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sqlanon.plan.SAMPLED_VALUES", 50)
+    monkeypatch.setattr("sqlanon.plan_subject.SAMPLED_VALUES", 50)
     make_table(engine, 1000)
     found = warnings(engine, attributes={"income": {"role": "insensitive"}})
     assert "attributes.note_id: (nearly) every row" in found
     assert "income: (nearly)" not in found
+
+
+def test_whole_numbers_that_repeat_are_told_by_their_range(engine: Engine) -> None:
+    sql(engine, "CREATE TABLE patients (age INTEGER, visits INTEGER, room SMALLINT, note_id INTEGER)")
+    rooms = "CASE WHEN g % 10 = 0 THEN NULL ELSE g % 85 END"  # 85 of 90 rooms at most
+    sql(engine, f"INSERT INTO patients SELECT g % 5, g % 9, {rooms}, g FROM generate_series(1, 100) AS t(g)")
+    roles = {name: {"role": "insensitive"} for name in ("visits", "room")}
+    policy: dict[str, Any] = {"source": {"url": "duckdb:///x.duckdb", "table": "patients"}, "release": {"table": "r"}}
+    policy["privacy"] = PRIVACY[:1]
+    policy["attributes"] = {"age": {"role": "quasi-identifier"}, "note_id": {"role": "identifier"}, **roles}
+    scans: list[str] = []
+    engine.listener = lambda statement, _seconds, _rows: scans.append(statement.name)
+    assert resolve(build_policy(policy), engine).warnings == ()
+    assert "plan/measure_attributes" not in scans
+    policy["attributes"] |= {"note_id": {"role": "insensitive"}}
+    (warning,) = resolve(build_policy(policy), engine).warnings
+    engine.listener = None
+    assert "attributes.note_id: (nearly) every row" in warning
+    assert scans.count("plan/measure_attributes") == 1
 
 
 def test_weak_protection_is_pointed_out(engine: Engine) -> None:

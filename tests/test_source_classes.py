@@ -9,6 +9,7 @@ import pytest
 from sqlanon.cli.summary import outcome_text
 from sqlanon.measures import before
 from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.partition.collapse import SampledTuples
 from sqlanon.policy import Policy
 from sqlanon.reading import run_report
 from tests.run_support import Database, anonymize
@@ -53,7 +54,7 @@ def test_estimates_are_near_what_is_there(database: Database, monkeypatch: pytes
     estimating(monkeypatch)
     found, true = anonymize(policy).before, counted(database)
     assert found is not None
-    assert found.counted == 0.25
+    assert found.counted == (0.0625 if kind == "unique" else 0.25)
     assert sum(size * classes for size, classes in found.sizes) == pytest.approx(ROWS, abs=20)
     assert found.classes == pytest.approx(true.classes, rel=0.02)
     assert found.discernibility() == pytest.approx(true.discernibility(), rel=0.02)
@@ -70,6 +71,17 @@ def test_all_are_counted_where_no_row_is_alone(database: Database, monkeypatch: 
     found = anonymize(policy).before
     assert found is not None
     assert (found, found.min_class_size) == (counted(database), 1)
+
+
+def test_a_large_class_that_hardly_shows_in_a_sample_is_counted(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sample has no row twice; the class of 400 rows is in the part by itself."""
+    policy = of_values(database, "CASE WHEN i < 800 THEN -1 ELSE i END")
+    estimating(monkeypatch, ROWS)
+    monkeypatch.setattr(before, "FEWER", 1)
+    monkeypatch.setattr(before, "sample_tuples", lambda *_: SampledTuples(0.01, 400, 400, 400, 0))
+    assert anonymize(policy).before == counted(database)
 
 
 def test_few_classes_are_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +105,7 @@ def test_all_are_counted_where_the_part_is_empty(database: Database, monkeypatch
 
 
 def test_people_are_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = of_values(database, "i")
+    policy = of_values(database, TABLES["pairs and singles"])
     estimating(monkeypatch)
     outcome = anonymize(policy)
     told = outcome.as_json()

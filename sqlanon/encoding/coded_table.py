@@ -18,6 +18,7 @@ from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.engines.files import source_file
 from sqlanon.errors import ConflictError
+from sqlanon.measuring import measure_source
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, free_name
@@ -25,6 +26,15 @@ from sqlanon.work.workspace import Workspace
 
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding
 WITNESS_SAMPLE = 100_000  # expected size of the random sample above
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The rows of the source, the ranges of attributes that may need no dictionary, and which have NULLs."""
+
+    rows: int
+    ranges: dict[str, Range]
+    with_nulls: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ class CodedTable:
         or of a random sample.
     fields: one for each attribute, in the source's order.
     judged: further fields, of sensitive attributes that models see otherwise than they are kept.
+    with_nulls: the names of the quasi-identifiers that are NULL somewhere.
     """
 
     rows: Relation
@@ -47,6 +58,7 @@ class CodedTable:
     words: int
     fields: tuple[Field, ...]
     judged: tuple[Field, ...]
+    with_nulls: frozenset[str]
 
     @property
     def quasi_identifiers(self) -> tuple[Field, ...]:
@@ -74,20 +86,21 @@ def encode(engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | N
     fitting: a condition on rows `s` of the source; others are left out.
     """
     file = plan.policy.source.file
-    measured = _measure_source(engine, plan) if fitting is None else None
+    measured = _measure(engine, plan) if fitting is None else None
     if measured is not None and (file is None or source_file(file).format == "parquet"):
-        return _encode(engine, plan, workspace, *measured)
+        return _encode(engine, plan, workspace, measured)
     copy = workspace.table("source")
     columns = [Identifier(attribute.name) for attribute in plan.attributes]
     engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, fitting=fitting)
     engine.analyze(copy)
     copied = replace(plan, source=copy)
-    coded = _encode(engine, copied, workspace, *(measured or _measure_source(engine, copied)))
+    coded = _encode(engine, copied, workspace, measured or _measure(engine, copied))
     workspace.drop(copy)
     return coded
 
 
-def _encode(engine: Engine, plan: Plan, workspace: Workspace, rows: int, ranges: dict[str, Range]) -> CodedTable:
+def _encode(engine: Engine, plan: Plan, workspace: Workspace, measured: _Source) -> CodedTable:
+    rows, ranges = measured.rows, measured.ranges
     kept = [code_attribute(engine, plan, workspace, n, a, ranges.get(a.name)) for n, a in enumerate(plan.attributes)]
     by_value = (code_by_value(engine, plan, workspace, len(kept) + n, coding) for n, coding in enumerate(kept))
     codings = [*kept, *(coding for coding in by_value if coding is not None)]
@@ -105,7 +118,7 @@ def _encode(engine: Engine, plan: Plan, workspace: Workspace, rows: int, ranges:
     engine.analyze(coded, witness, columns=columns)
     multiset = _count_kept(engine, plan, workspace)
     each, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
-    return CodedTable(coded, witness, is_sample, multiset, rows, words, each, judged)
+    return CodedTable(coded, witness, is_sample, multiset, rows, words, each, judged, measured.with_nulls)
 
 
 def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | None:
@@ -120,16 +133,15 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | 
     return table
 
 
-def _measure_source(engine: Engine, plan: Plan) -> tuple[int, dict[str, Range]]:
-    integers = [a for a in plan.attributes if a.column.kind is Kind.INTEGER and a.hierarchy is None]
-    columns = [Identifier(a.name) for a in integers]
-    refusing = [Identifier(a.name) for a in plan.attributes if plan.policy.attributes[a.name].nulls == "refuse"]
-    count, *found = engine.query_one("encoding/measure_source", source=plan.source, integers=columns, refusing=refusing)
-    if not count:
+def _measure(engine: Engine, plan: Plan) -> _Source:
+    integers = [a.name for a in plan.attributes if a.column.kind is Kind.INTEGER and a.hierarchy is None]
+    refusing = {a.name for a in plan.attributes if plan.policy.attributes[a.name].nulls == "refuse"}
+    nullable = [a.name for a in plan.attributes if a.role is Role.QUASI_IDENTIFIER or a.name in refusing]
+    measured = measure_source(engine, plan.source, nullable, integers)
+    if not measured.rows:
         raise ConflictError(f"{plan.source_name} was emptied after the run began.")
-    bounds, nulls = found[: 2 * len(columns)], found[2 * len(columns) :]
-    if any(nulls):
+    with_nulls = frozenset(name for name, n in measured.nulls.items() if n)
+    if with_nulls & refusing:
         raise ConflictError(f"{plan.source_name} got NULLs that the policy refuses after the run began.")
-    lows, highs = ([None if b is None else int(b) for b in bounds[side::2]] for side in (0, 1))
-    ranges = {a.name: Range(low, high) for a, low, high in zip(integers, lows, highs, strict=True)}
-    return count, ranges | measure_fractions(engine, plan)
+    ranges = {name: Range(*(ends or (None, None))) for name, ends in measured.ranges.items()}
+    return _Source(measured.rows, ranges | measure_fractions(engine, plan), with_nulls)

@@ -9,7 +9,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets, count_tuples, count_type, sensitive_column
 from sqlanon.lattice.keys import lay_out
 from sqlanon.lattice.task import Task
-from sqlanon.partition.collapse import distinct_share
+from sqlanon.partition.collapse import sample_tuples
 from sqlanon.sql import expression
 from sqlanon.work.workspace import Workspace
 
@@ -34,7 +34,7 @@ def create_base(
     values = [*keys.packed(), *sensitive]
     base = workspace.table("base")
     fields = [*coded.quasi_identifiers, *(coded.judged_field(one.name) for one in task.sensitive)]
-    groups = distinct_share(engine, coded, fields) <= WORTH_SHARE
+    groups = sample_tuples(engine, coded, fields).distinct_share <= WORTH_SHARE
     tuples = engine.run(
         "lattice/create_base" if groups else "lattice/create_plain_base",
         base=base,

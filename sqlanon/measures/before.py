@@ -11,7 +11,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import MOST_BITS, Field
 from sqlanon.engines.base import Engine
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.partition.collapse import WORTH_SHARE, Tuples, distinct_share
+from sqlanon.partition.collapse import WORTH_SHARE, SampledTuples, Tuples, sample_tuples
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, Relation, expression
 
@@ -19,8 +19,11 @@ MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
 FIRST_ROWS = 200_000  # of a larger source, that are looked at first
 MOST_EXACT = 4_000_000  # rows of a source that are all counted in their classes, however many these are
 ROWS_IN_PART = 1_000_000  # rows at least, about, of the part of a larger source that is counted
+FEWER = 4  # times fewer of a source in which hardly a row repeats
 _SAMPLED = 1 / 16  # of the rows, to find the large classes
-_REPEATED = 3  # rows of a class in that sample that make it a large one: 48 rows are expected to
+_REPEATED = 3  # rows of a class in that sample that make it a large one
+_LARGE = 48  # rows of a class that are expected to
+_TELLING = 1 / 100  # of the rows: classes that are not twice in such a sample are 2 % of the discernibility, or less
 _PARTS = 4096  # that hashes can be told by
 
 
@@ -32,27 +35,60 @@ def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) 
     keys = quasi_keys(coded)
     if not keys:  # every quasi-identifier has a single value
         return ClassStatistics(coded.source_rows, 0, ((coded.source_rows, 1),))
-    if tuples is None and coded.source_rows > MOST_EXACT and _differ(engine, coded):
-        estimated = _estimate(engine, coded, keys)
-        if estimated is not None:
-            return estimated
+    if tuples is None and coded.source_rows > MOST_EXACT:
+        sampled = sample_tuples(engine, coded, coded.quasi_identifiers)
+        if sampled.distinct_share > WORTH_SHARE:  # counting few classes is quick
+            estimated = _estimate(engine, coded, keys, sampled)
+            if estimated is not None:
+                return estimated
     rows, size = (coded.rows, "count(*)") if tuples is None else (tuples.table, "CAST(sum(w) AS BIGINT)")
-    sizes = engine.query("encoding/measure_classes", rows=rows, keys=keys, size=Markup(size))
-    return ClassStatistics(coded.source_rows, 0, tuple((int(size), int(classes)) for size, classes in sizes))
+    sizes = _count_classes(engine, rows, keys, Markup(size))
+    return ClassStatistics(coded.source_rows, 0, tuple(sizes.items()))
 
 
-def _differ(engine: Engine, coded: CodedTable) -> bool:
-    """Whether there are about as many classes as rows: counting few classes is quick."""
-    return distinct_share(engine, coded, coded.quasi_identifiers) > WORTH_SHARE
-
-
-def _estimate(engine: Engine, coded: CodedTable, keys: Sequence[Markup]) -> ClassStatistics | None:
+def _estimate(
+    engine: Engine, coded: CodedTable, keys: Sequence[Markup], sampled: SampledTuples
+) -> ClassStatistics | None:
     """Class sizes from a random part of the classes, and from all large ones; None if no row in the part is alone.
 
     How many rows the others have is known, so their number is that of the part times all their rows to those in it.
     Where a row is alone, no class is smaller: so the least size and the greatest risk are never estimates.
     """
     part = max(1, _PARTS * ROWS_IN_PART // coded.source_rows)
+    if _repeats_little(sampled):
+        fewer = max(1, part // FEWER)
+        found = _count_classes(engine, coded.rows, keys, Markup("count(*)"), fewer)
+        if max(found, default=_LARGE) < _LARGE:
+            return _extrapolated(coded.source_rows, Counter(), found, fewer)
+    return _extrapolated(coded.source_rows, *_count_large(engine, coded, keys, part), part)
+
+
+def _extrapolated(rows: int, large: Counter[int], others: Counter[int], part: int) -> ClassStatistics | None:
+    """The sizes of all classes, from those of the large ones and of others in a part; None if none of these is 1."""
+    if 1 not in others:
+        return None
+    times = (rows - _rows_of(large)) / _rows_of(others)
+    sizes = large + Counter({size: round(classes * times) for size, classes in others.items()})
+    return ClassStatistics(rows, 0, tuple(sorted(sizes.items())), part / _PARTS)
+
+
+def _repeats_little(sampled: SampledTuples) -> bool:
+    """Whether classes large enough to matter would have shown: a sample of enough rows has not one of them twice."""
+    return sampled.share >= _TELLING and sampled.once == sampled.rows
+
+
+def _count_classes(
+    engine: Engine, rows: Relation, keys: Sequence[Markup], size: Markup, part: int | None = None
+) -> Counter[int]:
+    """How many classes of each size there are, of all or in a part of the hashes, in 4096ths; by size."""
+    found = engine.query("encoding/measure_classes", rows=rows, keys=keys, size=size, part=part)
+    return Counter({int(size): int(classes) for size, classes in found})
+
+
+def _count_large(
+    engine: Engine, coded: CodedTable, keys: Sequence[Markup], part: int
+) -> tuple[Counter[int], Counter[int]]:
+    """How many large classes of each size there are, and how many others in a part of the classes."""
     found = engine.query(
         "encoding/estimate_classes",
         rows=coded.rows,
@@ -62,13 +98,7 @@ def _estimate(engine: Engine, coded: CodedTable, keys: Sequence[Markup]) -> Clas
         part=part,
     )
     large = Counter({int(size): int(classes) for size, is_large, classes in found if is_large})
-    others = {int(size): int(classes) for size, is_large, classes in found if not is_large}
-    remaining = coded.source_rows - _rows_of(large)
-    if 1 not in others:
-        return None
-    times = remaining / _rows_of(others)
-    sizes = large + Counter({size: round(classes * times) for size, classes in others.items()})
-    return ClassStatistics(coded.source_rows, 0, tuple(sorted(sizes.items())), part / _PARTS)
+    return large, Counter({int(size): int(classes) for size, is_large, classes in found if not is_large})
 
 
 def _rows_of(sizes: Mapping[int, int]) -> int:

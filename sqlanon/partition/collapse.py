@@ -8,14 +8,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.coded_table import WITNESS_SAMPLE, CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.35  # distinct tuples per row at which grouping them pays for itself
-SAMPLE_ROWS = 100_000
+SAMPLE_ROWS = WITNESS_SAMPLE
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Tuples:
 
 def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, fields: Sequence[Field]) -> Tuples | None:
     """The frequency set of some fields of a table, or None where it would be nearly as large as the table."""
-    if distinct_share(engine, coded, fields) > WORTH_SHARE:
+    if sample_tuples(engine, coded, fields).distinct_share > WORTH_SHARE:
         return None
     masks, words = _masked_words(coded, fields)
     table = workspace.table("tuples")
@@ -36,14 +36,33 @@ def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, fields: Se
     return Tuples(table, masks)
 
 
-def distinct_share(engine: Engine, coded: CodedTable, fields: Sequence[Field]) -> float:
-    """The estimated number of distinct tuples of some fields, as a share of the rows; from a sample of the rows."""
+@dataclass(frozen=True)
+class SampledTuples:
+    """A random sample of the rows: how many, their distinct tuples, and how many of these it holds once and twice.
+
+    share: of all rows, about, that are in the sample.
+    """
+
+    share: float
+    rows: int
+    distinct: int
+    once: int
+    twice: int
+
+    @property
+    def distinct_share(self) -> float:
+        """The estimated number of distinct tuples of all rows, as a share of these (Chao, 1984)."""
+        if self.share == 1.0:  # all rows were looked at
+            return self.distinct / max(1, self.rows)
+        return (self.distinct + self.once**2 / (2 * max(1, self.twice))) * self.share / max(1, self.rows)
+
+
+def sample_tuples(engine: Engine, coded: CodedTable, fields: Sequence[Field]) -> SampledTuples:
+    """Look at the tuples of some fields in a sample of the rows: that of the witnesses, where they are one."""
     _, words = _masked_words(coded, fields)
     share = min(1.0, SAMPLE_ROWS / coded.source_rows)
-    sampled = engine.query_one("partition/sample_tuples", rows=coded.rows, words=words, share=share)
-    if share == 1.0:
-        return float(sampled[1] / max(1, sampled[0]))  # all rows were looked at
-    return float(_estimate(*sampled) * share / max(1, sampled[0]))
+    rows, drawn = (coded.witness, 1.0) if coded.witness_is_sample else (coded.rows, share)
+    return SampledTuples(share, *engine.query_one("partition/sample_tuples", rows=rows, words=words, share=drawn))
 
 
 def _masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int, ...], list[dict[str, Any]]]:
@@ -54,11 +73,6 @@ def _masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int
 
 def _masked(column: Identifier, mask: int) -> dict[str, Identifier | Markup]:
     return {"name": column, "value": expression("{column} & {mask}", column=column, mask=mask)}
-
-
-def _estimate(_rows: int, distinct: int, once: int, twice: int) -> float:
-    """Distinct tuples in the whole table, from how many a sample holds once and twice (Chao, 1984)."""
-    return distinct + once * once / (2.0 * max(1, twice))
 
 
 def expand(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> Markup:

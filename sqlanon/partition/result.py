@@ -18,7 +18,8 @@ class Partition:
 
     leaves: `(leaf, n, lo_0, hi_0, …)`, the tight interval of codes of every quasi-identifier. Where the axes are
         `leveled` there is also `level_0, …`, and `lo_0` and `hi_0` are the code of any one value of the region.
-    assigned: `(leaf, p0, p1, …)`, every source row's words with its leaf; rows that are left out are not in it.
+    assigned: `(leaf, p0, p1, …)`, every source row's words with its leaf; rows that are left out are not in it, or
+        their leaves are not among those that the release shows.
     suppressed: how many rows are suppressed, left out or not.
     starred: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
     found: what the search has to say of itself, for people and programs.

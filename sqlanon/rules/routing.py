@@ -83,13 +83,14 @@ def _chain(words: int, place: Markup, depth: int, *, nested: bool) -> tuple[list
         alias, kid = Identifier(f"s{number}"), Identifier(f"k{number}")
         value = masked_value(alias.name, words)
         levels.append({"alias": alias, "kid": kid, "place": place, "value": value})
-        group = expression("WHEN {s}.threshold IS NULL THEN coalesce({k}.child, {s}.first) ", s=alias, k=kid)
-        place = expression(
-            "CASE {group}WHEN {value} < {s}.threshold THEN {s}.first ELSE {s}.first + 1 END",
-            group=group if nested else Markup(""),
-            value=value,
-            s=alias,
-        )
+        place = expression("{s}.first + CAST({value} >= {s}.threshold AS INTEGER)", value=value, s=alias)
+        if nested:
+            place = expression(
+                "CASE WHEN {s}.threshold IS NULL THEN coalesce({k}.child, {s}.first) ELSE {place} END",
+                s=alias,
+                k=kid,
+                place=place,
+            )
     return levels, place
 
 
@@ -206,13 +207,13 @@ def _find_unknown(
     rules: RuleTables,
 ) -> list[dict[str, Any]]:
     """For attributes with values that the rules can't show: the test of a row `r`, and the bit that says so."""
-    measured = engine.query_one("partition/measure_axes", rows=coded.rows, axes=axes)
     found: list[dict[str, Any]] = []
-    for axis, attribute, has_null in zip(axes, attributes, measured[1::2], strict=True):
+    for axis, attribute in zip(axes, attributes, strict=True):
         if attribute.show is not Show.LABEL or attribute.height is not None:
             continue
         table = _create_unknown(engine, workspace, axis, attribute, rules.domain) if attribute.listed else None
         code, alias = axis.field.code(Identifier("r")), Identifier(f"unknown_{axis.number}")
+        has_null = axis.field.attribute.name in coded.with_nulls
         tests = [expression("{code} = 0", code=code)] if has_null and not attribute.has_null else []
         tests += [expression("{alias}.code IS NOT NULL", alias=alias)] if table else []
         if tests:

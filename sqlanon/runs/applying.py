@@ -7,8 +7,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.catalog import RulesKind, Run, RunStart
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
@@ -22,7 +20,6 @@ from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes, node_of
 from sqlanon.measures.before import count_values, source_statistics
 from sqlanon.measures.loss import Loss
-from sqlanon.partition.axes import carried
 from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
@@ -48,7 +45,7 @@ from sqlanon.runs.columns import (
 )
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import Session, open_session
 from sqlanon.work.workspace import Workspace
@@ -327,11 +324,7 @@ class _Apply(Course):
             boxed = self.stored.record.kind is RulesKind.TREE
             count = 0 if boxed else sum(len(shown.ends) for shown in self.applied.shown)
             regions = self.suppression.release(partition.starred is not None, [end_name(n) for n in range(count)])
-            assigned = partition.assigned
-            if partition.omitted:
-                assigned = _without(coded, partition, regions)
-            kept = replace(partition, assigned=assigned)
-            return Recoding(regions, self.applied.cells, self.applied.shown, kept, coded, boxed)
+            return Recoding(regions, self.applied.cells, self.applied.shown, partition, coded, boxed)
 
     def _loss(self, partition: Partition) -> Loss | None:
         """Rows that no rule is about are suppressed rows like others."""
@@ -351,16 +344,6 @@ def recode_at_levels(problem: Problem, policy: Policy, stored: StoredRules) -> P
     assert isinstance(algorithm, FullDomain)
     nodes = [node_of(problem.lattice, levels) for levels in stored.content["passes"]]
     return recode_in_passes(problem, algorithm, nodes) if len(nodes) > 1 else recode_node(problem.sets, nodes[0])
-
-
-def _without(coded: CodedTable, partition: Partition, regions: Relation) -> Markup:
-    """The rows that the release holds."""
-    return expression(
-        "(SELECT a.leaf{words} FROM {assigned} AS a JOIN {regions} AS g ON g.leaf = a.leaf)",
-        words=carried("a", coded.word_columns),
-        assigned=partition.assigned,
-        regions=regions,
-    )
 
 
 def require_same(plan: Plan, stored: StoredRules, dialect: str) -> None:

@@ -1,0 +1,108 @@
+"""What the checks of a policy need to know of the live table that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.measuring import Measured, countable, in_part, measure_source
+from sqlanon.policy import Attribute, Policy, Role, Show
+from sqlanon.sql import Relation
+
+SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
+UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The policy, and the live table it is about.
+
+    nulls: the number of NULLs of the columns where the policy refuses them.
+    unique: the columns whose values are all different (so far as was looked at).
+    """
+
+    policy: Policy
+    dialect: str
+    table: str
+    columns: tuple[Column, ...]
+    rows: int
+    nulls: Mapping[str, int]
+    unique: frozenset[str]
+
+    @property
+    def attributes(self) -> Iterator[tuple[Column, Attribute]]:
+        """The columns that the policy gives a role, in the table's order."""
+        for column in self.columns:
+            if column.name in self.policy.attributes:
+                yield column, self.policy.attributes[column.name]
+
+    @property
+    def is_released_by_duckdb(self) -> bool:
+        """Whether DuckDB holds or writes the release, so that its names and types have to be DuckDB's."""
+        release = self.policy.release
+        return self.dialect == "duckdb" or release.file is not None or (release.url or "").startswith("duckdb")
+
+    @property
+    def place_of_names(self) -> str:
+        """Where a column can get another name."""
+        return "in a view" if self.policy.source.file is None else "in the file"
+
+    @property
+    def recast(self) -> str:
+        """How a column gets another type."""
+        if self.policy.source.file is None:
+            return "cast the column in a view"
+        return "write it into the file as numbers, texts, dates or times"
+
+    @property
+    def released_as_they_are(self) -> list[Column]:
+        """The columns that the release has values of, in their own type."""
+        return [
+            column
+            for column, attribute in self.attributes
+            if attribute.role in (Role.SENSITIVE, Role.INSENSITIVE)
+            or (attribute.role is Role.QUASI_IDENTIFIER and attribute.show is Show.BOUNDS)
+        ]
+
+    def column(self, name: str) -> Column | None:
+        return next((column for column in self.columns if column.name == name), None)
+
+
+def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
+    """Look at the table: in two statements, whatever the number of columns."""
+    columns = tuple(engine.columns(source))
+    roles = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}
+    refusing = [name for name, attribute in roles.items() if attribute.nulls == "refuse"]
+    kept_roles = (Role.SENSITIVE, Role.INSENSITIVE)
+    kept = [column for column in columns if column.name in roles and roles[column.name].role in kept_roles]
+    integers = [column.name for column in kept if column.kind is Kind.INTEGER]
+    nullable = list(dict.fromkeys([*refusing, *integers]))
+    measured = measure_source(engine, source, nullable, integers)
+    return Subject(
+        policy=policy,
+        dialect=engine.dialect,
+        table=".".join(source.parts[-2:]),
+        columns=columns,
+        rows=measured.rows,
+        nulls={name: measured.nulls[name] for name in refusing},
+        unique=_unique(engine, source, measured, [column for column in kept if not _repeats(measured, column.name)]),
+    )
+
+
+def _repeats(measured: Measured, name: str) -> bool:
+    """Whether the range of a column of whole numbers is too narrow for its values to be all different."""
+    ends = measured.ranges.get(name)
+    return ends is not None and ends[1] - ends[0] + 1 < UNIQUE * (measured.rows - measured.nulls[name])
+
+
+def _unique(engine: Engine, source: Relation, measured: Measured, columns: Sequence[Column]) -> frozenset[str]:
+    """The columns whose values (a part of them, by hash) are all different."""
+    if not columns:
+        return frozenset()
+    modulus = max(1, measured.rows // SAMPLED_VALUES)
+    values = [countable(column) for column in columns]
+    parts = [{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values]
+    counts = engine.query_one("plan/measure_attributes", source=source, columns=parts)
+    pairs = zip(columns, counts[0::2], counts[1::2], strict=True)
+    return frozenset(c.name for c, looked, distinct in pairs if looked > 1 and distinct >= UNIQUE * looked)
