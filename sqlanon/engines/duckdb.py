@@ -268,7 +268,7 @@ class DuckDBEngine(Engine):
         return RelationType.VIEW if found == "VIEW" else RelationType.TABLE
 
     def columns(self, relation: Relation) -> list[Column]:
-        rows = self.query("engine/list_columns", **self._place(relation))
+        rows = self.query("engine/list_columns", name=Text(str(self._known(relation))))
         columns = [Column(name, type_name, kind_of(type_name), nullable) for name, type_name, nullable in rows]
         texts = [Identifier(column.name) for column in columns if column.kind is Kind.TEXT]
         if not texts:
@@ -284,11 +284,14 @@ class DuckDBEngine(Engine):
         plans = [plan for _, plan in self.query("engine/explain_relation", relation=relation)]
         return any(_is_same(Relation.parse(name), table) for plan in plans for name in _scanned(json.loads(plan)))
 
-    def _place(self, relation: Relation) -> dict[str, Text]:
+    def _known(self, relation: Relation) -> Relation:
         known = self.resolve(relation)
         if known is None:
             raise PolicyError(f"There is no table {relation}.")
-        catalog, schema, name = known.parts
+        return known
+
+    def _place(self, relation: Relation) -> dict[str, Text]:
+        catalog, schema, name = self._known(relation).parts
         return {"catalog": Text(catalog), "schema": Text(schema), "name": Text(name)}
 
     # --- DuckDB only
