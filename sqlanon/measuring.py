@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -22,6 +22,9 @@ def in_part(engine: Engine, values: Sequence[Markup], modulus: int) -> Markup:
     return engine.render.macro("hashes_to_zero", values, modulus) if modulus > 1 else Markup("TRUE")
 
 
+MOST_COLUMNS = 500  # of a statement, three targets each: PostgreSQL has 1664
+
+
 @dataclass(frozen=True)
 class Measured:
     """What one scan of a table tells.
@@ -37,9 +40,21 @@ class Measured:
 
 def measure_source(engine: Engine, source: Relation, nullable: Sequence[str], integers: Sequence[str]) -> Measured:
     """Count rows, and the NULLs of some columns; measure the ranges of others, of whole numbers."""
-    columns = {"nullable": [Identifier(n) for n in nullable], "integers": [Identifier(n) for n in integers]}
+    names = list(dict.fromkeys([*nullable, *integers]))
+    portions = [names[start : start + MOST_COLUMNS] for start in range(0, max(1, len(names)), MOST_COLUMNS)]
+    found = [_measure_portion(engine, source, names, set(nullable), set(integers)) for names in portions]
+    nulls = {name: n for one in found for name, n in one.nulls.items()}
+    ranges = {name: ends for one in found for name, ends in one.ranges.items()}
+    return Measured(found[0].rows, nulls, ranges)
+
+
+def _measure_portion(
+    engine: Engine, source: Relation, names: Sequence[str], nullable: Set[str], integers: Set[str]
+) -> Measured:
+    counted, ranged = [name for name in names if name in nullable], [name for name in names if name in integers]
+    columns = {"nullable": [Identifier(n) for n in counted], "integers": [Identifier(n) for n in ranged]}
     rows, *found = engine.query_one("measure_source", source=source, **columns)
-    nulls, bounds = found[: len(nullable)], found[len(nullable) :]
-    ends = zip(integers, bounds[0::2], bounds[1::2], strict=True)
+    nulls, bounds = found[: len(counted)], found[len(counted) :]
+    ends = zip(ranged, bounds[0::2], bounds[1::2], strict=True)
     ranges = {name: None if low is None else (int(low), int(high)) for name, low, high in ends}
-    return Measured(int(rows), dict(zip(nullable, map(int, nulls), strict=True)), ranges)
+    return Measured(int(rows), dict(zip(counted, map(int, nulls), strict=True)), ranges)

@@ -410,6 +410,19 @@ def test_whole_numbers_that_repeat_are_told_by_their_range(engine: Engine) -> No
     assert scans.count("plan/measure_attributes") == 1
 
 
+def test_a_thousand_kept_columns_are_looked_at(engine: Engine) -> None:
+    """More than one statement of PostgreSQL tells of."""
+    names = [f"k{number}" for number in range(1000)]
+    sql(engine, f"CREATE TABLE patients (age INTEGER, {', '.join(f'{name} SMALLINT' for name in names)})")
+    sql(engine, f"INSERT INTO patients SELECT g % 5, {'1, ' * 999} g FROM generate_series(1, 100) AS t(g)")
+    kept = {name: {"role": "insensitive"} for name in names}
+    policy = {"source": {"url": "duckdb:///x.duckdb", "table": "patients"}, "release": {"table": "r"}}
+    roles = {"age": {"role": "quasi-identifier", "nulls": "refuse"}, **kept}
+    plan = resolve(build_policy({**policy, "privacy": PRIVACY[:1], "attributes": roles}), engine)
+    assert plan.rows == 100
+    assert [warning.split(":")[0] for warning in plan.warnings] == ["attributes.k999"]
+
+
 def test_weak_protection_is_pointed_out(engine: Engine) -> None:
     make_table(engine)
     assert "k = 1 protects nobody" in warnings(engine, privacy=[{"model": "k-anonymity", "k": 1}])

@@ -28,7 +28,7 @@ def encode_statement(
     table: Relation,
     *,
     raw: bool = False,
-    share: float | None = None,
+    share: float = 1.0,
 ) -> Statement:
     """Write the rows of the source as words of codes into the work table `table`.
 
@@ -115,23 +115,26 @@ def _source_column(field: Field) -> Markup:
 
 
 def _code_expression(render: Renderer, field: Field) -> Markup:
+    """The field's code, in place: times a power of two, which DuckDB reckons in half the time of a shift."""
+    code = expression("coalesce({code}, 0)", code=_code_of_value(render, field))
+    return expression("{code} * {factor}", code=code, factor=1 << field.shift) if field.shift else code
+
+
+def _code_of_value(render: Renderer, field: Field) -> Markup:
+    """The code of a value; NULL where the value is."""
     coding = field.coding
     if coding.dictionary is not None:
-        code = expression("coalesce(d{number}.code, 0)", number=field.number)
-    elif coding.scale is not None:
-        whole = coding.whole_of(render, _source_column(field))
-        code = expression("coalesce({whole} - ({least}) + 1, 0)", whole=whole, least=coding.least)
-    else:
-        column = _source_column(field)
-        origin = coding.origin or 0
-        fits = origin >= -(2**63) and origin + coding.leaves < 2**63
-        value = expression("CAST({column} AS BIGINT)", column=column) if fits else column
-        code = expression("coalesce(CAST({value} - ({least}) AS BIGINT) + 1, 0)", value=value, least=coding.least)
-    return expression("({code} << {shift})", code=code, shift=field.shift) if field.shift else code
+        return expression("d{number}.code", number=field.number)
+    if coding.scale is not None:
+        return expression("{w} - ({before})", w=coding.whole_of(render, _source_column(field)), before=coding.before)
+    column, origin = _source_column(field), coding.origin or 0
+    if origin > -(2**63) and origin + coding.leaves < 2**63:
+        return expression("CAST({column} AS BIGINT) - ({before})", column=column, before=coding.before)
+    return expression("CAST({column} - ({before}) AS BIGINT)", column=column, before=coding.before)
 
 
 def _packed(codes: Iterable[Markup]) -> Markup:
-    return Markup(" | ").join(codes) or Markup("CAST(0 AS BIGINT)")
+    return Markup(" + ").join(codes) or Markup("CAST(0 AS BIGINT)")
 
 
 def _dictionary_join(engine: Engine, field: Field) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class CodedTable:
     multiset: the kept columns of the source, and how often their values occur; None if nothing is kept.
     witness: raw quasi-identifier values `(r0, r1, …)` and kept values `(v0, v1, …)` beside the same words, of all rows
         or of a random sample.
+    witness_share: of all rows, about, that are in that sample.
     fields: one for each attribute, in the source's order.
     judged: further fields, of sensitive attributes that models see otherwise than they are kept.
     with_nulls: the names of the quasi-identifiers that are NULL somewhere.
@@ -52,13 +53,17 @@ class CodedTable:
 
     rows: Relation
     witness: Relation
-    witness_is_sample: bool
+    witness_share: float
     multiset: Relation | None
     source_rows: int
     words: int
     fields: tuple[Field, ...]
     judged: tuple[Field, ...]
     with_nulls: frozenset[str]
+
+    @property
+    def witness_is_sample(self) -> bool:
+        return self.witness_share < 1
 
     @property
     def quasi_identifiers(self) -> tuple[Field, ...]:
@@ -107,18 +112,17 @@ def _encode(engine: Engine, plan: Plan, workspace: Workspace, measured: _Source)
     engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None))
     fields, words = place(codings)
     coded, witness = workspace.table("coded"), workspace.table("witness")
-    is_sample = rows > WITNESS_ROWS
-    share = WITNESS_SAMPLE / rows if is_sample else None
+    share = min(1.0, WITNESS_SAMPLE / rows) if rows > WITNESS_ROWS else 1.0
     engine.execute(encode_statement(engine, plan, (fields, words), witness, raw=True, share=share))
     columns = [word_column(word) for word in range(words)]
-    if is_sample:
+    if share < 1:
         engine.execute(encode_statement(engine, plan, (fields, words), coded))
     else:
         engine.run("encoding/copy_words", rows=coded, witness=witness, words=columns)
     engine.analyze(coded, witness, columns=columns)
     multiset = _count_kept(engine, plan, workspace)
     each, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
-    return CodedTable(coded, witness, is_sample, multiset, rows, words, each, judged, measured.with_nulls)
+    return CodedTable(coded, witness, share, multiset, rows, words, each, judged, measured.with_nulls)
 
 
 def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | None:
@@ -143,5 +147,5 @@ def _measure(engine: Engine, plan: Plan) -> _Source:
     with_nulls = frozenset(name for name, n in measured.nulls.items() if n)
     if with_nulls & refusing:
         raise ConflictError(f"{plan.source_name} got NULLs that the policy refuses after the run began.")
-    ranges = {name: Range(*(ends or (None, None))) for name, ends in measured.ranges.items()}
+    ranges = {name: Range(*ends) if ends else Range(None, None) for name, ends in measured.ranges.items()}
     return _Source(measured.rows, ranges | measure_fractions(engine, plan), with_nulls)

@@ -36,13 +36,13 @@ class Coding:
     hierarchy: HierarchyTable | None = None
 
     @property
-    def least(self) -> Withheld:
-        """What code 1 stands for, in units where there are any; for statements."""
-        return Withheld(self.origin or 0)
+    def before(self) -> Withheld:
+        """One less than what code 1 stands for, in units where there are any; for statements."""
+        return Withheld((self.origin or 0) - 1)
 
     def value_of(self, code: Markup) -> Markup:
         """The value of a code that is not looked up."""
-        whole = expression("{code} - 1 + ({least})", code=code, least=self.least)
+        whole = expression("{code} + ({before})", code=code, before=self.before)
         return self.value_of_whole(whole)
 
     def value_of_whole(self, whole: Markup) -> Markup:

@@ -18,12 +18,12 @@ from sqlanon.sql import Identifier, Relation, expression
 MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
 FIRST_ROWS = 200_000  # of a larger source, that are looked at first
 MOST_EXACT = 4_000_000  # rows of a source that are all counted in their classes, however many these are
-ROWS_IN_PART = 1_000_000  # rows at least, about, of the part of a larger source that is counted
-FEWER = 4  # times fewer of a source in which hardly a row repeats
+ROWS_IN_PART = 1_000_000  # rows, about, of the part of a larger source that is counted
+FEWER = 4  # times fewer if hardly a row of the source repeats
 _SAMPLED = 1 / 16  # of the rows, to find the large classes
 _REPEATED = 3  # rows of a class in that sample that make it a large one
 _LARGE = 48  # rows of a class that are expected to
-_TELLING = 1 / 100  # of the rows: classes that are not twice in such a sample are 2 % of the discernibility, or less
+_TELLING = 1 / 100  # of the rows: of classes that matter to the discernibility, such a sample has some rows twice
 _PARTS = 4096  # that hashes can be told by
 
 
@@ -49,7 +49,8 @@ def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) 
 def _estimate(
     engine: Engine, coded: CodedTable, keys: Sequence[Markup], sampled: SampledTuples
 ) -> ClassStatistics | None:
-    """Class sizes from a random part of the classes, and from all large ones; None if no row in the part is alone.
+    """Class sizes from a random part of the classes, and from all large ones where there may be some; None if no row in
+    the part is alone.
 
     How many rows the others have is known, so their number is that of the part times all their rows to those in it.
     Where a row is alone, no class is smaller: so the least size and the greatest risk are never estimates.

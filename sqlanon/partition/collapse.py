@@ -8,14 +8,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.encoding.coded_table import WITNESS_SAMPLE, CodedTable
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.35  # distinct tuples per row at which grouping them pays for itself
-SAMPLE_ROWS = WITNESS_SAMPLE
+SAMPLE_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ def sample_tuples(engine: Engine, coded: CodedTable, fields: Sequence[Field]) ->
     """Look at the tuples of some fields in a sample of the rows: that of the witnesses, where they are one."""
     _, words = _masked_words(coded, fields)
     share = min(1.0, SAMPLE_ROWS / coded.source_rows)
-    rows, drawn = (coded.witness, 1.0) if coded.witness_is_sample else (coded.rows, share)
+    rows, drawn = coded.rows, share
+    if coded.witness_is_sample:
+        rows, share, drawn = coded.witness, coded.witness_share, 1.0
     return SampledTuples(share, *engine.query_one("partition/sample_tuples", rows=rows, words=words, share=drawn))
 
 

@@ -78,9 +78,9 @@ def _number(engine: Engine, field: Field) -> Markup:
     if field.coding.dictionary is not None:
         return double_of(engine.render, Markup("v.value"), field.attribute.column.kind)
     return expression(
-        "CASE WHEN g.s > 0 THEN CAST((g.s >> {shift}) - 1 + ({least}) AS FLOAT8) END",
+        "CASE WHEN g.s > 0 THEN CAST((g.s >> {shift}) + ({before}) AS FLOAT8) END",
         shift=field.shift,
-        least=field.coding.least,
+        before=field.coding.before,
     )
 
 

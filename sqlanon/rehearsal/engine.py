@@ -17,6 +17,8 @@ _READ = ("measure_source", "encoding/measure_fractions", "engine/")  # what is r
 _REMARKS = {
     "lattice/create_plain_base": "-- One of two forms: where many sampled rows are alike, the run groups all rows\n"
     "-- (SELECT the same columns, count(*) ... GROUP BY each of them).\n",
+    "encoding/estimate_classes": "-- Only where some sampled rows are alike, or the statement before finds a large"
+    " class.\n",
 }
 """What a reader must know of a statement that a run may send in another form."""
 

@@ -159,7 +159,7 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
         engine.run("rules/mark_fractions", beyond=beyond, cut=cut, **values, **_fractions(engine.render, coding))
         return
     if coding.dictionary is None:
-        engine.run("rules/mark_integers", beyond=beyond, least=coding.least, **values)
+        engine.run("rules/mark_integers", beyond=beyond, before=coding.before, **values)
         return
     order = Markup("u.value")
     if attribute.kind is Kind.TEXT:
@@ -170,7 +170,7 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
 def _fractions(render: Renderer, coding: Coding) -> dict[str, Any]:
     """What it takes to find a cut `x.cut` among codes by units."""
     return {
-        "least": coding.least,
+        "before": coding.before,
         "low": coding.value_of(Markup("CAST(1 AS BIGINT)")),
         "high": coding.value_of(expression("CAST({leaves} AS BIGINT)", leaves=Withheld(coding.leaves))),
         "whole": coding.whole_of(render, Markup("x.cut")),
