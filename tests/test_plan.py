@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,68 +12,18 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Policy, Release, Role, Show
-from sqlanon.policy.loading import build_policy
-from sqlanon.sql import Relation, Statement
-
-COLUMNS = {
-    "ssn": ("VARCHAR(20)", "'s' || i"),
-    "age": ("INTEGER", "20 + i % 50"),
-    "zipcode": ("VARCHAR(5)", "CAST(53000 + i % 20 AS VARCHAR(5))"),
-    "admitted": ("DATE", "DATE '1969-12-01' + i"),
-    "income": ("NUMERIC(10, 2)", "1000 + 7 * (i % 30)"),
-    "disease": ("VARCHAR(20)", "'d' || i % 5"),
-    "note_id": ("BIGINT", "i"),
-}
-ATTRIBUTES: dict[str, Any] = {
-    "ssn": {"role": "identifier"},
-    "age": {"role": "quasi-identifier"},
-    "zipcode": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}},
-    "admitted": {"role": "quasi-identifier", "hierarchy": {"date": ["month", "quarter", "year"]}},
-    "income": {"role": "quasi-identifier", "hierarchy": {"intervals": [5000, 20000]}, "show": "bounds"},
-    "disease": {"role": "sensitive"},
-    "note_id": {"role": "insensitive"},
-}
-PRIVACY = [{"model": "k-anonymity", "k": 5}, {"model": "distinct-l-diversity", "attribute": "disease", "l": 2}]
-
-
-def sql(engine: Engine, text: str) -> None:
-    engine.execute(Statement("test", text))
-
-
-def make_table(engine: Engine, rows: int = 100, name: str = "patients", columns: dict[str, Any] = COLUMNS) -> None:
-    sql(engine, f"CREATE TABLE {name} ({', '.join(f'{c} {kind}' for c, (kind, _) in columns.items())})")
-    values = ", ".join(value for _, value in columns.values())
-    numbers = f"(SELECT CAST(g AS INTEGER) AS i FROM generate_series(1, {rows}) AS t(g)) AS s"
-    sql(engine, f"INSERT INTO {name} SELECT {values} FROM {numbers}")
-
-
-def policy_with(**changes: Any) -> Policy:
-    """The policy of the tests; `attributes` are merged into its attributes, None taking one out."""
-    attributes = {**ATTRIBUTES, **changes.pop("attributes", {})}
-    data = {
-        "source": {"url": "duckdb:///x.duckdb", "table": "patients"},
-        "release": {"table": "patients_released"},
-        "attributes": {name: value for name, value in attributes.items() if value is not None},
-        "privacy": PRIVACY,
-        **changes,
-    }
-    return build_policy(data)
-
-
-def problems(engine: Engine, replace: bool = False, **changes: Any) -> list[str]:
-    with pytest.raises(PolicyError) as raised:
-        resolve(policy_with(**changes), engine, replace=replace)
-    return list(raised.value.problems)
-
-
-def one_problem(engine: Engine, **changes: Any) -> str:
-    (problem,) = problems(engine, **changes)
-    return problem
-
-
-def warnings(engine: Engine, **changes: Any) -> str:
-    return "\n".join(resolve(policy_with(**changes), engine).warnings)
+from sqlanon.policy import Release, Role, Show
+from sqlanon.sql import Relation
+from tests.plan_support import (
+    ATTRIBUTES,
+    COLUMNS,
+    make_table,
+    one_problem,
+    policy_with,
+    problems,
+    sql,
+    warnings,
+)
 
 
 def test_a_right_policy_gives_a_plan(engine: Engine) -> None:
@@ -372,65 +321,6 @@ def test_a_file_is_a_source_on_duckdb_only(engine: Engine, tmp_path: Path, name:
     assert "overwrite its source" in one_problem(engine, **{**places, "release": places["source"]}, replace=True)
     with pytest.raises(AccessError, match="no file"):
         resolve(policy_with(**{**places, "source": {"file": str(tmp_path / "none.csv")}}), engine)
-
-
-def test_unique_columns_are_pointed_out(engine: Engine) -> None:
-    make_table(engine)
-    found = warnings(engine)
-    assert "attributes.note_id: (nearly) every row has another value" in found
-    assert "disease: (nearly)" not in found
-
-
-def test_unique_columns_are_found_in_large_tables_by_a_part_of_their_values(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sqlanon.plan_subject.SAMPLED_VALUES", 50)
-    make_table(engine, 1000)
-    found = warnings(engine, attributes={"income": {"role": "insensitive"}})
-    assert "attributes.note_id: (nearly) every row" in found
-    assert "income: (nearly)" not in found
-
-
-def test_whole_numbers_that_repeat_are_told_by_their_range(engine: Engine) -> None:
-    sql(engine, "CREATE TABLE patients (age INTEGER, visits INTEGER, room SMALLINT, note_id INTEGER)")
-    rooms = "CASE WHEN g % 10 = 0 THEN NULL ELSE g % 85 END"  # 85 of 90 rooms at most
-    sql(engine, f"INSERT INTO patients SELECT g % 5, g % 9, {rooms}, g FROM generate_series(1, 100) AS t(g)")
-    roles = {name: {"role": "insensitive"} for name in ("visits", "room")}
-    policy: dict[str, Any] = {"source": {"url": "duckdb:///x.duckdb", "table": "patients"}, "release": {"table": "r"}}
-    policy["privacy"] = PRIVACY[:1]
-    policy["attributes"] = {"age": {"role": "quasi-identifier"}, "note_id": {"role": "identifier"}, **roles}
-    scans: list[str] = []
-    engine.listener = lambda statement, _seconds, _rows: scans.append(statement.name)
-    assert resolve(build_policy(policy), engine).warnings == ()
-    assert "plan/measure_attributes" not in scans
-    policy["attributes"] |= {"note_id": {"role": "insensitive"}}
-    (warning,) = resolve(build_policy(policy), engine).warnings
-    engine.listener = None
-    assert "attributes.note_id: (nearly) every row" in warning
-    assert scans.count("plan/measure_attributes") == 1
-
-
-def test_a_thousand_kept_columns_are_looked_at(engine: Engine) -> None:
-    """More than one statement of PostgreSQL tells of."""
-    names = [f"k{number}" for number in range(1000)]
-    sql(engine, f"CREATE TABLE patients (age INTEGER, {', '.join(f'{name} SMALLINT' for name in names)})")
-    sql(engine, f"INSERT INTO patients SELECT g % 5, {'1, ' * 999} g FROM generate_series(1, 100) AS t(g)")
-    kept = {name: {"role": "insensitive"} for name in names}
-    policy = {"source": {"url": "duckdb:///x.duckdb", "table": "patients"}, "release": {"table": "r"}}
-    roles = {"age": {"role": "quasi-identifier", "nulls": "refuse"}, **kept}
-    plan = resolve(build_policy({**policy, "privacy": PRIVACY[:1], "attributes": roles}), engine)
-    assert plan.rows == 100
-    assert [warning.split(":")[0] for warning in plan.warnings] == ["attributes.k999"]
-
-
-def test_weak_protection_is_pointed_out(engine: Engine) -> None:
-    make_table(engine)
-    assert "k = 1 protects nobody" in warnings(engine, privacy=[{"model": "k-anonymity", "k": 1}])
-    assert "disease: it is sensitive, but no model" in warnings(engine, privacy=PRIVACY[:1])
-    assert "No k-anonymity is asked for" in warnings(engine, privacy=PRIVACY[1:])
-    disease = {"role": "sensitive", "hierarchy": {"mask": "right"}}
-    assert "hierarchical t-closeness" in warnings(engine, attributes={"disease": disease})
-    assert "disease" not in warnings(engine)
 
 
 def test_levels_that_do_not_nest_are_pointed_out(engine: Engine) -> None:

@@ -15,8 +15,8 @@ from sqlanon.plan import resolve
 from sqlanon.policy import Policy, Release
 from sqlanon.profile.profiling import profile
 from sqlanon.sql import Relation, Statement
+from tests.plan_support import ATTRIBUTES, COLUMNS, PRIVACY, make_table, policy_with, sql
 from tests.postgres_server import PostgresServer
-from tests.test_plan import ATTRIBUTES, COLUMNS, PRIVACY, make_table, policy_with, sql
 
 
 @pytest.fixture
