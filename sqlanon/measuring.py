@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import TypeVar
 
 from markupsafe import Markup
 
@@ -24,6 +25,13 @@ def in_part(engine: Engine, values: Sequence[Markup], modulus: int) -> Markup:
 
 MOST_COLUMNS = 500  # of a statement, three targets each: PostgreSQL has 1664
 
+_Columns = TypeVar("_Columns")
+
+
+def portions(columns: Sequence[_Columns]) -> list[Sequence[_Columns]]:
+    """The columns in as many lists as statements are needed."""
+    return [columns[start : start + MOST_COLUMNS] for start in range(0, len(columns), MOST_COLUMNS)]
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -41,8 +49,9 @@ class Measured:
 def measure_source(engine: Engine, source: Relation, nullable: Sequence[str], integers: Sequence[str]) -> Measured:
     """Count rows, and the NULLs of some columns; measure the ranges of others, of whole numbers."""
     names = list(dict.fromkeys([*nullable, *integers]))
-    portions = [names[start : start + MOST_COLUMNS] for start in range(0, max(1, len(names)), MOST_COLUMNS)]
-    found = [_measure_portion(engine, source, names, set(nullable), set(integers)) for names in portions]
+    found = [
+        _measure_portion(engine, source, portion, set(nullable), set(integers)) for portion in portions(names) or [[]]
+    ]
     nulls = {name: n for one in found for name, n in one.nulls.items()}
     ranges = {name: ends for one in found for name, ends in one.ranges.items()}
     return Measured(found[0].rows, nulls, ranges)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.measuring import Measured, countable, in_part, measure_source
+from sqlanon.measuring import Measured, countable, in_part, measure_source, portions
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.sql import Relation
 
@@ -70,7 +70,7 @@ class Subject:
 
 
 def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
-    """Look at the table: in two statements, whatever the number of columns."""
+    """Look at the table: in two statements at most, for each 500 columns."""
     columns = tuple(engine.columns(source))
     roles = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}
     refusing = [name for name, attribute in roles.items() if attribute.nulls == "refuse"]
@@ -98,11 +98,13 @@ def _repeats(measured: Measured, name: str) -> bool:
 
 def _unique(engine: Engine, source: Relation, measured: Measured, columns: Sequence[Column]) -> frozenset[str]:
     """The columns whose values (a part of them, by hash) are all different."""
-    if not columns:
-        return frozenset()
     modulus = max(1, measured.rows // SAMPLED_VALUES)
     values = [countable(column) for column in columns]
     parts = [{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values]
-    counts = engine.query_one("plan/measure_attributes", source=source, columns=parts)
+    counts = [
+        count
+        for portion in portions(parts)
+        for count in engine.query_one("plan/measure_attributes", source=source, columns=portion)
+    ]
     pairs = zip(columns, counts[0::2], counts[1::2], strict=True)
     return frozenset(c.name for c, looked, distinct in pairs if looked > 1 and distinct >= UNIQUE * looked)
