@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
+from splits import Clock
 from splits import policy as target_policy
 
 from sqlanon.encoding.coded_table import encode
@@ -42,22 +43,6 @@ from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
 
 SIZES = (100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000)
-
-
-class Clock:
-    """An observer that takes the processor time of the search."""
-
-    def __init__(self) -> None:
-        self.marks: dict[str, float] = {}
-
-    def phase(self, name: str) -> None:
-        self.marks[name] = time.process_time()
-
-    def progress(self, progress: Any) -> None: ...
-
-    @property
-    def search(self) -> float:
-        return self.marks["recode"] - self.marks["search"]
 
 
 def policy(url: str, models: list[dict[str, Any]], algorithm: dict[str, Any]) -> Policy:
@@ -84,16 +69,14 @@ def make_table(url: str, rows: int, options: EngineOptions) -> None:
 
 
 def group_by(url: str, options: EngineOptions) -> tuple[float, float]:
-    """Seconds and processor seconds of one plain GROUP BY over the quasi-identifiers, the best of three."""
+    """Seconds and processor seconds of one plain GROUP BY over the quasi-identifiers, of a table that is in memory."""
     names = ", ".join(QUASI_IDENTIFIERS)
     query = f"SELECT count(*), max(n) FROM (SELECT {names}, count(*) AS n FROM bench GROUP BY {names}) AS g"
-    times = []
     with connect(url, options) as engine:
-        for _ in range(3):
-            started, used = time.perf_counter(), time.process_time()
-            engine.fetch(Statement("benchmark", query))
-            times.append((time.perf_counter() - started, time.process_time() - used))
-    return min(wall for wall, _ in times), min(used for _, used in times)
+        engine.fetch(Statement("warm up", query))
+        started, used = time.perf_counter(), time.process_time()
+        engine.fetch(Statement("benchmark", query))
+        return time.perf_counter() - started, time.process_time() - used
 
 
 def race(arguments: argparse.Namespace, url: str, options: EngineOptions) -> None:
@@ -105,12 +88,14 @@ def race(arguments: argparse.Namespace, url: str, options: EngineOptions) -> Non
         "rothko-t": {"name": "mondrian"},
     }
     found: dict[str, list[tuple[float, float, Outcome]]] = {name: [] for name in algorithms}
-    plain = group_by(url, options)
+    grouped = []
     for _ in range(arguments.repeat):
+        grouped.append(group_by(url, options))
         for name, algorithm in algorithms.items():
             clock = Clock()
             outcome = run(policy(url, models, algorithm), replace=True, options=options, observer=clock)
-            found[name].append((outcome.seconds["search"], clock.search, outcome))
+            found[name].append((outcome.seconds["search"], clock.phases["search"], outcome))
+    plain = [statistics.median(times) for times in zip(*grouped, strict=True)]
     print(f"GROUP BY {plain[0]:.2f} s, {plain[1]:.2f} s of processor time\n")
     print("| algorithm | search, s | x GROUP BY | processor, s | x GROUP BY | classes | rounds | found |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")

@@ -107,7 +107,7 @@ def test_releases_of_random_tables(databases: tuple[Database, Database], case: C
     released = _released(duck, case, list(case.rows))
     assert released == _released(postgres, case, list(case.rows)), "the engines differ"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growth, "CELLS_AT_ONCE", 0)
+        patch.setattr(growth.Growth, "cells_at_once", 0)
         again = _released(duck, case, [case.rows[i] for i in case.order])
     assert released == again, "the order of the source shows, or attributes tried one by one give other splits"
     if released is None:

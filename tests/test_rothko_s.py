@@ -13,7 +13,7 @@ from sqlanon.cli.summary import sampling_text
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.models import KAnonymity
-from sqlanon.partition import forest
+from sqlanon.partition import forest, task
 from sqlanon.partition.hypothesis import Confidence
 from sqlanon.partition.mondrian import pose
 from sqlanon.partition.rothko_s import Sampling
@@ -153,6 +153,24 @@ def test_sub_trees_in_sessions_of_their_own_make_no_difference(
             assert outcome.verified
             released.append(database.sql("SELECT * FROM people_r"))
         assert released[0] == released[1]
+
+
+@pytest.mark.parametrize("split", [{}, {"split": "information-gain", "target": "job"}])
+def test_rows_that_are_clustered_by_node_are_released_alike(
+    database: Database, monkeypatch: pytest.MonkeyPatch, split: dict[str, Any]
+) -> None:
+    database.create(COLUMNS, _people(1500), name="people")
+    algorithm = {"name": "rothko-s", "sample": 300, "exact_below": 0, **split}
+    policy = database.policy("people", ROLES, privacy=[{**K, "k": 3}], algorithm=algorithm)
+    clustering, released = [], []
+    sent = "SELECT statement FROM sqlanon.steps WHERE run = ? AND name = 'sampling/send_rows'"
+    for fewest in (task.CLUSTERING_ROWS, 1):
+        monkeypatch.setattr(task, "CLUSTERING_ROWS", fewest)
+        outcome = anonymize(policy, replace=True)
+        clustering.append({"ORDER BY" in text for (text,) in database.sql(sent, [outcome.run])})
+        released.append(sorted(database.sql("SELECT * FROM people_r"), key=repr))
+    assert clustering == [{False}, {True}]
+    assert released[0] == released[1]
 
 
 def test_a_table_no_larger_than_a_sample_is_not_sampled(database: Database) -> None:

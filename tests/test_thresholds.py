@@ -99,7 +99,7 @@ def _released(database: Database, case: Case, *, weighted: bool) -> list[Row] | 
     """The release, from distinct tuples with counts or from rows; None where nothing meets the models."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collapse, "WORTH_SHARE", 2.0 if weighted else -1.0)
-        patch.setattr(growth, "CELLS_AT_ONCE", 10**6 if weighted else 0)  # the splits are the same
+        patch.setattr(growth.Growth, "cells_at_once", 10**6 if weighted else 0)  # the splits are the same
         return database.release_once(case.columns, list(case.rows), case.roles, privacy=list(case.models))
 
 

@@ -21,9 +21,7 @@ from sqlanon.partition.thresholds import searchable
 from sqlanon.sql import Relation, expression
 
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
-CLUSTERING_ROWS = 500_000
 MEASURED = 1  # the last round up to which all are measured: first cuts tell most of how attributes depend on each other
-CELLS_AT_ONCE = 2_000_000  # rows or tuples, times attributes, so few that counting all is less than another round
 LARGE = 4  # how many times as many rows as can be split a node must have, on average, to go by its parent's ranges
 
 
@@ -80,7 +78,12 @@ class Frontier:
 
 
 class Growth:
-    """Grows one tree, or one of several independent sub-trees, in one session."""
+    """Grows one tree, or one of several independent sub-trees, in one session.
+
+    cells_at_once: rows or tuples, times attributes, so few that counting all is less than another round.
+    """
+
+    cells_at_once = 2_000_000
 
     def __init__(self, branch: Branch, *, records: bool = True) -> None:
         """`records`: whether the nodes of the tree are written down."""
@@ -190,7 +193,7 @@ class Growth:
 
         Not while ranges are inherited: which rounds measure must not depend on how fast nodes are done with.
         """
-        few = frontier.active_rows is not None and frontier.active_rows * len(self.task.axes) <= CELLS_AT_ONCE
+        few = frontier.active_rows is not None and frontier.active_rows * len(self.task.axes) <= self.cells_at_once
         return few and frontier.round > frontier.inheriting
 
     def _drop(self, frontier: Frontier, tables: Sequence[Relation]) -> None:
@@ -243,7 +246,7 @@ class Growth:
             value=masked_value("s", self.task.words),
             words=carried("r", self.task.word_columns),
             carried=carried("x", self.task.word_columns),
-            clustered=frontier.round == CLUSTERING_ROUND and self.task.table_rows >= CLUSTERING_ROWS,
+            clustered=frontier.round == CLUSTERING_ROUND and self.task.clusters,
         )
         spent, following = (rows, splits), frontier.round + 1
         active_rows = sent if sent >= 0 else None

@@ -15,6 +15,8 @@ from sqlanon.partition.domains import Sensitive
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.workspace import Workspace
 
+CLUSTERING_ROWS = 500_000
+
 
 @dataclass(frozen=True)
 class Task:
@@ -60,6 +62,11 @@ class Task:
     def nested(self) -> bool:
         """Whether any attribute has a hierarchy."""
         return any(axis.dimension is not None for axis in self.axes)
+
+    @property
+    def clusters(self) -> bool:
+        """Whether the rows are so many that it pays to sort them by node, once."""
+        return self.table_rows >= CLUSTERING_ROWS
 
     def over_tuples(self) -> Task:
         """The same task over distinct tuples that stand for `w` rows each."""

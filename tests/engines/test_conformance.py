@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.partition import collapse, forest, growth, medians
+from sqlanon.partition import collapse, forest, growth, medians, task
 from sqlanon.release import rows as released_rows
 from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
@@ -25,7 +25,7 @@ SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "few bins": lambda patch: patch.setattr(medians, "MOST_BIN_BITS", 4),
     "clustering": lambda patch: (
         patch.setattr(growth, "CLUSTERING_ROUND", 2),
-        patch.setattr(growth, "CLUSTERING_ROWS", 1),
+        patch.setattr(task, "CLUSTERING_ROWS", 1),
     ),
     "sub-trees": lambda patch: (
         patch.setattr(forest, "PARALLEL_ROWS", 1),
