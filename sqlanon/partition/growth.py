@@ -22,7 +22,7 @@ from sqlanon.sql import Relation, expression
 
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
 MEASURED = 1  # the last round up to which all are measured: first cuts tell most of how attributes depend on each other
-LARGE = 4  # how many times as many rows as can be split a node must have, on average, to go by its parent's ranges
+LARGE = 5  # how many times as many rows as can be split a node must have, on average, to go by its parent's ranges
 
 
 @dataclass(frozen=True)
