@@ -28,9 +28,9 @@ MOST_COLUMNS = 500  # of a statement, three targets each: PostgreSQL has 1664
 _Columns = TypeVar("_Columns")
 
 
-def portions(columns: Sequence[_Columns]) -> list[Sequence[_Columns]]:
+def portions(columns: Sequence[_Columns], most: int = MOST_COLUMNS) -> list[Sequence[_Columns]]:
     """The columns in as many lists as statements are needed."""
-    return [columns[start : start + MOST_COLUMNS] for start in range(0, len(columns), MOST_COLUMNS)]
+    return [columns[start : start + most] for start in range(0, len(columns), most)]
 
 
 @dataclass(frozen=True)

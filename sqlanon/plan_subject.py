@@ -70,7 +70,7 @@ class Subject:
 
 
 def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
-    """Look at the table: in two statements at most, for each 500 columns."""
+    """Look at the table: in at most two statements for every 500 columns."""
     columns = tuple(engine.columns(source))
     roles = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}
     refusing = [name for name, attribute in roles.items() if attribute.nulls == "refuse"]

@@ -127,7 +127,7 @@ class Repartition:
             self.branch.engine.analyze(routes)
         levels, child = self._chain(expression("{first} + r.node", first=self.tree.first))
         tables = {"new_rows": rows, "rows": self.source, "routes": routes}
-        how = {"unit": self.unit, "words": words, "clustered": self.task.clusters}
+        how = {"unit": self.unit, "words": words, "clustered": self.task.clusters and self.tree.depth > 0}
         self._run("send_rows", levels=levels, child=child, **how, **tables)
         self.branch.workspace.drop(*([routes] if self.task.nested else []))
         self.branch.engine.analyze(rows)

@@ -43,7 +43,7 @@ class SampledGrowth(Growth):
     """Grows the trees of all sampled nodes at once; `twigs` are its nodes, in a table for each round.
 
     A node's place is its number among all nodes of all rounds; one that is tried again keeps it. Hardly a median of a
-    sample fails before the last rounds, so that fewer rows are tried on all attributes at once than elsewhere.
+    sample fails before the last rounds: all attributes are tried at once only when fewer rows are left than elsewhere.
     """
 
     cells_at_once = 1_000_000

@@ -65,7 +65,7 @@ class Task:
 
     @property
     def clusters(self) -> bool:
-        """Whether the rows are so many that it pays to sort them by node, once."""
+        """Whether the rows are so many that it pays to sort them by node."""
         return self.table_rows >= CLUSTERING_ROWS
 
     def over_tuples(self) -> Task:

@@ -13,7 +13,7 @@ from itertools import combinations
 from math import prod
 
 from sqlanon.engines.base import Column, Engine
-from sqlanon.measuring import countable, in_part
+from sqlanon.measuring import countable, in_part, portions
 from sqlanon.policy import Role
 from sqlanon.profile.facts import ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose
@@ -65,8 +65,7 @@ class _Measure:
     def facts(self) -> list[ColumnFacts]:
         """All columns' facts, in the table's order."""
         columns = self._engine.columns(self._relation)
-        starts = range(0, len(columns), COLUMNS_A_STATEMENT)
-        batches = [self._batch(columns[start : start + COLUMNS_A_STATEMENT]) for start in starts]
+        batches = [self._batch(portion) for portion in portions(columns, COLUMNS_A_STATEMENT)]
         return [self._with_share(facts) for batch in batches for facts in batch]
 
     def _batch(self, columns: Sequence[Column]) -> list[ColumnFacts]:
