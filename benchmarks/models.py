@@ -2,7 +2,8 @@
 
 python benchmarks/models.py --rows 1000000 --k 100 --repeat 3
 
-The generator's table, zipcode being sensitive and the eight others quasi-identifiers. Seconds are of the search.
+The generator's table, zipcode being sensitive and the eight others quasi-identifiers. Seconds are of the search, and of
+the whole run.
 """
 
 from __future__ import annotations
@@ -43,22 +44,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=os.environ.get("SQLANON_BENCHMARK_DIRECTORY")) as directory:
         url, options = arguments.url or f"duckdb:///{Path(directory) / 'bench.duckdb'}", EngineOptions()
         make_table(url, arguments.rows, options)
-        found: dict[str, list[tuple[float, float, int]]] = {name: [] for name in MODELS}
+        found: dict[str, list[tuple[float, ...]]] = {name: [] for name in MODELS}
         for _ in range(arguments.repeat):
             for name, models in MODELS.items():
                 found[name].append(_run(url, arguments.k, models, options))
     print(f"{platform.machine()}, {os.cpu_count()} cores, {arguments.rows:,} rows, k={arguments.k}\n")
-    print("| models | classes | search, s | to k alone | processor, s | to k alone |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| models | classes | search, s | to k alone | processor, s | to k alone | run, s | to k alone |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     medians = {n: [statistics.median(values) for values in zip(*runs, strict=True)] for n, runs in found.items()}
-    wall_alone, used_alone, _ = medians[ALONE]
-    for name, (wall, used, classes) in medians.items():
-        ratios = f"{wall / wall_alone:.2f} | {used:.2f} | {used / max(used_alone, 1e-9):.2f}"
-        print(f"| {name} | {classes:,.0f} | {wall:.2f} | {ratios} |")
+    for name, (classes, *seconds) in medians.items():
+        pairs = zip(seconds, medians[ALONE][1:], strict=True)
+        cells = [f"{classes:,.0f}", *(f"{taken:.2f} | {taken / max(alone, 1e-9):.2f}" for taken, alone in pairs)]
+        print(f"| {name} | " + " | ".join(cells) + " |")
 
 
-def _run(url: str, k: int, models: list[dict[str, Any]], options: EngineOptions) -> tuple[float, float, int]:
-    """Seconds and processor seconds of the search, and the classes."""
+def _run(url: str, k: int, models: list[dict[str, Any]], options: EngineOptions) -> tuple[float, ...]:
+    """The classes, seconds and processor seconds of the search, and seconds of the run."""
     attributes: dict[str, Any] = {name: {"role": "quasi-identifier"} for name in QUASI_IDENTIFIERS}
     attributes |= {SENSITIVE: {"role": "sensitive"}, "cls": {"role": "insensitive"}, "person": {"role": "identifier"}}
     built = build_policy(
@@ -72,7 +73,8 @@ def _run(url: str, k: int, models: list[dict[str, Any]], options: EngineOptions)
     )
     clock = Clock()
     outcome = run(built, replace=True, options=options, observer=clock)
-    return outcome.seconds["search"], clock.phases["search"], int(outcome.as_json()["release"]["classes"])
+    classes = int(outcome.as_json()["release"]["classes"])
+    return classes, outcome.seconds["search"], clock.phases["search"], sum(outcome.seconds.values())
 
 
 if __name__ == "__main__":

@@ -207,11 +207,24 @@ def test_sub_trees_of_several_sessions_are_searched_alike(
     assert _released(postgres, case, weighted=True) == expected
 
 
+UNEVEN = Case(
+    (ORDERED,),
+    tuple((i, s, 0, i) for i, s in enumerate("xxxxxyxy")),
+    ({"model": "k-anonymity", "k": 2}, {"attribute": "s", "model": "distinct-l-diversity", "l": 2}),
+)
+"""Only the last threshold but one leaves both values on both sides."""
+
+
 def test_where_the_median_fails_another_threshold_is_found(databases: tuple[Database, Database]) -> None:
-    rows = [(i, s, 0, i) for i, s in enumerate("xxxxxyxy")]
-    models = [{"model": "k-anonymity", "k": 2}, {"attribute": "s", "model": "distinct-l-diversity", "l": 2}]
-    case = Case((ORDERED,), tuple(rows), tuple(models))
     for database in databases:
-        released = _released(database, case, weighted=False)
+        released = _released(database, UNEVEN, weighted=False)
         assert released is not None
         assert Counter(row[0] for row in released) == {"[0-5]": 6, "[6-7]": 2}
+
+
+def test_a_node_without_another_attribute_is_searched_in_the_round_of_its_median(
+    databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, *others = _rounds(databases[0], UNEVEN, monkeypatch)
+    assert root["partition/find_medians"] == root["partition/judge_thresholds"] == 1
+    assert len(others) == 1, "the children's: neither of them can be split"

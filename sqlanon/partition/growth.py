@@ -166,6 +166,7 @@ class Growth:
             frontier.splits,
             self._size(frontier),
             searched=self.searches_thresholds,
+            tight=frontier.tight,
             at_once=self._tries_at_once(frontier),
         )
         avs = self._judge(frontier, candidates, splits)
@@ -227,7 +228,8 @@ class Growth:
         return replace(frontier, ranges=inherited, tight=False)
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
-        return judge(self.branch, frontier.rows, candidates, splits, searched=frontier.searched, tight=frontier.tight)
+        searched = frontier.searched or (self.searches_thresholds and frontier.tight)
+        return judge(self.branch, frontier.rows, candidates, splits, searched=searched, tight=frontier.tight)
 
     def _send(
         self, frontier: Frontier, splits: Relation, numbers: int, leaves: int, *, searched: bool

@@ -16,7 +16,7 @@ from sqlanon.partition.axes import masked_value
 from sqlanon.partition.domains import Sensitive
 from sqlanon.partition.medians import Candidates
 from sqlanon.partition.task import Branch, Task
-from sqlanon.partition.thresholds import search_thresholds
+from sqlanon.partition.thresholds import Contenders, search_thresholds
 from sqlanon.sql import Relation, Statement, expression
 
 NEVER = 2**62  # a threshold above all values: a node whose split fell stays as it is
@@ -56,7 +56,7 @@ def judge(
 ) -> list[Relation]:
     """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way.
 
-    searched: whether any node is to be searched at every threshold.
+    searched: whether nodes may have to be searched at every threshold.
     tight: whether the candidates were chosen by tight ranges.
     by: how children are judged.
     """
@@ -74,7 +74,7 @@ def judge(
     if judged:
         by.size(branch, values, fewest)
     fallen, avs = judge_groups(branch, rows, values, by)
-    found = search_thresholds(branch, rows, candidates.table) if searched else None
+    found, sought = _search(branch, rows, values, fallen) if searched else (None, ())
     branch.run(
         "record_splits",
         splits=splits,
@@ -88,8 +88,19 @@ def judge(
         masks=task.masks,
         **values,
     )
-    used = [*([trials] if judged else ()), *avs, *(found.tables if found else ())]
+    used = [*([trials] if judged else ()), *avs, *sought]
     return used if fallen is None else [*used, fallen]
+
+
+def _search(
+    branch: Branch, rows: Relation | Markup, values: dict[str, Any], fallen: Relation | None
+) -> tuple[Contenders | None, tuple[Relation, ...]]:
+    """The thresholds of nodes that are to be searched at every one in this round, and the tables used on the way."""
+    searched = branch.table("searched")
+    if branch.run("list_searched", searched=searched, fallen=fallen, **values) == 0:
+        return None, (searched,)
+    found = search_thresholds(branch, rows, searched)
+    return found, (searched, *found.tables)
 
 
 def judge_groups(

@@ -65,6 +65,7 @@ def cut_at_medians(
     size: int,
     *,
     searched: bool,
+    tight: bool,
     at_once: bool,
 ) -> Candidates:
     """The candidates of nodes that have about so many rows each, with their medians.
@@ -72,6 +73,7 @@ def cut_at_medians(
     Bins are as many as the root of that: few enough to be counted fast, and enough that few rows lie in a median's.
 
     searched: whether nodes where all medians fail are to be searched at every threshold.
+    tight: whether ranges are as narrow as the rows allow.
     at_once: whether all attributes are tried at once; otherwise the widest first, the others where these fail.
     """
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, size.bit_length() // 2))
@@ -82,7 +84,8 @@ def cut_at_medians(
         max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
     breadth = Markup(len(branch.task.axes) if at_once else "s.breadth")
-    _choose(branch, candidates.table, ranges, splits, {"bin_bits": bin_bits, "searched": searched, "breadth": breadth})
+    wanted = {"bin_bits": bin_bits, "searched": searched, "tight": tight, "breadth": breadth}
+    _choose(branch, candidates.table, ranges, splits, wanted)
     values = {
         "rows": rows,
         "value": masked_value("c", branch.task.words),

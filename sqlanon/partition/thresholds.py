@@ -65,6 +65,7 @@ class _Search:
         self.branch, self.task = branch, branch.task
         self.candidates, self.ranked = candidates, ranked
         self.models = branch.task.models_of_content
+        self.fewest = max(model.least_rows for model in branch.task.models)
         self.runs = [branch.table(f"runs{i}_") for i in range(len(branch.task.sensitive))]
         self.tables: list[Relation] = []
 
@@ -102,6 +103,7 @@ class _Search:
             value=masked_value("c", self.task.words),
             weight=self.task.weight("x"),
             carried=self.task.carried_weight,
+            fewest=self.fewest,
         )
         self.branch.engine.analyze(runs)
 
@@ -118,8 +120,7 @@ class _Search:
         if self.ranked is not None:
             self.branch.engine.run("gain/list_thresholds", ranked=self.ranked, **values)
             return
-        fewest = max(model.least_rows for model in self.task.models)
-        self.branch.run("list_thresholds", runs=self.runs[0], fewest=fewest, **values)
+        self.branch.run("list_thresholds", runs=self.runs[0], fewest=self.fewest, **values)
 
     def _follow(self, model: PrivacyModel) -> str:
         runs, sensitive = self._of(model, self.runs)
