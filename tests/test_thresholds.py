@@ -100,6 +100,7 @@ def _released(database: Database, case: Case, *, weighted: bool) -> list[Row] | 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collapse, "WORTH_SHARE", 2.0 if weighted else -1.0)
         patch.setattr(growth.Growth, "cells_at_once", 10**6 if weighted else 0)  # the splits are the same
+        patch.setattr(growth.Growth, "cells_in_turn", 0 if weighted else 10**6)
         return database.release_once(case.columns, list(case.rows), case.roles, privacy=list(case.models))
 
 
@@ -213,6 +214,13 @@ UNEVEN = Case(
     ({"model": "k-anonymity", "k": 2}, {"attribute": "s", "model": "distinct-l-diversity", "l": 2}),
 )
 """Only the last threshold but one leaves both values on both sides."""
+
+
+@pytest.mark.either_engine
+def test_attributes_that_are_judged_in_turn_give_the_same_tree(database: Database) -> None:
+    models = {"attribute": "s", **TEXTS[3]}, {"attribute": "u", **NUMBERS[1], "t": 0.08}
+    case = _table(200, *models)
+    assert _released(database, case, weighted=True) == _released(database, case, weighted=False) is not None
 
 
 def test_where_the_median_fails_another_threshold_is_found(databases: tuple[Database, Database]) -> None:

@@ -178,8 +178,8 @@ class GainGrowth:
         trials = self.scanner.table("trials")
         by = self._list_trials(trials, candidates)
         values = {"trials": trials, "candidates": candidates, "cuts": candidates}
-        fallen, avs = judge_groups(self.branch, level.rows, values, by)
-        self.scanner.tables |= {*avs} if fallen is None else {fallen, *avs}
+        fallen, used = judge_groups(self.branch, level.rows, values, by)
+        self.scanner.tables |= {*used}
         return fallen
 
     def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:

@@ -47,7 +47,7 @@ class Frontier:
     A node is the number of its split and, in the last bits, which child it is.
 
     spent: the tables that nobody needs once the rows have been sent on.
-    searched: whether any node is to be searched at every threshold.
+    stage: the furthest stage of any node: at 1 some attributes have failed, at 2 every threshold is searched.
     next_leaf: what is added to the number of a node to make it one of all nodes of the tree, and of its leaf.
     parent_leaf: the same for the round before, whose nodes are the parents of these.
     active_rows: there are no more rows than that, or tuples where rows are collapsed; None if it is unknown.
@@ -65,7 +65,7 @@ class Frontier:
     leaves: int = 0
     next_leaf: int = 0
     parent_leaf: int = 0
-    searched: bool = False
+    stage: int = 0
     active_rows: int | None = None
     ranges: Relation | None = None
     tight: bool = True
@@ -81,9 +81,11 @@ class Growth:
     """Grows one tree, or one of several independent sub-trees, in one session.
 
     cells_at_once: rows or tuples, times attributes, so few that counting all is less than another round.
+    cells_in_turn: so many that judging all of them is more than doing it in two turns.
     """
 
     cells_at_once = 2_000_000
+    cells_in_turn = 50_000
 
     def __init__(self, branch: Branch, *, records: bool = True) -> None:
         """`records`: whether the nodes of the tree are written down."""
@@ -137,7 +139,7 @@ class Growth:
         self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
-        at = trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.searched, trunk.active_rows
+        at = trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.stage, trunk.active_rows
         shared = Frontier(rows, splits, (rows, splits), trunk.parents, *at, inheriting=trunk.inheriting)
         if trunk.ranges is None:
             return shared
@@ -171,14 +173,14 @@ class Growth:
         )
         avs = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
-        finished, active, active_rows, searched, numbers = counts
+        finished, active, active_rows, stage, numbers = counts
         spent = [*candidates.tables, *avs]
         if finished:
             spent.append(tight := ranges if frontier.tight else self._measure(_ended(frontier.rows, ranges, splits)))
             self._retire(frontier, tight, splits)
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
-        following = self._send(frontier, splits, numbers, leaves, searched=searched > 0)
+        following = self._send(frontier, splits, numbers, leaves, stage)
         if following and frontier.tight and MEASURED < following.round <= following.inheriting:
             following = self._inherit(following, ranges)
         self._drop(frontier, [ranges, *spent, *(() if following else (splits,))])
@@ -194,8 +196,15 @@ class Growth:
 
         Not while ranges are inherited: which rounds measure must not depend on how fast nodes are done with.
         """
-        few = frontier.active_rows is not None and frontier.active_rows * len(self.task.axes) <= self.cells_at_once
-        return few and frontier.round > frontier.inheriting
+        return self._has_cells(frontier, self.cells_at_once) and frontier.round > frontier.inheriting
+
+    def _judges_in_turn(self, frontier: Frontier) -> bool:
+        """Whether attributes that a node's parent did not have to look at are judged only where the others fell."""
+        many = frontier.stage > 0 or self._tries_at_once(frontier)
+        return many and not self._has_cells(frontier, self.cells_in_turn)
+
+    def _has_cells(self, frontier: Frontier, most: int) -> bool:
+        return frontier.active_rows is not None and frontier.active_rows * len(self.task.axes) <= most
 
     def _drop(self, frontier: Frontier, tables: Sequence[Relation]) -> None:
         """Drop what a round has used up; tables that the next round replaces need not be dropped on some engines."""
@@ -228,12 +237,18 @@ class Growth:
         return replace(frontier, ranges=inherited, tight=False)
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
-        searched = frontier.searched or (self.searches_thresholds and frontier.tight)
-        return judge(self.branch, frontier.rows, candidates, splits, searched=searched, tight=frontier.tight)
+        searched = frontier.stage == 2 or (self.searches_thresholds and frontier.tight)
+        return judge(
+            self.branch,
+            frontier.rows,
+            candidates,
+            splits,
+            in_turn=self._judges_in_turn(frontier),
+            searched=searched,
+            tight=frontier.tight,
+        )
 
-    def _send(
-        self, frontier: Frontier, splits: Relation, numbers: int, leaves: int, *, searched: bool
-    ) -> Frontier | None:
+    def _send(self, frontier: Frontier, splits: Relation, numbers: int, leaves: int, stage: int) -> Frontier | None:
         """The frontier of the next round, with every row that is not final in its child; None if there is none."""
         if not numbers:
             return None
@@ -252,7 +267,7 @@ class Growth:
         )
         spent, following = (rows, splits), frontier.round + 1
         active_rows = sent if sent >= 0 else None
-        at = following, leaves, self._next_leaf(frontier), frontier.next_leaf, searched, active_rows
+        at = following, leaves, self._next_leaf(frontier), frontier.next_leaf, stage, active_rows
         return Frontier(rows, splits, spent, numbers, *at, inheriting=frontier.inheriting)
 
     def _next_leaf(self, frontier: Frontier) -> int:

@@ -7,6 +7,7 @@ Sizes are judged first, for they are known from the cuts. What is left is judged
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -50,12 +51,14 @@ def judge(
     candidates: Candidates,
     splits: Relation,
     *,
+    in_turn: bool = False,
     searched: bool = False,
     tight: bool = True,
     by: Judge = EXACT,
 ) -> list[Relation]:
     """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way.
 
+    in_turn: whether what is in the children of the widest attributes is judged before that of the others.
     searched: whether nodes may have to be searched at every threshold.
     tight: whether the candidates were chosen by tight ranges.
     by: how children are judged.
@@ -73,7 +76,8 @@ def judge(
     judged = not by.sizes_in_place(task)
     if judged:
         by.size(branch, values, fewest)
-    fallen, avs = judge_groups(branch, rows, values, by)
+    judge_content = _judge_in_turn if in_turn and task.models_of_content else judge_groups
+    fallen, used = judge_content(branch, rows, values, by)
     found, sought = _search(branch, rows, values, fallen) if searched else (None, ())
     branch.run(
         "record_splits",
@@ -88,12 +92,11 @@ def judge(
         masks=task.masks,
         **values,
     )
-    used = [*([trials] if judged else ()), *avs, *sought]
-    return used if fallen is None else [*used, fallen]
+    return [*([trials] if judged else ()), *used, *sought]
 
 
 def _search(
-    branch: Branch, rows: Relation | Markup, values: dict[str, Any], fallen: Relation | None
+    branch: Branch, rows: Relation | Markup, values: dict[str, Any], fallen: Relation | Markup | None
 ) -> tuple[Contenders | None, tuple[Relation, ...]]:
     """The thresholds of nodes that are to be searched at every one in this round, and the tables used on the way."""
     searched = branch.table("searched")
@@ -103,10 +106,29 @@ def _search(
     return found, (searched, *found.tables)
 
 
+def _judge_in_turn(
+    branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: Judge
+) -> tuple[Markup | Relation | None, list[Relation]]:
+    """The same as `judge_groups`, but at first as many attributes of a node as its parent had to look at.
+
+    The others are judged in the nodes where all these fell. What is left is never preferred to what stands.
+    """
+    widest = "(SELECT t.* FROM {t} AS t JOIN {c} AS c ON c.candidate = t.trial >> 1 WHERE c.turn <= c.breadth)"
+    first = expression(widest, t=values["trials"], c=values["candidates"])
+    fallen, used = judge_groups(branch, rows, {**values, "trials": first}, by)
+    later = replace(branch, name=f"{branch.name}_o")
+    others = later.table("trials")
+    if branch.run("list_others", others=others, fallen=fallen, **values) == 0:
+        return fallen, [*used, others]
+    fallen_later, used_later = judge_groups(later, rows, {**values, "trials": others}, by)
+    both = "(SELECT f.trial FROM {first} AS f UNION ALL SELECT o.trial FROM {later} AS o)"
+    return expression(both, first=fallen, later=fallen_later), [*used, others, *used_later]
+
+
 def judge_groups(
     branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: Judge = EXACT
 ) -> tuple[Relation | None, list[Relation]]:
-    """The trials that violate a model for what is in their children, and the AVS groups that they were judged on."""
+    """The trials that violate a model for what is in their children, and the tables that were used to tell."""
     models = branch.task.models_of_content
     if not models:
         return None, []
@@ -121,7 +143,7 @@ def judge_groups(
         measures=[Markup(m) for m in _measures(branch, models, avs, by)],
         **values,
     )
-    return fallen, avs
+    return fallen, [fallen, *avs]
 
 
 def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) -> list[Relation]:

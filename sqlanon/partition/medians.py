@@ -83,7 +83,7 @@ def cut_at_medians(
         branch.table("cuts"),
         max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
-    breadth = Markup(len(branch.task.axes) if at_once else "s.breadth")
+    breadth = Markup(len(branch.task.axes) if at_once else "k.breadth")
     wanted = {"bin_bits": bin_bits, "searched": searched, "tight": tight, "breadth": breadth}
     _choose(branch, candidates.table, ranges, splits, wanted)
     values = {

@@ -62,6 +62,6 @@ def _judge_nested(scanner: Scanner, rows: Relation | Markup, rivals: Relation) -
     scanner.run("list_nested_trials", trials=trials, rivals=rivals)
     branch = replace(scanner.branch, name=f"{scanner.branch.name}_r")
     values = {"trials": trials, "candidates": rivals, "cuts": rivals}
-    fallen, avs = judge_groups(branch, rows, values)
-    scanner.tables |= {*avs} if fallen is None else {fallen, *avs}
+    fallen, used = judge_groups(branch, rows, values)
+    scanner.tables |= {*used}
     return fallen

@@ -113,7 +113,9 @@ class SampledGrowth(Growth):
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
         hypotheses = Hypotheses(self.care.confidence, self.leasts, self._parents)
-        used = judge(self.branch, frontier.rows, candidates, splits, by=hypotheses)
+        used = judge(
+            self.branch, frontier.rows, candidates, splits, in_turn=self._judges_in_turn(frontier), by=hypotheses
+        )
         twigs = self.branch.table("twigs", frontier.round + 1)
         self.branch.engine.run(
             "sampling/follow_nodes",
