@@ -105,6 +105,10 @@ class Criterion(ABC):
     def score_children(self, branch: Branch, scan: Scan, **values: Any) -> None:
         """What splits by hierarchies gain, from the groups of the first scan."""
 
+    def within(self, rows: int) -> Criterion:  # noqa: ARG002 - most count alike, however many there are
+        """The same criterion for nodes of so many rows at most: the gains are the same."""
+        return self
+
     def statistics(self, task: Task, render: Renderer) -> list[dict[str, Markup | Identifier]]:  # noqa: ARG002
         """What is measured of every node: its least and its greatest target, and more."""
         return [statistic("least", Markup("min(r.y)")), statistic("most", Markup("max(r.y)"))]

@@ -32,6 +32,7 @@ class Level:
     """The active rows `(node, p0, …, y)` of a round, and what was handed on before it.
 
     splits: those that made these nodes, so many `parents`; None for the root.
+    largest: no node has more rows than that; None if only the table's rows are known.
     numbers: what makes them nodes of the whole tree.
     """
 
@@ -40,6 +41,7 @@ class Level:
     handed: int = 0
     splits: Relation | None = None
     parents: int = 1
+    largest: int | None = None
     numbers: Numbers = ROOT
 
     @property
@@ -122,6 +124,7 @@ class GainGrowth:
 
     def _round(self, level: Level, report: Callable[[Progress], None]) -> tuple[Level | None, int]:
         """The next level, if there is one, and how many nodes have been handed on."""
+        self.scanner.criterion = self.criterion.within(level.largest or self.plain.table_rows)
         ranges = self._measure(level)
         if level.splits is not None:
             self._remember(level, level.splits)
@@ -129,12 +132,12 @@ class GainGrowth:
         splits = self.branch.table("gain_splits", level.round) if active else None
         if splits is not None:
             self._split(level, nodes, active, splits)
-        handed, split, rows = self._query("count_splits", ranges=ranges, splits=splits)
+        handed, split, rows, largest = self._query("count_splits", ranges=ranges, splits=splits)
         self._follow(level, ranges, splits)
         if handed:
             self._hand_on(level.rows, (level.numbers.nodes, level.handed), ranges, splits)
         report(Progress(level.round, rows, split, 0))
-        following = self._send(level, splits, (handed, split)) if splits is not None and split else None
+        following = self._send(level, splits, (handed, split, largest)) if splits is not None and split else None
         repeated = () if self.branch.engine.replaces_work_tables else self.scanner.tables
         unused = (splits,) if splits is not None and following is None else ()
         self.branch.workspace.drop(*level.spent, *unused, *repeated)
@@ -148,7 +151,7 @@ class GainGrowth:
             rows=level.rows,
             weight=task.weight("r"),
             axes=task.axes,
-            statistics=self.criterion.statistics(task, self.branch.engine.render),
+            statistics=self.scanner.criterion.statistics(task, self.branch.engine.render),
         )
         return ranges
 
@@ -207,9 +210,9 @@ class GainGrowth:
         """The first number in the whole tree that no node has up to this level."""
         return level.numbers.nodes + (level.parents << self.plain.bits)
 
-    def _send(self, level: Level, splits: Relation, counts: tuple[int, int]) -> Level:
+    def _send(self, level: Level, splits: Relation, counts: tuple[int, int, int]) -> Level:
         """Every row of a split node to its child."""
-        handed, split = counts
+        handed, split, largest = counts
         rows, task = self.branch.table("gained", level.round + 1), self.branch.task
         self.branch.run(
             "split_rows",
@@ -224,7 +227,7 @@ class GainGrowth:
             clustered=False,
         )
         numbers = Numbers(self._next_number(level), level.numbers.nodes)
-        return Level(rows, level.round + 1, level.handed + handed, splits, split, numbers)
+        return Level(rows, level.round + 1, level.handed + handed, splits, split, largest, numbers)
 
     def _query(self, template: str, **values: Any) -> tuple[Any, ...]:
         return self.branch.engine.query_one(f"gain/{template}", **values)

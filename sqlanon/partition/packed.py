@@ -1,13 +1,14 @@
 """A few classes, counted side by side: several counts in one number, so that one running sum serves them all.
 
-Counts of up to `bits` bits are the digits of a double of 52 bits. Sums of such numbers are exact, and hold the sums of
-all their digits, for no count exceeds the rows of the table. More classes than a few such numbers hold are followed one
-by one (`criteria.Classes`), at a cost that goes with the groups that there are.
+Counts of up to `bits` bits are the digits of a double of 52 bits. Sums of such numbers are exact, and hold the sums
+of all their digits, for no count exceeds the rows of a node: the smaller the nodes, the fewer the numbers. More
+classes than a few such numbers hold are followed one by one (`criteria.Classes`), at a cost that goes with the groups
+that there are.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -28,12 +29,15 @@ def fits(classes: int, rows: int) -> bool:
 
 @dataclass(frozen=True)
 class PackedClasses(ManyClasses):
-    """Several classes of a table of so many rows; `c0`, `c1`, … hold their counts, from the lowest digit on."""
+    """Several classes of nodes of so many rows at most; `c0`, `c1`, … hold their counts, from the lowest digit on."""
 
     target: Target
     least: float
     scale: float
     rows: int
+
+    def within(self, rows: int) -> PackedClasses:
+        return replace(self, rows=rows)
 
     @property
     def _bits(self) -> int:

@@ -15,7 +15,7 @@ from sqlanon.plan import Plan
 from sqlanon.sql import Statement
 
 VALUES = 1_000  # made-up size of a dictionary
-_ROUNDS = [(0, 1, 0), (1, 1, 1), (2, 0, 0)]  # of one tree
+_ROUNDS = [(0, 1, 0), (1, 1, 2), (2, 0, 0)]  # of one tree
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Scene:
     """What the answers so far add up to.
 
     steps: the statements so far.
-    rounds: of the rounds of a tree that are to come: leaves, active nodes, those to be searched at every threshold.
+    rounds: of the rounds of a tree that are to come: leaves, active nodes, the furthest stage of these.
     gains: nodes that can be split by gain, of each round.
     bottom: of the lattice that is searched.
     stacked: generalizations that the last table of frequency sets holds.
@@ -67,9 +67,9 @@ def _columns(text: str) -> int:
 
 
 def _count_nodes(scene: Scene, _statement: Statement) -> list[tuple[Any, ...]]:
-    leaves, active, searched = scene.rounds.pop(0)
+    leaves, active, stage = scene.rounds.pop(0)
     scene.rounds = scene.rounds or list(_ROUNDS)  # for the next tree
-    return [(leaves, active, scene.plan.rows if active else 0, searched * _searches(scene), active)]
+    return [(leaves, active, scene.plan.rows if active else 0, stage * _searches(scene), active)]
 
 
 def _searches(scene: Scene) -> bool:
@@ -91,7 +91,7 @@ def _gain_nodes(scene: Scene, _statement: Statement) -> list[tuple[Any, ...]]:
 
 def _gain_splits(scene: Scene, _statement: Statement) -> list[tuple[Any, ...]]:
     """The first round splits its node by gain, the second one hands a node on."""
-    return [(0, 1, scene.plan.rows) if scene.gains else (1, 0, 0)]
+    return [(0, 1, scene.plan.rows, scene.plan.rows) if scene.gains else (1, 0, 0, 0)]
 
 
 def _gain_parts(scene: Scene, _statement: Statement) -> list[tuple[Any, ...]]:
