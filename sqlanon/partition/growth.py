@@ -196,15 +196,15 @@ class Growth:
 
         Not while ranges are inherited: which rounds measure must not depend on how fast nodes are done with.
         """
-        return self._has_cells(frontier, self.cells_at_once) and frontier.round > frontier.inheriting
+        return self._has_at_most(frontier, self.cells_at_once) and frontier.round > frontier.inheriting
 
     def _judges_in_turn(self, frontier: Frontier) -> bool:
         """Whether attributes that a node's parent did not have to look at are judged only where the others fell."""
         many = frontier.stage > 0 or self._tries_at_once(frontier)
-        return many and not self._has_cells(frontier, self.cells_in_turn)
+        return many and not self._has_at_most(frontier, self.cells_in_turn)
 
-    def _has_cells(self, frontier: Frontier, most: int) -> bool:
-        return frontier.active_rows is not None and frontier.active_rows * len(self.task.axes) <= most
+    def _has_at_most(self, frontier: Frontier, cells: int) -> bool:
+        return frontier.active_rows is not None and frontier.active_rows * len(self.task.axes) <= cells
 
     def _drop(self, frontier: Frontier, tables: Sequence[Relation]) -> None:
         """Drop what a round has used up; tables that the next round replaces need not be dropped on some engines."""
