@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -236,3 +237,30 @@ def test_a_node_without_another_attribute_is_searched_in_the_round_of_its_median
     root, *others = _rounds(databases[0], UNEVEN, monkeypatch)
     assert root["partition/find_medians"] == root["partition/judge_thresholds"] == 1
     assert len(others) == 1, "the children's: neither of them can be split"
+
+
+def _corner(seed: int) -> Case:
+    """Two attributes of 10,000 values; in a corner, after few rounds, no median leaves both values on both sides."""
+    chance = random.Random(seed)
+
+    def point(*ranges: tuple[float, float]) -> tuple[int, ...]:
+        return tuple(int(10_000 * chance.uniform(low, high)) for low, high in ranges)
+
+    spread = [(*point((0, 1), (0.25, 1)), chance.random() < 0.5) for _ in range(1200)]
+    rows = [(a, b, "y" if a >= 6000 and other else "x") for a, b, other in spread]
+    rows += [(*point((0, 0.599), (0, 0.125)), "x") for _ in range(250)]
+    rows += [(*point((0, 0.599), (0.125, 0.25)), "x") for _ in range(60)]
+    rows += [(*point((0.95, 1), (0.13, 0.249)), chance.choice("xy")) for _ in range(90)]
+    rows += [(6000, 2000, "y"), (0, 0, "x"), (9999, 9000, "y"), (0, 9999, "x")]
+    models = {"model": "k-anonymity", "k": 1}, {"attribute": "s", "model": "distinct-l-diversity", "l": 2}
+    return Case((ORDERED, ORDERED), tuple((*row, 0, i) for i, row in enumerate(rows)), models)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_does_not_change_which_rounds_measure(
+    databases: tuple[Database, Database], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = _corner(seed)
+    released = _released(databases[0], case, weighted=False)
+    monkeypatch.setattr(growth.Growth, "_searches_in_same_round", lambda *_: False)
+    assert released == _released(databases[0], case, weighted=False) is not None

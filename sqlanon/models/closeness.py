@@ -153,8 +153,8 @@ class OrderedTCloseness(TCloseness):
         """The distance of each class, at the cost of its present values, not of the whole domain.
 
         Between two present values the cumulated P is constant and the cumulated Q rises: the sum of |P - Q| over that
-        gap needs only prefix sums of Q at its ends and where Q crosses P. All crossings are found by one merge of the
-        domain with the present values.
+        gap needs only prefix sums of Q at its ends and where Q crosses P. The ends tell in which gaps it does; these
+        few crossings are found by one merge with the domain.
         """
         integer, cube = (integer_type(render, groups.rows**power) for power in (2, 3))
         return self._render(render, "models/measure_ordered_closeness", groups, integer, cube=cube)

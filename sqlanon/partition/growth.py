@@ -168,7 +168,7 @@ class Growth:
             frontier.splits,
             self._size(frontier),
             searched=self.searches_thresholds,
-            tight=frontier.tight,
+            same_round=self._searches_in_same_round(frontier),
             at_once=self._tries_at_once(frontier),
         )
         avs = self._judge(frontier, candidates, splits)
@@ -197,6 +197,14 @@ class Growth:
         Not while ranges are inherited: which rounds measure must not depend on how fast nodes are done with.
         """
         return self._has_at_most(frontier, self.cells_at_once) and frontier.round > frontier.inheriting
+
+    def _searches_in_same_round(self, frontier: Frontier) -> bool:
+        """Whether nodes that have tried all their attributes are searched at every threshold in this round already.
+
+        Not while ranges are inherited, either: their children would come to a round that measures, or to one that does
+        not, in place of the next.
+        """
+        return self.searches_thresholds and frontier.tight and frontier.round >= frontier.inheriting
 
     def _judges_in_turn(self, frontier: Frontier) -> bool:
         """Whether attributes that a node's parent did not have to look at are judged only where the others fell."""
@@ -237,14 +245,13 @@ class Growth:
         return replace(frontier, ranges=inherited, tight=False)
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
-        searched = frontier.stage == 2 or (self.searches_thresholds and frontier.tight)
         return judge(
             self.branch,
             frontier.rows,
             candidates,
             splits,
             in_turn=self._judges_in_turn(frontier),
-            searched=searched,
+            searched=frontier.stage == 2 or self._searches_in_same_round(frontier),
             tight=frontier.tight,
         )
 

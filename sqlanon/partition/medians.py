@@ -24,8 +24,8 @@ class Candidates:
 
     table: `(candidate, node, n, banned, stage, next_stage, breadth, attribute, share, width, lo, hi, shift,
         child_shift, mask_0, …, turn, bin_shift, first_bin)`; `share` is the range's part of the table's, `width` that
-        in steps; `stage` is 0 for the widest attributes, 1 for the others, 2 for a search at every threshold, which has
-        no cuts here; `child_shift` is NULL for an attribute that is cut at values.
+        in steps; `stage` is 0 for the widest attributes, 1 for the others, 2 for a search at every threshold alone,
+        without a cut here; `child_shift` is NULL for an attribute that is cut at values.
     histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin. None where it is
         counted in the statement that finds the cuts: nothing else needs it unless an attribute has a hierarchy.
     cuts: `(candidate, cut, below, inside, above)`; a split by a hierarchy has none.
@@ -65,7 +65,7 @@ def cut_at_medians(
     size: int,
     *,
     searched: bool,
-    tight: bool,
+    same_round: bool,
     at_once: bool,
 ) -> Candidates:
     """The candidates of nodes that have about so many rows each, with their medians.
@@ -73,7 +73,7 @@ def cut_at_medians(
     Bins are as many as the root of that: few enough to be counted fast, and enough that few rows lie in a median's.
 
     searched: whether nodes where all medians fail are to be searched at every threshold.
-    tight: whether ranges are as narrow as the rows allow.
+    same_round: whether those that have tried all their attributes are searched in this round already.
     at_once: whether all attributes are tried at once; otherwise the widest first, the others where these fail.
     """
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, size.bit_length() // 2))
@@ -84,7 +84,7 @@ def cut_at_medians(
         max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
     breadth = Markup(len(branch.task.axes) if at_once else "k.breadth")
-    wanted = {"bin_bits": bin_bits, "searched": searched, "tight": tight, "breadth": breadth}
+    wanted = {"bin_bits": bin_bits, "searched": searched, "same_round": same_round, "breadth": breadth}
     _choose(branch, candidates.table, ranges, splits, wanted)
     values = {
         "rows": rows,

@@ -50,7 +50,7 @@ def searchable(task: Task) -> bool:
 def search_thresholds(
     branch: Branch, rows: Relation | Markup, candidates: Relation, ranked: Relation | None = None
 ) -> Contenders:
-    """The best allowable threshold of every candidate node of the last stage that has one.
+    """The best allowable threshold of every candidate node that has one, of the candidates that are cut at values.
 
     ranked: the thresholds that come into question, by what they gain (see `gain/rank_cuts`); otherwise all do, those of
         the widest attribute first, then the most even one.
