@@ -125,11 +125,13 @@ def test_no_leaf_can_be_split_at_any_threshold(databases: tuple[Database, Databa
         assert splittable(case.attributes, leaf, case.surely_satisfied_by) == []
 
 
-def _rounds(database: Database, case: Case, monkeypatch: pytest.MonkeyPatch) -> list[Counter[str]]:
+def _rounds(
+    database: Database, case: Case, monkeypatch: pytest.MonkeyPatch, *, weighted: bool = False
+) -> list[Counter[str]]:
     """How often every statement of tree growth was issued, round by round."""
     heard: list[str] = []
     monkeypatch.setattr(Engine, "_tell", lambda _self, statement, *_: heard.append(statement.name))
-    assert _released(database, case, weighted=False) is not None
+    assert _released(database, case, weighted=weighted) is not None
     rounds: list[Counter[str]] = []
     for name in heard:
         if name == "partition/choose_attributes":
@@ -218,10 +220,16 @@ UNEVEN = Case(
 
 
 @pytest.mark.either_engine
-def test_attributes_that_are_judged_in_turn_give_the_same_tree(database: Database) -> None:
-    models = {"attribute": "s", **TEXTS[3]}, {"attribute": "u", **NUMBERS[1], "t": 0.08}
-    case = _table(200, *models)
-    assert _released(database, case, weighted=True) == _released(database, case, weighted=False) is not None
+def test_attributes_that_are_judged_in_turn_give_the_same_tree(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two attributes go with the sensitive one: where both of their medians have fallen, the third is judged."""
+    rows = [(i, i, i * 37 % 50, "xy"[2 * i // 50], 0, i) for i in range(50)]
+    case = Case((ORDERED,) * 3, tuple(rows), UNEVEN.models)
+    assert _released(database, case, weighted=True) == _released(database, case, weighted=False)
+    together, in_turn = (_rounds(database, case, monkeypatch, weighted=weighted) for weighted in (False, True))
+    assert {counts["partition/judge_trials"] for counts in together} == {1}
+    assert {counts["partition/judge_trials"] for counts in in_turn} == {1, 2}
 
 
 def test_where_the_median_fails_another_threshold_is_found(databases: tuple[Database, Database]) -> None:

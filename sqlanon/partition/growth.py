@@ -171,10 +171,10 @@ class Growth:
             same_round=self._searches_in_same_round(frontier),
             at_once=self._tries_at_once(frontier),
         )
-        avs = self._judge(frontier, candidates, splits)
+        used = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, stage, numbers = counts
-        spent = [*candidates.tables, *avs]
+        spent = [*candidates.tables, *used]
         if finished:
             spent.append(tight := ranges if frontier.tight else self._measure(_ended(frontier.rows, ranges, splits)))
             self._retire(frontier, tight, splits)
