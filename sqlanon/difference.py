@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlanon.catalog import Catalog, Run, recoded_alike
+from sqlanon.catalog import Catalog, RulesKind, Run, recoded_alike
 from sqlanon.catalog.sources import identify_source
 from sqlanon.errors import PolicyError
 from sqlanon.policy.facts import flattened
@@ -40,6 +40,7 @@ class Difference:
     """Two runs compared.
 
     same_source: whether both were made of the same table of the same database.
+    labels: how the labels of each were formed: `observed` ranges, `cuts`, or `levels` of hierarchies.
     policy: the parts that differ. figures, columns: all, equal or not; of columns their labels, losses and levels.
     """
 
@@ -47,6 +48,7 @@ class Difference:
     b: str
     same_source: bool
     recoding: Recoding
+    labels: Change
     policy: tuple[Change, ...]
     figures: tuple[Change, ...]
     columns: tuple[Change, ...]
@@ -65,16 +67,18 @@ def compare_runs(catalog: Catalog, a: str, b: str) -> Difference:
     one, other = (_published(catalog, name) for name in (a, b))
     same_source = identify_source(one.source, one.database) == identify_source(other.source, other.database)
     recoding = _compare_recodings(catalog, one, other)
+    labels = Change("labels", _labels(catalog, one), _labels(catalog, other))
     policies = [flattened(json.loads(run.policy)) for run in (one, other)]
     return Difference(
         a=one.id,
         b=other.id,
         same_source=same_source,
         recoding=recoding,
+        labels=labels,
         policy=tuple(change for change in _changes(*policies) if change.changed),
         figures=tuple(_changes(_figures(one), _figures(other))),
         columns=tuple(_changes(_columns(one), _columns(other))),
-        warnings=tuple(_warnings(one, other, same_source, recoding)),
+        warnings=(*_warnings(one, other, same_source, recoding), *_label_warnings(labels)),
     )
 
 
@@ -127,6 +131,27 @@ def _warnings(one: Run, other: Run, same_source: bool, recoding: Recoding) -> It
         yield (
             f"Two releases of {one.source} share their recoding. Who holds both still sees which rows came, went or"
             " changed between them, and these may be fewer than k in a class."
+        )
+
+
+def _labels(catalog: Catalog, run: Run) -> str:
+    """How the labels of a release were formed."""
+    assert run.result is not None
+    rules = catalog.rules(catalog.rules_run(run.id))
+    if rules is not None and rules.kind is not RulesKind.TREE:
+        return "levels"
+    if "applied" in run.result["algorithm"]:
+        return "cuts"
+    return str(json.loads(run.policy).get("ranges", "observed"))
+
+
+def _label_warnings(labels: Change) -> Iterator[str]:
+    if labels.changed:
+        said = {"observed": "over the values of the class", "cuts": "from cut to cut", "levels": "by levels"}
+        yield (
+            f"The labels are formed otherwise: ranges reach {said[labels.before]} in the first release, and"
+            f" {said[labels.after]} in the second. The same row may show another label; a policy with `ranges: cuts`"
+            " has the first release and all later ones by its rules show the same."
         )
 
 

@@ -41,9 +41,12 @@ def export_command(
         str | None, typer.Option(help="With sql, view and dbt: the table to read, if not the run's.")
     ] = None,
     on_violation: Annotated[
-        OnViolation,
-        typer.Option(help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error."),
-    ] = "error",
+        OnViolation | None,
+        typer.Option(
+            help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error; if not "
+            "given, suppress where the run's policy has a suppression budget."
+        ),
+    ] = None,
     budget: Annotated[
         float | None, typer.Option(min=0, max=1, help="With suppress: the largest share of rows that may be.")
     ] = None,
@@ -57,7 +60,7 @@ def export_command(
 
     With dbt, models and tests are written into a project.
     """
-    _refuse(form, name, source, on_violation != "error" or budget is not None, output)
+    _refuse(form, name, source, on_violation is not None or budget is not None, output)
     if form == "dbt":
         assert name is not None
         assert output is not None

@@ -41,9 +41,12 @@ def freeze_command(
     run: RunName,
     name: Annotated[str, typer.Option("--name", help="The job's name; a name that is known gets a new version.")],
     on_violation: Annotated[
-        OnViolation,
-        typer.Option(help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error."),
-    ] = "error",
+        OnViolation | None,
+        typer.Option(
+            help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error; if not "
+            "given, suppress where the run's policy has a suppression budget."
+        ),
+    ] = None,
     budget: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="With suppress: the largest share of rows; if not given, that of the policy."),
@@ -63,6 +66,7 @@ def freeze_command(
         job = freezing.freeze(
             engine, catalog, catalog.run(run), freezing.Freezing(name, on_violation, budget, not no_procedure)
         )
+        warnings = freezing.freezing_warnings(catalog, job)
         differs = older is not None and older.run != job.run and not _alike(catalog, older, job)
     if differs and older is not None:
         call.note(
@@ -70,9 +74,14 @@ def freeze_command(
             "can intersect the classes of a person; docs/jobs.md says more."
         )
     if call.json:
-        call.emit(_object(job, []))
-    else:
-        print(f"Job {job.name}, version {job.version}: {_how(job)}")
+        call.emit({**_object(job, []), "warnings": list(warnings)})
+        return
+    for warning in warnings:
+        call.note(f"Warning: {warning}")
+    origin = "as the policy says" if on_violation is None else "as --on-violation says"
+    print(
+        f"Job {job.name}, version {job.version}: {_how(job)}\n  classes that violate a model: {_choice(job)}, {origin}"
+    )
 
 
 def _alike(catalog: Catalog, *jobs: Job) -> bool | None:
@@ -167,12 +176,18 @@ def show_command(
         print(_text(job, versions, runs, times))
 
 
+def _choice(job: Job) -> str:
+    """What becomes of classes that violate a model."""
+    if job.on_violation == "error":
+        return "the job ends with an error, and the old release stays"
+    return "suppressed" if job.budget is None else f"suppressed, at most {job.budget:g} of the rows"
+
+
 def _text(job: Job, versions: list[Job], runs: list[Run], times: list[str] | None) -> str:
-    choice = job.on_violation if job.budget is None else f"{job.on_violation}, at most {job.budget:g} of the rows"
     lines = [
         f"Job {job.name}, version {job.version}: {_how(job)}",
         f"  from {job.source} to {job.release} by the rules of run {job.run}",
-        f"  classes that violate a model: {choice}",
+        f"  classes that violate a model: {_choice(job)}",
         f"  scheduled: {_when(job, times) or 'no'}",
     ]
     if job.scheduler == "pg_cron" and times == []:

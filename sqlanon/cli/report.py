@@ -86,6 +86,7 @@ def diff_text(found: Difference) -> str:
     changed = [change for change in (*found.figures, *found.columns) if change.changed]
     parts = [
         f"Recoding: {recodings[found.recoding]}",
+        f"Labels: {_labels(found.labels)}",
         "Policy:\n" + table(["", found.a, found.b], [[c.name, c.before, c.after] for c in found.policy], widest=60)
         if found.policy
         else "Policy: the same in both",
@@ -95,6 +96,18 @@ def diff_text(found: Difference) -> str:
         *(f"Warning: {warning}" for warning in found.warnings),
     ]
     return "\n\n".join(parts)
+
+
+def _labels(change: Change) -> str:
+    """How the labels of both releases were formed."""
+    said = {
+        "observed": "ranges over the values of each class (`ranges: observed`)",
+        "cuts": "ranges from cut to cut (`ranges: cuts`)",
+        "levels": "by levels of hierarchies",
+    }
+    if not change.changed:
+        return f"{said[change.before]} in both"
+    return f"{said[change.before]} in the first, {said[change.after]} in the second"
 
 
 def _figure(change: Change) -> list[object]:

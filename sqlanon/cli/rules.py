@@ -96,9 +96,12 @@ def apply_command(
         typer.Option("--out", metavar="TABLE|FILE", help="Where they go; if not given, where the run's release is."),
     ] = None,
     on_violation: Annotated[
-        OnViolation,
-        typer.Option(help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error."),
-    ] = "error",
+        OnViolation | None,
+        typer.Option(
+            help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error; if not "
+            "given, suppress where the run's policy has a suppression budget, within that budget."
+        ),
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")] = False,
     url: UrlOption = None,
     policy: PolicyOption = None,

@@ -21,7 +21,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.failing import failing_queries, sensitive_values
-from sqlanon.jobs.freezing import NAME, Freezing, budget_of, recoded_columns
+from sqlanon.jobs.freezing import NAME, Freezing, decide, recoded_columns
 from sqlanon.jobs.procedure import most_rows
 from sqlanon.jobs.recoded import cast_columns, class_column_beside
 from sqlanon.models import PrivacyModel, from_spec
@@ -225,6 +225,7 @@ def project_files(
     if not NAME.fullmatch(wanted.name):
         raise PolicyError("A dbt model's name is of at most 40 lower-case letters, digits and _, and begins with one.")
     policy, stored = parse_policy(run.policy), read_rules(catalog, run.id)
+    wanted = decide(wanted, policy)
     models = tuple(from_spec(spec) for spec in policy.privacy)
     wrong = list(_problems(policy, models, wanted))
     if wrong:
@@ -240,7 +241,6 @@ def project_files(
     select = rules_select(catalog.store, stored, run, str(plan.source), kept)
     columns, regions = recoded_columns(engine, plan, select)
     told = rules_select(catalog.store, stored, run, str(marks[0]), kept)
-    wanted = Freezing(wanted.name, wanted.on_violation, budget_of(wanted, policy))
     return ProjectText(engine, run, plan, stored, told, columns, regions, models, wanted, marks).files()
 
 

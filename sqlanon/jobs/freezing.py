@@ -34,7 +34,8 @@ from sqlanon.rules.select_levels import LevelsSelect
 from sqlanon.rules.select_tree import TreeSelect
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs import OnViolation
-from sqlanon.runs.applying import require_same
+from sqlanon.runs.applying import ranges_warnings, require_same
+from sqlanon.runs.choices import choice_of
 from sqlanon.sql import Relation, Statement, Text
 
 NAME = re.compile("[a-z][a-z0-9_]{0,39}")
@@ -45,12 +46,13 @@ _OUTSIDE = "--no-procedure keeps a job that `sqlanon job run` carries out."
 class Freezing:
     """What is wanted: the job's name, and what becomes of classes that violate a model.
 
+    on_violation: they are suppressed, or end the job with an error; None for what the run's policy says.
     budget: the largest share of rows that may be suppressed; None for that of the run's policy.
     procedure: whether the database is to do the work, where it can.
     """
 
     name: str
-    on_violation: OnViolation = "error"
+    on_violation: OnViolation | None = None
     budget: float | None = None
     procedure: bool = True
 
@@ -73,6 +75,12 @@ def freeze(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> Jo
         engine.run("jobs/revoke_public", routine=Markup(text.job.routine))
         catalog.record_job_within(engine, text.job)
     return text.job
+
+
+def freezing_warnings(catalog: Catalog, job: Job) -> tuple[str, ...]:
+    """What a job does otherwise than the run whose rules it applies."""
+    found = catalog.run(job.run)
+    return ranges_warnings(read_rules(catalog, found.id), parse_policy(found.policy), found.id)
 
 
 def export_procedure(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> str:
@@ -99,23 +107,30 @@ def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
             f"pg_cron starts job {wanted.name} by its procedure, which goes on applying the rules of run {older.run}:"
             f" `sqlanon unschedule {wanted.name}` first."
         )
+    decided = decide(wanted, policy)
     return Job(
         name=wanted.name,
         version=1 if older is None else older.version + 1,
         run=found.id,
         source=policy.source.file or policy.source.table or "",
         release=found.release,
-        on_violation=wanted.on_violation,
-        budget=budget_of(wanted, policy),
+        on_violation=decided.on_violation or "error",
+        budget=decided.budget,
         created=datetime.now(UTC),
         schedule=None if older is None else older.schedule,
         scheduler=None if older is None else older.scheduler,
     )
 
 
-def budget_of(wanted: Freezing, policy: Policy) -> float | None:
-    """The largest share of rows that may be suppressed; PolicyError where what is wanted makes no sense."""
-    if wanted.on_violation == "error":
+def decide(wanted: Freezing, policy: Policy) -> Freezing:
+    """What is wanted, with the choices of the policy where none were made; PolicyError where that makes no sense."""
+    choice = wanted.on_violation or choice_of(policy)
+    return replace(wanted, on_violation=choice, budget=_budget_of(wanted, choice, policy))
+
+
+def _budget_of(wanted: Freezing, choice: OnViolation, policy: Policy) -> float | None:
+    """The largest share of rows that may be suppressed."""
+    if choice == "error":
         if wanted.budget is not None:
             raise PolicyError("--budget is for --on-violation suppress.")
         return None
@@ -164,7 +179,10 @@ def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job:
     if not is_same_database(engine, catalog.store):
         yield "A procedure needs the catalog in the database of the source."
     if policy.suppressed == "star" and job.on_violation == "suppress":
-        yield "A procedure leaves suppressed rows out, and the policy says `suppressed: star`."
+        yield (
+            "A procedure leaves suppressed rows out, and the policy says `suppressed: star`; with --on-violation error"
+            " it suppresses none."
+        )
     if any(isinstance(from_spec(spec), HierarchicalTCloseness) for spec in policy.privacy):
         yield "A procedure has no hierarchy to measure t-closeness with `distance: hierarchical` by."
 

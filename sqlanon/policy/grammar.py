@@ -33,6 +33,10 @@ class Policy(Part):
     them again among themselves, further up."""
     suppressed: Literal["omit", "star"] = "omit"
     """What becomes of them: left out, or shown with `*` for every quasi-identifier."""
+    ranges: Literal["observed", "cuts"] = "observed"
+    """How far the ranges reach that a search which cuts a table in parts (mondrian, rothko-t, rothko-s) shows:
+    `observed`, over the values of the class; `cuts`, from cut to cut of the tree, so that rows that the rules are
+    applied to later (`apply`, jobs, exports) show the same labels as in the first release."""
     republish: Literal["allow", "same-recoding"] | None = None
     """Whether the source may be released by other rules than before: who holds both releases can intersect the classes
     of a person. `same-recoding`: it may not, by this policy and, once this one has released it, by any other; `apply`

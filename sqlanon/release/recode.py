@@ -31,6 +31,7 @@ class Recoding:
         are the ends of those that are shown as a number.
     cells: the release's columns for `c0, c1, …`.
     boxed: whether a region is shown from cut to cut: bounds leave out the upper one, and are NULL where there is none.
+    has_ends: whether `regions` has the ends of those that are shown as a number.
     """
 
     regions: Relation
@@ -39,6 +40,7 @@ class Recoding:
     partition: Partition
     coded: CodedTable
     boxed: bool = False
+    has_ends: bool = True
 
     def columns_of(self, attribute: str) -> tuple[Identifier, ...]:
         """The release's columns that stand for a quasi-identifier."""
@@ -155,6 +157,8 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
             *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept))),
         ],
         cells=[cell_name(i) for i in range(len(recoding.cells))],
-        ends=[] if recoding.boxed else [end_name(i) for i in range(sum(len(shown.ends) for shown in recoding.shown))],
+        ends=[end_name(i) for i in range(sum(len(shown.ends) for shown in recoding.shown))]
+        if recoding.has_ends
+        else [],
     )
     return table

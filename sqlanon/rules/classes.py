@@ -56,7 +56,7 @@ def show_regions(
     workspace.drop(routed.routes)
     axes = (Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
     shown = tuple(Shown(axis, engine.render) for axis in axes)
-    faces = _create_faces(engine, workspace, attributes, rules, used, shown)
+    faces = create_all_faces(engine, workspace, attributes, rules, used, shown)
     regions = workspace.table("regions")
     cells = [cell for face in faces for cell in face.values]
     engine.run(
@@ -65,14 +65,14 @@ def show_regions(
         used=used,
         faces=[face.joined for face in faces],
         cells=[{"name": cell_name(n), "value": cell} for n, cell in enumerate(cells)],
-        order=_order(engine, faces),
+        order=order_of(engine, faces),
     )
     engine.analyze(regions)
     workspace.drop(*(face.table for face in faces))
     return Applied(regions, _assigned(coded, routed, used), shown)
 
 
-def _create_faces(
+def create_all_faces(
     engine: Engine,
     workspace: Workspace,
     attributes: Sequence[RuleAttribute],
@@ -80,6 +80,7 @@ def _create_faces(
     used: Relation,
     shown: Sequence[Shown],
 ) -> list[Face]:
+    """The cells of the boxes in `used`, attribute by attribute."""
     faces: list[Face] = []
     for attribute, one in zip(attributes, shown, strict=True):
         first = sum(len(face.values) for face in faces)
@@ -87,7 +88,8 @@ def _create_faces(
     return faces
 
 
-def _order(engine: Engine, faces: Sequence[Face]) -> list[Markup]:
+def order_of(engine: Engine, faces: Sequence[Face]) -> list[Markup]:
+    """The keys that regions are numbered by: what they show."""
     keys = []
     for face in faces:
         for number in range(face.first, face.first + len(face.values)):

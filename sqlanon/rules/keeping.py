@@ -11,13 +11,21 @@ from sqlanon.rules.levels import attributes_of, levels_record, make_cuts
 from sqlanon.rules.making import make_rules
 from sqlanon.rules.store import StoredRules, store_rules
 from sqlanon.rules.tables import MadeRules
+from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
 
 
 def keep_rules(
-    engine: Engine, catalog: Catalog, workspace: Workspace, run: str, recoding: Recoding
+    engine: Engine,
+    catalog: Catalog,
+    workspace: Workspace,
+    run: str,
+    recoding: Recoding,
+    made: MadeRules | None = None,
 ) -> StoredRules | None:
     """Write down how new rows are recoded like those of a release; None where the search has not said how it did that.
+
+    made: the rules, where the release was written by them.
 
     Raises VerificationError where the rules of a tree have gaps or overlaps.
     """
@@ -26,7 +34,7 @@ def keep_rules(
     if "levels" in partition.found:
         record, attributes = levels_record(engine, partition), attributes_of(partition)
         return StoredRules(record, attributes, None, {}, rules_digest(engine, record, attributes, None, planned))
-    made = make(engine, workspace, recoding)
+    made = made or make(engine, workspace, recoding)
     if made is None:
         return None
     stored = store_rules(engine, catalog, run, made, planned)
@@ -34,14 +42,17 @@ def keep_rules(
     return stored
 
 
-def make(engine: Engine, workspace: Workspace, recoding: Recoding) -> MadeRules | None:
-    """The rules of a tree, checked, or of cuts; None for levels, which need no table, and trees not written down."""
+def make(engine: Engine, workspace: Workspace, recoding: Recoding, names: Relation | None = None) -> MadeRules | None:
+    """The rules of a tree, checked, or of cuts; None for levels, which need no table, and trees not written down.
+
+    names: as in `make_rules`.
+    """
     partition = recoding.partition
     if "levels" in partition.found or (partition.tree is None and not all(axis.leveled for axis in partition.axes)):
         return None
     if partition.tree is None:
         tables = make_cuts(engine, workspace, partition)
         return MadeRules(RulesKind.CUTS, attributes_of(partition), tables)
-    attributes, tables = make_rules(engine, workspace, recoding)
+    attributes, tables = make_rules(engine, workspace, recoding, names)
     require_partition(engine, workspace, attributes, tables)
     return MadeRules(RulesKind.TREE, attributes, tables)

@@ -23,14 +23,17 @@ from sqlanon.work.workspace import Workspace
 
 
 def make_rules(
-    engine: Engine, workspace: Workspace, recoding: Recoding
+    engine: Engine, workspace: Workspace, recoding: Recoding, names: Relation | None = None
 ) -> tuple[tuple[RuleAttribute, ...], RuleTables]:
-    """The rules of a recoding whose search has grown a tree, in work tables."""
+    """The rules of a recoding whose search has grown a tree, in work tables.
+
+    names: a table to create, `(leaf, rule)`: the rule of every leaf of the partition.
+    """
     axes, tree = recoding.partition.axes, recoding.partition.tree
     assert tree is not None
     segments, domain = workspace.table("rule_segments"), workspace.table("rule_domain")
     attributes = _create_segments(engine, axes, tree, segments, domain)
-    boxes = _Boxes(engine, workspace, attributes, recoding, segments)
+    boxes = _Boxes(engine, workspace, attributes, recoding, segments, names)
     boxes.make(tree)
     tables = RuleTables(boxes.nodes, boxes.leaves, segments, domain, boxes.depth)
     engine.analyze(*tables.all)
@@ -129,8 +132,10 @@ class _Boxes:
         attributes: Sequence[RuleAttribute],
         recoding: Recoding,
         segments: Relation,
+        names: Relation | None,
     ) -> None:
         self.engine, self.workspace, self.attributes, self.segments = engine, workspace, attributes, segments
+        self.names = names
         self.regions = recoding.regions
         self.nodes, self.leaves = workspace.table("rule_nodes"), workspace.table("rule_leaves")
         self.nested = [a.number for a in attributes if a.height is not None]
@@ -151,6 +156,9 @@ class _Boxes:
         self.engine.run("rules/add_nodes", nodes=self.nodes, boxes=boxes, lo=lo, hi=hi)
         values = {"leaves": self.leaves, "boxes": boxes, "regions": self.regions}
         self.engine.run("rules/add_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
+        if self.names is not None:
+            self.engine.run("rules/name_leaves", names=self.names, boxes=boxes, regions=self.regions)
+            self.engine.analyze(self.names)
         if self.nested:
             self._close_gaps(boxes, lo, hi)
         (depth,) = self.engine.query_one("rules/measure_depth", boxes=boxes)

@@ -36,6 +36,7 @@ from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
 from sqlanon.runs import OnViolation
+from sqlanon.runs.choices import choice_of
 from sqlanon.runs.columns import (
     changed_columns,
     columns_of,
@@ -46,6 +47,7 @@ from sqlanon.runs.columns import (
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course
 from sqlanon.sql import Relation
+from sqlanon.suggest import quoted
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import Session, open_session
 from sqlanon.work.workspace import Workspace
@@ -58,15 +60,16 @@ class Application:
     """What is to be done: the rows of `to`, a table or file, by the rules of a run, into `out`.
 
     out: None stands for where the run's release is.
-    on_violation: what becomes of classes that violate a model: they are suppressed, or nothing is published.
-    budget: the largest share of rows that may be suppressed; None for any.
+    on_violation: what becomes of classes that violate a model: they are suppressed, or nothing is published; None for
+    what the run's policy says.
+    budget: the largest share of rows that may be suppressed; None for any, or for that of the policy where it decides.
     job, version: the name of the job that it is a run of, and the version of it.
     """
 
     run: str
     to: str
     out: str | None = None
-    on_violation: OnViolation = "error"
+    on_violation: OnViolation | None = None
     replace: bool = False
     budget: float | None = None
     job: str | None = None
@@ -148,6 +151,13 @@ def _pinned(policy: Policy, stored: StoredRules) -> Policy:
     return policy.model_copy(update={"attributes": attributes})
 
 
+def _decided(application: Application, policy: Policy) -> Application:
+    """The application with the choices of the policy where it makes none."""
+    if application.on_violation is not None:
+        return application
+    return replace(application, on_violation=choice_of(policy), budget=policy.suppression or None)
+
+
 class _Apply(Course):
     """A run that looks its recoding up."""
 
@@ -161,7 +171,7 @@ class _Apply(Course):
         observer: Observer,
     ) -> None:
         super().__init__(session, policy, application.replace, observer, Wishes())
-        self.application = application
+        self.application = _decided(application, policy)
         self.found = found
         self.rules_run = session.catalog.rules_run(found.id)
         self.stored = stored
@@ -208,6 +218,7 @@ class _Apply(Course):
         return (
             *super()._warnings(plan),
             *([created_warning(plan.release_name)] if self.created else []),
+            *ranges_warnings(self.stored, self.policy, self.found.id),
         )
 
     def _start(self, source: str, release: str, rows: int | None) -> RunStart:
@@ -324,7 +335,9 @@ class _Apply(Course):
             boxed = self.stored.record.kind is RulesKind.TREE
             count = 0 if boxed else sum(len(shown.ends) for shown in self.applied.shown)
             regions = self.suppression.release(partition.starred is not None, [end_name(n) for n in range(count)])
-            return Recoding(regions, self.applied.cells, self.applied.shown, partition, coded, boxed)
+            return Recoding(
+                regions, self.applied.cells, self.applied.shown, partition, coded, boxed, has_ends=not boxed
+            )
 
     def _loss(self, partition: Partition) -> Loss | None:
         """Rows that no rule is about are suppressed rows like others."""
@@ -336,6 +349,20 @@ class _Apply(Course):
         """The rules are those of the other run."""
         del recoding, workspace, outcome
         return None
+
+
+def ranges_warnings(stored: StoredRules, policy: Policy, run: str) -> tuple[str, ...]:
+    """The sentence about labels that differ from those of the run whose rules they are, where they do."""
+    if policy.ranges == "cuts" or stored.record.kind is not RulesKind.TREE:
+        return ()
+    changed = quoted(a.name for a in stored.attributes if not a.keeps_stand_in)
+    if not changed:
+        return ()
+    return (
+        f"Run {run} showed ranges over the values of its classes; its rules show them from cut to cut"
+        f" ({', '.join(changed)}), open at the ends, so the same row may show another label. With `ranges: cuts` in"
+        " the policy the first release and all later ones show the same.",
+    )
 
 
 def recode_at_levels(problem: Problem, policy: Policy, stored: StoredRules) -> Partition:

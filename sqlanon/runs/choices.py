@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlanon.catalog import Catalog, Job, Run
+from sqlanon.policy import Policy
+from sqlanon.runs import OnViolation
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ class Choices:
     def as_json(self) -> dict[str, Any]:
         """One object of plain values."""
         return dict(vars(self))
+
+
+def choice_of(policy: Policy) -> OnViolation:
+    """What a policy lets become of rows in classes that violate a model: suppression, as far as it has a budget."""
+    return "suppress" if policy.suppression else "error"
 
 
 def choices_of(catalog: Catalog, run: Run) -> Choices | None:

@@ -30,8 +30,10 @@ from sqlanon.policy.writer import policy_text
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.staging import Staged, stage_release
-from sqlanon.rules.keeping import keep_rules
+from sqlanon.rules.boxed import show_boxes
+from sqlanon.rules.keeping import keep_rules, make
 from sqlanon.rules.store import StoredRules
+from sqlanon.rules.tables import MadeRules
 from sqlanon.runs.checkpoints import Basis, basis_of, checkpoint_of
 from sqlanon.runs.columns import columns_of
 from sqlanon.runs.linking import judge_release
@@ -101,6 +103,8 @@ class Course:
         self.journal = Journal(observer)
         self.source_version: tuple[int, ...] | None = None
         self.rules: StoredRules | None = None
+        self.made: MadeRules | None = None  # rules by which the release is written, before they are stored
+        self.widened: Partition | None = None  # the classes as wide as those rules show them
         self.control: Control
         self.basis: Basis | None = None  # what the search goes by
         self.linked: str | None = None  # what is said of earlier releases of the source by other rules
@@ -219,7 +223,7 @@ class Course:
             outcome.suppressed = partition.suppressed + self.left_out
             outcome.found = dict(partition.found)
             outcome.chart = partition.chart
-            loss = self._loss(partition)
+            loss = self._loss(self.widened or partition)
             outcome.gcp = None if loss is None else loss.gcp
             outcome.quasi_identifiers = self._quasi_identifiers(recoding, loss)
             self._release(plan, recoding, workspace, outcome)
@@ -295,9 +299,20 @@ class Course:
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:
         with self.journal.during("recode"):
             recoding = create_regions(self.engine, workspace, coded, partition)
+            if self.policy.ranges == "cuts" and partition.tree is not None:
+                recoding = self._boxed(recoding, workspace)
             if self.policy.target is not None:
                 outcome.predicted = measures_of_run(self.engine, recoding, self.policy.target)
             return recoding
+
+    def _boxed(self, recoding: Recoding, workspace: Workspace) -> Recoding:
+        """The recoding that shows ranges from cut to cut, by its own rules."""
+        names = workspace.table("rule_names")
+        self.made = make(self.engine, workspace, recoding, names)
+        assert self.made is not None
+        boxed, self.widened = show_boxes(self.engine, workspace, recoding, self.made, names)
+        workspace.drop(names)
+        return boxed
 
     def _loss(self, partition: Partition) -> Loss | None:
         """The information loss; None where it is not known."""
@@ -320,7 +335,7 @@ class Course:
             return rules
 
     def _kept_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
-        return keep_rules(self.engine, self.catalog, workspace, outcome.run, recoding)
+        return keep_rules(self.engine, self.catalog, workspace, outcome.run, recoding, self.made)
 
     def _verify(self, plan: Plan, staged: Staged, recoding: Recoding, outcome: Outcome, workspace: Workspace) -> None:
         """Check the staged release on its own; raises VerificationError, and then nothing is published."""

@@ -99,8 +99,8 @@ def _regions(recoding: Recoding) -> list[Region]:
             tuple(cell_name(next(cells)).name for _ in shown.cells),
             shown.show,
             shown.hierarchy,
-            () if recoding.boxed else tuple(end_name(next(ends)).name for _ in shown.ends),
-            recoding.boxed,
+            tuple(end_name(next(ends)).name for _ in shown.ends) if recoding.has_ends else (),
+            recoding.boxed and not shown.ends,
         )
         for place, shown in enumerate(recoding.shown)
     ]
