@@ -12,7 +12,7 @@ from sqlanon.sql import Relation
 from sqlanon.suggest import did_you_mean
 
 _OF_CATALOGS = (VERSION_TABLE, "work_tables", "rule_sets")  # the schema that has them all is a catalog's
-_STRAY = {*Tables.named(FALLBACK_PREFIX).metadata.tables, FALLBACK_PREFIX + VERSION_TABLE}
+_STRAY = {FALLBACK_PREFIX + table for table in Tables.names()}
 _OWN = re.compile(f"w_[0-9a-f]{{8}}_|{FALLBACK_PREFIX}")  # how tables of runs begin, and of a catalog without a schema
 
 

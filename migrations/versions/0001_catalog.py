@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from sqlanon.catalog.tables import UtcTimestamp
+from sqlanon.catalog.migrating import UtcTimestamp
 
 revision = "0001"
 down_revision = None

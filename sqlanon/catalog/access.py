@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
-
-from sqlalchemy import RowMapping
-from sqlalchemy.sql import Executable
 
 from sqlanon.catalog.connection import CatalogConnection
 from sqlanon.catalog.home import Home, database_of
 from sqlanon.catalog.tables import Tables
+from sqlanon.catalog.transaction import Row
 from sqlanon.engines.base import Engine
+from sqlanon.sql import Relation
 
 
 class Access:
@@ -22,7 +22,6 @@ class Access:
         self._store = store
         self._database = database_of(engine)
         self._connection = CatalogConnection(store, schema, fallback_schema)
-        self._tables = Tables.named(self._connection.home.prefix)
         self._alive: set[str] = set()
 
     @property
@@ -35,11 +34,18 @@ class Access:
         """The engine of the database that the catalog is in."""
         return self._store
 
-    def _read(self, query: Executable) -> list[RowMapping]:
-        return self._connection.do("be read", lambda c: list(c.execute(query).mappings().all()))
+    @property
+    def _tables(self) -> Tables:
+        return self._connection.tables
 
-    def _write(self, what: str, statement: Executable, rows: list[dict[str, Any]] | None = None) -> None:
-        self._connection.do(what, lambda c: c.execute(statement, rows))
+    def _rows(self, template: str, bound: Mapping[str, Any] | None = None, **flags: Any) -> list[Row]:
+        return self._connection.do("be read", lambda transaction: transaction.rows(template, bound, **flags))
+
+    def _change(self, what: str, template: str, bound: Mapping[str, Any], **values: Any) -> None:
+        self._connection.do(what, lambda transaction: transaction.rows(template, bound, **values))
+
+    def _insert(self, what: str, table: Relation, *rows: Mapping[str, Any]) -> None:
+        self._connection.do(what, lambda transaction: transaction.insert(table, rows))
 
 
 def lock_of(run: str) -> str:

@@ -8,7 +8,7 @@ from sqlanon.catalog import locks
 from sqlanon.catalog.access import lock_of
 from sqlanon.catalog.jobs import Jobs
 from sqlanon.catalog.liveness import Liveness
-from sqlanon.catalog.migrate import HEAD, Migration
+from sqlanon.catalog.migrate import HEAD
 from sqlanon.catalog.releases import Releases
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
@@ -56,7 +56,7 @@ class Catalog(Releases, Jobs, Liveness):
 
     def current(self) -> str | None:
         """The revision of the catalog's tables; None if there are none."""
-        return self._connection.do("be read", lambda c: Migration(c, self.home.prefix).current())
+        return self._connection.current()
 
     def upgrade(self, revision: str = HEAD) -> None:
         """Upgrade the tables; of two first runs at once, the second waits for the first."""
@@ -64,7 +64,7 @@ class Catalog(Releases, Jobs, Liveness):
 
     def downgrade(self, revision: str) -> None:
         """Downgrade the tables: `base` removes them and all they hold, `-1` undoes the last migration."""
-        self._connection.do("be downgraded", lambda c: Migration(c, self.home.prefix).downgrade(revision))
+        self._connection.downgrade(revision)
 
     def close(self) -> None:
         """Close the catalog's session, and count the runs it started as ended; the engine stays open."""

@@ -1,26 +1,18 @@
-"""The catalog's own connection: a session of an engine, driven by SQLAlchemy."""
+"""The catalog's own connection: a session of an engine that nothing else uses."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import sqlalchemy
-from sqlalchemy import Connection, func, select
-from sqlalchemy.dialects import registry
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import StaticPool
-from sqlalchemy.schema import CreateSchema
-
-from sqlanon.catalog import dialect
-from sqlanon.catalog.home import Home, find_home
+from sqlanon.catalog.home import Home, find_home, is_schema
 from sqlanon.catalog.locks import advisory_key
-from sqlanon.catalog.migrate import HEAD, Migration
+from sqlanon.catalog.migrate import HEAD, Migration, create_tables, revisions
+from sqlanon.catalog.tables import Tables
+from sqlanon.catalog.transaction import Driver, Transaction, begun, driver_of
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, EngineError
-
-registry.register(dialect.NAME, dialect.__name__, "DuckDBDialect")
 
 Result = TypeVar("Result")
 _upgrading = threading.RLock()
@@ -39,12 +31,13 @@ class CatalogConnection:
         self._session = engine.fork()
         try:
             self.home: Home = find_home(self._session, schema, fallback)
+            self.tables = Tables.named(self.home.prefix)
             self._open()
         except BaseException:
             self._session.close()
             raise
 
-    def do(self, what: str, work: Callable[[Connection], Result]) -> Result:
+    def do(self, what: str, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` in one transaction; `what` completes the sentence "The catalog could not ..." of an error."""
         with self._lock:
             try:
@@ -55,20 +48,34 @@ class CatalogConnection:
                 self._open()
                 return self._attempt(what, work)
 
+    def current(self) -> str | None:
+        """The revision that the tables are at; None where there are none."""
+        return self._migration.current()
+
     def upgrade(self, revision: str) -> None:
         """Upgrade the catalog's tables; whoever comes second, process or thread, finds the work done."""
         with _upgrading:
-            self.do("be upgraded", lambda connection: self._upgrade(connection, revision))
+            if revision == HEAD and self.current() is None:
+                self.do("be made", self._create)
+            if revision != HEAD or self.current() != revisions()[-1]:
+                self._migration.carry_out("upgrade", revision)
 
-    def _upgrade(self, connection: Connection, revision: str) -> None:
-        migration = Migration(connection, self.home.prefix)
-        if revision == HEAD and migration.is_current():
-            return
-        if connection.dialect.name == "postgresql":
-            connection.execute(select(func.pg_advisory_xact_lock(advisory_key("upgrade"))))
-            if not connection.dialect.has_schema(connection, self.home.schema):
-                connection.execute(CreateSchema(self.home.schema))
-        migration.upgrade(revision)
+    def downgrade(self, revision: str) -> None:
+        """Downgrade the catalog's tables."""
+        self._migration.carry_out("downgrade", revision)
+
+    def _create(self, transaction: Transaction) -> None:
+        """Make the tables as they are now, without the migrations that led there, unless others have made them."""
+        if self._session.dialect != "duckdb":
+            transaction.rows("lock_upgrade", key=advisory_key("upgrade"))
+            if not is_schema(self._session, self.home):
+                transaction.rows("create_schema", schema=self.home.name)
+        if self.current() is None and not self._migration.has_versions():
+            create_tables(transaction)
+
+    @property
+    def _migration(self) -> Migration:
+        return Migration(self._session, self.home)
 
     def close(self) -> None:
         """Close the session."""
@@ -80,36 +87,22 @@ class CatalogConnection:
             with _upgrading:
                 self._session.run("catalog/create_schema", schema=self.home.name)
         self._session.run("catalog/use_schema", schema=self.home.name)
-        self._alchemy = _alchemy(self._session)
+        self._driver: Driver = driver_of(self._session)
 
-    def _attempt(self, what: str, work: Callable[[Connection], Result]) -> Result:
+    def _attempt(self, what: str, work: Callable[[Transaction], Result]) -> Result:
         try:
-            with self._alchemy.begin() as connection:
-                return work(connection)
-        except DBAPIError as error:
-            raise _translated(what, error) from error
+            with begun(self._driver, self._session.render, self.tables) as transaction:
+                return work(transaction)
+        except self._driver.errors as error:
+            raise self._translated(what, error) from error
+
+    def _translated(self, what: str, error: Exception) -> EngineError | AccessError:
+        message = f"The catalog could not {what}: {(str(error).strip().splitlines() or [type(error).__name__])[0]}"
+        is_lost, is_refused = self._driver.explain(error)
+        if is_lost:
+            return _LostError(message)
+        return AccessError(message) if is_refused else EngineError(message)
 
 
 class _LostError(EngineError):
     """The connection was lost."""
-
-
-def _translated(what: str, error: DBAPIError) -> EngineError | AccessError:
-    message = f"The catalog could not {what}: {str(error.orig).strip().splitlines()[0]}"
-    if error.connection_invalidated:
-        return _LostError(message)
-    refused = getattr(error.orig, "sqlstate", None) == "42501"
-    return AccessError(message) if refused else EngineError(message)
-
-
-def _alchemy(session: Engine) -> sqlalchemy.Engine:
-    """SQLAlchemy over the one connection of `session`."""
-    raw: Any = session.driver_connection
-    if session.dialect == "duckdb":
-        wrapped = dialect.DuckDBConnection(raw)
-        return sqlalchemy.create_engine(f"{dialect.NAME}://", creator=lambda: wrapped, poolclass=StaticPool)
-    from psycopg import IsolationLevel  # here, where its driver is loaded already: DuckDB needs none of it
-
-    raw.autocommit = False
-    raw.isolation_level = IsolationLevel.READ_COMMITTED
-    return sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: raw, poolclass=StaticPool)

@@ -1,4 +1,4 @@
-"""DuckDB for SQLAlchemy: as much of a dialect as the catalog needs, and no more.
+"""DuckDB for SQLAlchemy: as much of a dialect as the catalog's migrations need, and no more.
 
 The catalog has string keys, plain types, and no reflection; this serves it on every version of DuckDB and SQLAlchemy
 that the project allows. `docs/decisions/0001-catalog-dialect.md` says why it isn't one of the published dialects.

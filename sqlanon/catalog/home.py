@@ -80,6 +80,12 @@ def is_same_database(one: Engine, other: Engine) -> bool:
     return one is other or (identity_of(one) is not None and identity_of(one) == identity_of(other))
 
 
+def is_schema(session: Engine, home: Home) -> bool:
+    """Whether the schema of a home is there (PostgreSQL)."""
+    runs = home.relation("runs").name
+    return bool(session.query("catalog/show_schema_access", schema=Text(home.schema), table=Text(runs)))
+
+
 def _can_use(session: Engine, home: Home) -> bool:
     runs = home.relation("runs").name
     found = session.query("catalog/show_schema_access", schema=Text(home.schema), table=Text(runs))

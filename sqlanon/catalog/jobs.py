@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-from sqlalchemy import insert, select, update
-
 from sqlanon.catalog.access import Access
 from sqlanon.catalog.records import Job
 from sqlanon.engines.base import Engine
@@ -17,7 +15,7 @@ class Jobs(Access):
 
     def record_job(self, job: Job) -> None:
         """Record a version of a job."""
-        self._write("record the job", insert(self._tables.jobs).values(dataclasses.asdict(job)))
+        self._insert("record the job", self._tables.jobs, vars(job))
 
     def record_job_within(self, session: Engine, job: Job) -> None:
         """Record a version of a job in the transaction of a session with the catalog's own database."""
@@ -26,9 +24,8 @@ class Jobs(Access):
 
     def jobs(self, name: str | None = None) -> list[Job]:
         """All versions of all jobs, or of one, the newest version of each first."""
-        table = self._tables.jobs
-        query = select(table).order_by(table.c.name, table.c.version.desc())
-        return [Job(**row) for row in self._read(query if name is None else query.where(table.c.name == name))]
+        bound = {} if name is None else {"name": name}
+        return [Job(**row) for row in self._rows("select_jobs", bound, named=name is not None)]
 
     def job(self, name: str) -> Job:
         """The newest version of a job.
@@ -43,6 +40,5 @@ class Jobs(Access):
 
     def set_schedule(self, name: str, schedule: str | None, scheduler: str | None) -> None:
         """Note when a job runs from now on, and what starts it; None for never."""
-        jobs = self._tables.jobs
-        values = {"schedule": schedule, "scheduler": scheduler}
-        self._write("note the schedule", update(jobs).where(jobs.c.name == name).values(values))
+        values = {"name": name, "schedule": schedule, "scheduler": scheduler}
+        self._change("note the schedule", "set_schedule", values)

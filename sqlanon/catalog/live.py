@@ -16,12 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Float, cast, delete, extract, func, insert, select, update
-
 from sqlanon.catalog import process
 from sqlanon.catalog.connection import CatalogConnection
-from sqlanon.catalog.records import Status
-from sqlanon.catalog.tables import Tables
 
 _VERSION = 1  # of the file
 SILENT = 15.0  # seconds without a sign of life, after which a run counts as dead
@@ -65,47 +61,25 @@ class Channel(ABC):
 class CatalogChannel(Channel):
     """A row of the catalog's table `live`."""
 
-    def __init__(self, connection: CatalogConnection, tables: Tables, run: str) -> None:
+    def __init__(self, connection: CatalogConnection, run: str) -> None:
         self._connection = connection
-        self._live = tables.live
         self._run = run
-        values = {"run": run, "state": "{}", "seconds": 0.0, "seen": func.now(), "cancel": False}
-        self._connection.do("note that a run goes on", lambda c: c.execute(insert(self._live).values(values)))
+        self._connection.do("note that a run goes on", lambda t: t.rows("start_progress", {"run": run}))
 
     def tell(self, state: Mapping[str, Any], seconds: float) -> bool:
-        values = {"state": json.dumps(dict(state)), "seconds": seconds, "seen": func.now()}
-        told = update(self._live).where(self._live.c.run == self._run).values(values).returning(self._live.c.cancel)
-        return bool(self._connection.do("note how far a run is", lambda c: c.execute(told).scalar()))
+        values = {"run": self._run, "state": json.dumps(dict(state)), "seconds": seconds}
+        told = self._connection.do("note how far a run is", lambda t: t.rows("tell_progress", values))
+        return any(row["cancel"] for row in told)
 
     def close(self) -> None:
-        forget = delete(self._live).where(self._live.c.run == self._run)
-        self._connection.do("note that a run goes on no more", lambda c: c.execute(forget))
+        table, values = self._connection.tables.live, {"run": self._run}
+        forgotten = "note that a run goes on no more"
+        self._connection.do(forgotten, lambda t: t.rows("delete_of_run", values, table=table))
 
 
-def ask(connection: CatalogConnection, tables: Tables, run: str) -> bool:
+def ask(connection: CatalogConnection, run: str) -> bool:
     """Ask a run to end; False where it keeps no row."""
-    asked = update(tables.live).where(tables.live.c.run == run).values(cancel=True)
-    return bool(connection.do("ask a run to end", lambda c: c.execute(asked).rowcount))
-
-
-def list_rows(connection: CatalogConnection, tables: Tables) -> list[dict[str, Any]]:
-    """The runs that the catalog counts as running, with what they told and how many seconds ago; the oldest first."""
-    runs, live = tables.runs, tables.live
-    columns = [runs.c.id, runs.c.source, runs.c.release, runs.c.process, live.c.state, live.c.seconds]
-    ages = [_age(live.c.seen).label("silent"), _age(runs.c.started).label("age")]
-    published = select(tables.releases.c.run)
-    query = (
-        select(*columns, *ages)
-        .select_from(runs.outerjoin(live, live.c.run == runs.c.id))
-        .where(runs.c.status == Status.RUNNING, runs.c.id.not_in(published))
-        .order_by(runs.c.started, runs.c.id)
-    )
-    return connection.do("be read", lambda c: [dict(row) for row in c.execute(query).mappings()])
-
-
-def _age(moment: Any) -> ColumnElement[float]:
-    """Seconds by the database's clock."""
-    return cast(extract("epoch", func.clock_timestamp() - moment), Float)
+    return bool(connection.do("ask a run to end", lambda t: t.rows("ask_to_end", {"run": run})))
 
 
 class FileChannel(Channel):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import delete, select
-
-from sqlanon.catalog import live, locks, process, queries
+from sqlanon.catalog import live, locks, process
 from sqlanon.catalog.access import lock_of
 from sqlanon.catalog.home import identity_of
 from sqlanon.catalog.records import Status
@@ -37,7 +36,7 @@ class Liveness(Runs):
 
         Their locks are held meanwhile, so that two collectors do not meet.
         """
-        rows = self._read(queries.select_unfinished(self._tables, self._database))
+        rows = self._rows("select_unfinished", {"database": self._database})
         dead = [row["id"] for row in rows if self._claim(row["id"], row["process"])]
         try:
             yield dead
@@ -47,13 +46,12 @@ class Liveness(Runs):
 
     def end_dead_run(self, run: str) -> Status | None:
         """Mark a dead run `published` if its release is recorded, else `failed`; None if it had ended before."""
-        runs = self._tables.runs
-        (row,) = self._read(select(runs.c.status).where(runs.c.id == run))
-        if row["status"] != Status.RUNNING:
+        bound = {"run": run, "finished": datetime.now(UTC)}
+        ended = self._connection.do("mark a dead run", lambda transaction: transaction.rows("end_dead_run", bound))
+        if not ended:
             return None
-        self._write("mark a dead run", queries.end_dead_run(self._tables, run))
-        self._write("forget how far it was", delete(self._tables.live).where(self._tables.live.c.run == run))
-        return self.run(run).status
+        self._change("forget how far it was", "delete_of_run", {"run": run}, table=self._tables.live)
+        return Status(ended[0]["status"])
 
     def channel(self, run: str) -> live.Channel | None:
         """By which a run tells others how far it is; None for a catalog in memory, which no other sees.
@@ -62,7 +60,7 @@ class Liveness(Runs):
             AccessError: beside a DuckDB file no file can be written.
         """
         if self._store.dialect != "duckdb":
-            return live.CatalogChannel(self._connection, self._tables, run)
+            return live.CatalogChannel(self._connection, run)
         path = identity_of(self._store)
         if path is None:
             return None
@@ -75,7 +73,7 @@ class Liveness(Runs):
 
     def live_runs(self) -> list[live.LiveRun]:
         """The runs that have not ended, as they told last (PostgreSQL)."""
-        return [self._live_run(row) for row in live.list_rows(self._connection, self._tables)]
+        return [self._live_run(row) for row in self._rows("list_live_runs")]
 
     def _live_run(self, row: Mapping[str, Any]) -> live.LiveRun:
         facts = {"run": row["id"], **{name: row[name] for name in ("source", "release", "process")}}
@@ -91,7 +89,7 @@ class Liveness(Runs):
 
         False where there is nobody to be asked. Raises AccessError where the role may not cancel the query.
         """
-        if live.ask(self._connection, self._tables, run):
+        if live.ask(self._connection, run):
             return True
         return bool(self._store.query("catalog/cancel_lock_holder", key=locks.advisory_key(lock_of(run))))
 

@@ -8,9 +8,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from sqlalchemy import Column, Connection, MetaData, Table, Text, select
-
-from sqlanon.catalog.tables import VERSION_TABLE
+from sqlanon.catalog.home import Home
+from sqlanon.catalog.tables import VERSION_TABLE, Tables
+from sqlanon.catalog.transaction import Transaction
+from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError
 
 HEAD = "head"
@@ -26,15 +27,23 @@ def migrations_directory() -> Path:
     return inside if inside.is_dir() else inside.parent.parent / "migrations"
 
 
+def create_tables(transaction: Transaction) -> None:
+    """Make the tables of a new catalog as all migrations would leave them."""
+    for table in Tables.names():
+        transaction.rows(f"create_{table}")
+    transaction.insert(transaction.tables.alembic_version, [{"version_num": revisions()[-1]}])
+
+
 @dataclass(frozen=True)
 class Migration:
-    """The migrations of the catalog whose tables have `prefix`, in the current schema of `connection`.
+    """The migrations of the catalog at `home`, in the database of `session`."""
 
-    They take part in the transaction that `connection` is in: a migration that fails leaves what was there.
-    """
+    session: Engine
+    home: Home
 
-    connection: Connection
-    prefix: str = ""
+    def has_versions(self) -> bool:
+        """Whether there is the table that holds the revision; it outlives a downgrade to the base."""
+        return self.session.resolve(self.home.relation(VERSION_TABLE)) is not None
 
     def current(self) -> str | None:
         """The revision the catalog is at; None where there is none.
@@ -42,35 +51,30 @@ class Migration:
         Raises:
             CatalogTooNewError: this program does not know the revision.
         """
-        versions = Table(self.prefix + VERSION_TABLE, MetaData(), Column("version_num", Text))
-        if not self.connection.dialect.has_table(self.connection, versions.name):
+        if not self.has_versions():
             return None
-        revision: str | None = self.connection.scalar(select(versions.c.version_num))
+        found = self.session.query("catalog/get_revision", table=self.home.relation(VERSION_TABLE))
+        revision: str | None = found[0][0] if found else None
         if revision is not None and revision not in revisions():
             raise CatalogTooNewError(
                 f"The catalog is at revision {revision}, which this version of sqlanon does not know: upgrade sqlanon."
             )
         return revision
 
-    def is_current(self) -> bool:
-        """Whether nothing is left to upgrade."""
-        return self.current() == revisions()[-1]
+    def carry_out(self, change: Literal["upgrade", "downgrade"], revision: str) -> None:
+        """Upgrade or downgrade to `revision`: `base` removes the tables, `-1` undoes the last migration.
 
-    def upgrade(self, revision: str = HEAD) -> None:
-        """Upgrade to `revision`; PolicyError where no revision is called so."""
-        self._run("upgrade", revision)
+        It happens in one transaction: a migration that fails leaves what was there.
 
-    def downgrade(self, revision: str) -> None:
-        """Downgrade to `revision`: `base` removes the tables, `-1` undoes the last migration; PolicyError as above."""
-        self._run("downgrade", revision)
-
-    def _run(self, change: Literal["upgrade", "downgrade"], revision: str) -> None:
+        Raises:
+            PolicyError: no migration leads to `revision`.
+        """
         # Alembic takes longer to load than most commands to run, and is imported where there is something to migrate.
         from sqlanon.catalog.migrating import UnknownRevisionError, migrate
 
         current = self.current()
         try:
-            migrate(self.connection, self.prefix, change, revision)
+            migrate(self.session, self.home, change, revision)
         except UnknownRevisionError as error:
             raise PolicyError(
                 f"The catalog is at revision {current or 'base'}, from where no migration leads to '{revision}'; "

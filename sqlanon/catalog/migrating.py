@@ -1,19 +1,32 @@
-"""The migrations as Alembic carries them out, and what it wants to know of DuckDB."""
+"""The migrations as Alembic carries them out, over SQLAlchemy, and what both want to know of DuckDB."""
 
 from __future__ import annotations
 
 import threading
-from typing import Literal
+from datetime import UTC, datetime
+from typing import Any, Literal
 
+import sqlalchemy
 from alembic import command
 from alembic.config import Config
 from alembic.ddl.impl import DefaultImpl
 from alembic.util import CommandError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, DateTime
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.engine import Dialect
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import StaticPool
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from sqlanon.catalog import dialect
+from sqlanon.catalog.home import Home
+from sqlanon.catalog.locks import advisory_key
 from sqlanon.catalog.migrate import migrations_directory
+from sqlanon.engines.base import Engine
+from sqlanon.errors import AccessError, EngineError
 
+registry.register(dialect.NAME, dialect.__name__, "DuckDBDialect")
 _one_at_a_time = threading.Lock()  # Alembic's `op` and `context` are the module's, not the thread's
 
 
@@ -28,15 +41,61 @@ class DuckDBImpl(DefaultImpl):
     transactional_ddl = True
 
 
-def migrate(connection: Connection, prefix: str, change: Literal["upgrade", "downgrade"], revision: str) -> None:
-    """Take the catalog whose tables have `prefix`, in the current schema of `connection`, up or down to `revision`."""
+class UtcTimestamp(TypeDecorator[datetime]):
+    """A moment: `timestamptz` on PostgreSQL; on DuckDB a timestamp in UTC (reading its zoned type needs pytz)."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(TIMESTAMP(timezone=True) if dialect.name == "postgresql" else DateTime())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None or dialect.name == "postgresql":
+            return value
+        return value.astimezone(UTC).replace(tzinfo=None)
+
+
+def migrate(engine: Engine, home: Home, change: Literal["upgrade", "downgrade"], revision: str) -> None:
+    """Take the catalog at `home` up or down to `revision`, in a session of its own."""
+    session = engine.fork()
+    try:
+        session.run("catalog/use_schema", schema=home.name)
+        with _one_at_a_time, _alchemy(session).begin() as connection:
+            _migrate(connection, home, change, revision)
+    except DBAPIError as error:
+        raise _translated(change, error) from error
+    finally:
+        session.close()
+
+
+def _migrate(connection: Connection, home: Home, change: str, revision: str) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(sqlalchemy.select(sqlalchemy.func.pg_advisory_xact_lock(advisory_key("upgrade"))))
     config = Config()
     config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
-    config.attributes |= {"connection": connection, "prefix": prefix}
-    with _one_at_a_time:
-        try:
-            if not revision:
-                raise CommandError("a revision has a name")
-            getattr(command, change)(config, revision)
-        except CommandError as error:
-            raise UnknownRevisionError from error
+    config.attributes |= {"connection": connection, "prefix": home.prefix}
+    try:
+        if not revision:
+            raise CommandError("a revision has a name")
+        getattr(command, change)(config, revision)
+    except CommandError as error:
+        raise UnknownRevisionError from error
+
+
+def _translated(change: str, error: DBAPIError) -> EngineError | AccessError:
+    message = f"The catalog could not be {change}d: {str(error.orig).strip().splitlines()[0]}"
+    return AccessError(message) if getattr(error.orig, "sqlstate", None) == "42501" else EngineError(message)
+
+
+def _alchemy(session: Engine) -> sqlalchemy.Engine:
+    """SQLAlchemy over the one connection of `session`."""
+    raw: Any = session.driver_connection
+    if session.dialect == "duckdb":
+        wrapped = dialect.DuckDBConnection(raw)
+        return sqlalchemy.create_engine(f"{dialect.NAME}://", creator=lambda: wrapped, poolclass=StaticPool)
+    from psycopg import IsolationLevel  # here, where its driver is loaded already: DuckDB needs none of it
+
+    raw.autocommit = False
+    raw.isolation_level = IsolationLevel.READ_COMMITTED
+    return sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: raw, poolclass=StaticPool)

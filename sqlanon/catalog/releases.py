@@ -7,9 +7,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 
-from sqlalchemy import Connection, insert, select, update
-
-from sqlanon.catalog import locks, queries
+from sqlanon.catalog import locks
 from sqlanon.catalog.home import is_same_database
 from sqlanon.catalog.ledger import Ledger
 from sqlanon.catalog.records import (
@@ -20,7 +18,8 @@ from sqlanon.catalog.records import (
     RulesKind,
     RulesRecord,
 )
-from sqlanon.catalog.sources import identify_source
+from sqlanon.catalog.sources import SourceIdentity, identify_source
+from sqlanon.catalog.transaction import Transaction
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Relation, Text
 
@@ -32,7 +31,7 @@ class Releases(Ledger):
 
     def record_release(self, run: str, release: ReleaseRecord) -> None:
         """Record a release that is published already: a file, or a table outside the catalog's database."""
-        self._write("record the release", insert(self._tables.releases).values(run=run, **dataclasses.asdict(release)))
+        self._insert("record the release", self._tables.releases, {"run": run, **vars(release)})
 
     def record_release_within(self, session: Engine, run: str, relation: Relation, release: ReleaseRecord) -> bool:
         """Record a release in the transaction that publishes it as `relation`, so that both happen or neither.
@@ -49,9 +48,7 @@ class Releases(Ledger):
 
     def releases(self, run: str) -> list[ReleaseRecord]:
         """The releases that a run published."""
-        table = self._tables.releases
-        columns = [column for column in table.c if column.name != "run"]
-        rows = self._read(select(*columns).where(table.c.run == run).order_by(table.c.relation))
+        rows = self._rows("select_releases", {"run": run})
         return [ReleaseRecord(**{**row, "kind": ReleaseKind(row["kind"])}) for row in rows]
 
     def recoding_digest(self, run: str) -> str | None:
@@ -72,7 +69,7 @@ class Releases(Ledger):
                 row["digest"],
                 json.loads(row["policy"]).get("republish"),
             )
-            for row in self._read(queries.select_released(self._tables, wanted))
+            for row in self._rows("select_released", _identity(wanted), of_file=wanted.is_file)
             if identify_source(row["source"], row["database"]) == wanted
         ]
 
@@ -99,34 +96,31 @@ class Releases(Ledger):
     def record_rules(self, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
         """Record the rules of a release that is published already."""
         values = {"run": run} | dataclasses.asdict(rules) | {"kind": rules.kind.value}
-        self._write("record the rules", insert(self._tables.rule_sets).values(values))
+        self._insert("record the rules", self._tables.rule_sets, values)
         wanted = {str(table) for table in tables}
         self.ledger_remove(*(entry for entry in self.ledger(run) if str(entry.relation) in wanted))
 
     def rules(self, run: str) -> RulesRecord | None:
         """The recoding function of a run, if it was recorded."""
-        table = self._tables.rule_sets
-        columns = [column for column in table.c if column.name != "run"]
-        rows = self._read(select(*columns).where(table.c.run == run))
+        rows = self._rows("select_rules", {"run": run})
         return next((RulesRecord(**{**row, "kind": RulesKind(row["kind"])}) for row in rows), None)
 
     def record_hierarchy(self, hierarchy: HierarchyRecord) -> None:
         """Record a hierarchy; one of the same name and digest is replaced."""
-        table, values = self._tables.hierarchies, dataclasses.asdict(hierarchy)
-        same = (table.c.name == hierarchy.name) & (table.c.digest == hierarchy.digest)
 
-        def write(connection: Connection) -> None:
-            known = connection.execute(select(table.c.name).where(same)).first()
-            connection.execute(
-                insert(table).values(values) if known is None else update(table).where(same).values(values)
-            )
+        def write(transaction: Transaction) -> None:
+            transaction.rows("delete_hierarchy", {"name": hierarchy.name, "digest": hierarchy.digest})
+            transaction.insert(transaction.tables.hierarchies, [vars(hierarchy)])
 
         self._connection.do("record the hierarchy", write)
 
     def hierarchies(self) -> list[HierarchyRecord]:
         """All recorded hierarchies."""
-        table = self._tables.hierarchies
-        return [HierarchyRecord(**row) for row in self._read(select(table).order_by(table.c.name, table.c.digest))]
+        return [HierarchyRecord(**row) for row in self._rows("select_hierarchies")]
+
+
+def _identity(source: SourceIdentity) -> dict[str, str | None]:
+    return {} if source.is_file else {"name": source.name, "database": source.database}
 
 
 def _found_by(run: str, recoding: str) -> str:

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, insert, select, update
-
 from sqlanon import __version__
-from sqlanon.catalog import locks, process, queries
+from sqlanon.catalog import locks, process
 from sqlanon.catalog.access import Access, lock_of
 from sqlanon.catalog.records import Run, RunStart, Status, Step, new_run_id
+from sqlanon.catalog.transaction import Row
 from sqlanon.errors import PolicyError, SqlanonError
+
+_WAYS = ("named", "of_job", "trials")  # to choose runs; see the template
 
 
 class Runs(Access):
@@ -37,7 +38,7 @@ class Runs(Access):
             "sqlanon_version": __version__,
         }
         self._alive.add(run)
-        self._write("record the run", insert(self._tables.runs).values(values))
+        self._insert("record the run", self._tables.runs, values)
         return run
 
     def finish_run(
@@ -50,34 +51,33 @@ class Runs(Access):
         source_rows: int | None = None,
     ) -> None:
         """Record how a run ended; `result` is the object that `run --json` prints."""
-        values: dict[str, Any] = {"status": status, "finished": datetime.now(UTC)}
-        if result is not None:
-            values["result"] = json.dumps(result, ensure_ascii=False)
-        if source_rows is not None:
-            values["source_rows"] = source_rows
-        if error is not None:
-            values |= {"error_class": type(error).__name__, "error_message": _message(error)}
-        runs = self._tables.runs
-        self._write("record the run's end", update(runs).where(runs.c.id == run).values(values))
+        values = {
+            "run": run,
+            "status": status,
+            "finished": datetime.now(UTC),
+            "result": None if result is None else json.dumps(result, ensure_ascii=False),
+            "source_rows": source_rows,
+            "error_class": None if error is None else type(error).__name__,
+            "error_message": None if error is None else _message(error),
+        }
+        self._change("record the run's end", "finish_run", values)
 
     def add_steps(self, run: str, steps: Sequence[Step]) -> None:
         """Record statements of a run, all in one transaction."""
-        if steps:
-            rows = [{"run": run} | dataclasses.asdict(step) for step in steps]
-            self._write("record the steps", insert(self._tables.steps), rows)
+        rows = [{"run": run, **vars(step)} for step in steps]
+        self._insert("record the steps", self._tables.steps, *rows)
 
     def runs(self, limit: int | None = 20) -> list[Run]:
         """The latest runs, the newest first."""
-        return [_run(row) for row in self._read(queries.select_runs(self._tables).limit(limit))]
+        return [_run(row) for row in self._runs({}, limit)]
 
     def trials(self, source: str) -> list[Run]:
         """The dry runs over a source that came to a result, the newest first."""
-        return [_run(row) for row in self._read(queries.select_trials(self._tables, source))]
+        return [_run(row) for row in self._runs({"source": source}, by="trials")]
 
     def runs_of_job(self, name: str, limit: int | None = 20) -> list[Run]:
         """The latest runs of a job, the newest first."""
-        query = queries.select_runs(self._tables).where(self._tables.runs.c.job == name).limit(limit)
-        return [_run(row) for row in self._read(query)]
+        return [_run(row) for row in self._runs({"job": name}, limit, by="of_job")]
 
     def run(self, name: str) -> Run:
         """The run of that id; its beginning, or its last four digits, will do if they are no other's.
@@ -85,7 +85,7 @@ class Runs(Access):
         Raises:
             PolicyError: there is no such run, or more than one.
         """
-        found = [_run(row) for row in self._read(queries.select_run(self._tables, name).limit(2))]
+        found = [_run(row) for row in self._runs({"name": name}, 2, by="named")]
         if not found:
             raise PolicyError(f"The catalog has no run '{name}'; `sqlanon runs` lists them.")
         if len(found) > 1 and found[0].id != name:
@@ -94,12 +94,15 @@ class Runs(Access):
 
     def steps(self, run: str) -> list[Step]:
         """The statements of a run, in order."""
-        table = self._tables.steps
-        columns = [column for column in table.c if column.name != "run"]
-        return [Step(**row) for row in self._read(select(*columns).where(table.c.run == run).order_by(table.c.number))]
+        return [Step(**row) for row in self._rows("select_steps", {"run": run})]
+
+    def _runs(self, bound: Mapping[str, Any], limit: int | None = None, by: str = "") -> list[Row]:
+        if limit is not None:
+            bound = {**bound, "limit": limit}
+        return self._rows("select_runs", bound, limited=limit is not None, **{flag: flag == by for flag in _WAYS})
 
 
-def _run(row: RowMapping) -> Run:
+def _run(row: Row) -> Run:
     result = row["result"]
     return Run(**{**row, "status": Status(row["status"]), "result": None if result is None else json.loads(result)})
 

@@ -112,7 +112,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def driver_connection(self) -> Any:
-        """The driver's connection, for SQLAlchemy over a session that is used for nothing else."""
+        """The driver's connection, for the catalog over a session that is used for nothing else."""
 
     @property
     def render(self) -> Renderer:

@@ -44,7 +44,7 @@ def test_looking_into_a_catalog_loads_no_other_driver_and_nothing_that_migrates(
     with connect(url, create=True) as engine, Catalog.open(engine):
         pass
     modules = loaded("runs", "--url", url)
-    assert modules & HEAVY == {"duckdb", "jinja2", "sqlalchemy"}
+    assert modules & HEAVY == {"duckdb", "jinja2"}
     assert not modules & {"sqlanon.runs.runner", "sqlanon.lattice.lattice", "sqlanon.report.page"}
 
 

@@ -1,0 +1,43 @@
+"""DuckDB's connection, as the catalog uses it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import duckdb
+
+from sqlanon.catalog.transaction import Bound, Row
+
+
+class DuckDBDriver:
+    """A connection that the catalog has for itself."""
+
+    errors: type[Exception] = duckdb.Error
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        self._connection.begin()
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(duckdb.Error):  # an error of a statement may have ended the transaction
+                self._connection.rollback()
+            raise
+        self._connection.commit()
+
+    def execute(self, text: str, bound: Bound) -> list[Row]:
+        result = self._connection.execute(text, bound or None)
+        names = [column[0] for column in result.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+    def explain(self, error: Exception) -> tuple[bool, bool]:  # noqa: ARG002
+        return False, False  # the process has the file to itself
+
+    def moment(self, value: datetime) -> datetime:
+        """In UTC, without a zone: reading DuckDB's zoned type needs pytz."""
+        return value.astimezone(UTC).replace(tzinfo=None)

@@ -1,0 +1,38 @@
+"""psycopg's connection, as the catalog uses it."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from sqlanon.catalog.transaction import Bound, Row
+
+_REFUSED = "42501"
+
+
+class PostgresDriver:
+    """A connection that the catalog has for itself."""
+
+    errors: type[Exception] = psycopg.Error
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._connection = connection
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+
+    def transaction(self) -> contextlib.AbstractContextManager[Any]:
+        return self._connection.transaction()
+
+    def execute(self, text: str, bound: Bound) -> list[Row]:
+        with self._connection.cursor(row_factory=dict_row) as cursor:
+            cursor.execute(text.encode(), bound or None)
+            return [] if cursor.description is None else cursor.fetchall()
+
+    def explain(self, error: Exception) -> tuple[bool, bool]:
+        return self._connection.closed, getattr(error, "sqlstate", None) == _REFUSED
+
+    def moment(self, value: datetime) -> datetime:
+        return value

@@ -1,0 +1,102 @@
+"""Statements of the catalog in one transaction: rendered from templates, with bound values."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Protocol
+
+from sqlanon.catalog.tables import Tables
+from sqlanon.engines.base import Engine
+from sqlanon.sql import Identifier, Relation, Renderer
+
+_CHUNK = 2_000  # bound values a statement
+
+Row = dict[str, Any]
+Bound = Mapping[str, Any] | Sequence[Any]
+
+
+class Driver(Protocol):
+    """A driver's connection, as the catalog uses it: the sessions of engines bind no values."""
+
+    errors: type[Exception]
+
+    def transaction(self) -> contextlib.AbstractContextManager[None]:
+        """A transaction that sees what others commit meanwhile, where the engine can."""
+
+    def execute(self, text: str, bound: Bound) -> list[Row]:
+        """Run a statement; its rows, none of one that has no result."""
+
+    def explain(self, error: Exception) -> tuple[bool, bool]:
+        """Whether an error means that the connection is lost, and whether it is a refused permission."""
+
+    def moment(self, value: datetime) -> datetime:
+        """A moment as the driver writes it."""
+
+
+class Transaction:
+    """The statements of one transaction."""
+
+    def __init__(self, driver: Driver, render: Renderer, tables: Tables) -> None:
+        self._driver = driver
+        self._render = render
+        self.tables = tables
+
+    def rows(self, template: str, bound: Mapping[str, Any] | None = None, **values: Any) -> list[Row]:
+        """Run a template of the catalog with values bound by name; its rows, moments in UTC."""
+        return self._send(template, {} if bound is None else bound, **values)
+
+    def insert(self, table: Relation, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert rows that all have the same columns."""
+        if not rows:
+            return
+        columns = [Identifier(name) for name in rows[0]]
+        chunk = max(1, _CHUNK // len(columns))
+        for start in range(0, len(rows), chunk):
+            part = rows[start : start + chunk]
+            values = [value for row in part for value in row.values()]
+            self._send("insert_rows", values, table=table, columns=columns, rows=len(part))
+
+    def _send(self, template: str, bound: Bound, **values: Any) -> list[Row]:
+        statement = self._render(f"catalog/{template}", tables=self.tables, **values)
+        return [
+            {name: _read(value) for name, value in row.items()}
+            for row in self._driver.execute(statement.text, self._written(bound))
+        ]
+
+    def _written(self, bound: Bound) -> Bound:
+        if isinstance(bound, Mapping):
+            return {name: self._write(value) for name, value in bound.items()}
+        return [self._write(value) for value in bound]
+
+    def _write(self, value: Any) -> Any:
+        if isinstance(value, datetime):
+            return self._driver.moment(value)
+        return value.value if isinstance(value, Enum) else value
+
+
+def _read(value: Any) -> Any:
+    if not isinstance(value, datetime):
+        return value
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def driver_of(session: Engine) -> Driver:
+    """The driver's connection of a session that the catalog has for itself."""
+    # Each is imported for those who have a session with it: so nobody loads the driver of the other.
+    if session.dialect == "duckdb":
+        from sqlanon.catalog.duckdb_driver import DuckDBDriver
+
+        return DuckDBDriver(session.driver_connection)
+    from sqlanon.catalog.postgres_driver import PostgresDriver
+
+    return PostgresDriver(session.driver_connection)
+
+
+@contextlib.contextmanager
+def begun(driver: Driver, render: Renderer, tables: Tables) -> Iterator[Transaction]:
+    """A transaction, committed at the end of the block, or undone if it fails."""
+    with driver.transaction():
+        yield Transaction(driver, render, tables)
