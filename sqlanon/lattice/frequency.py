@@ -20,7 +20,7 @@ from sqlanon.lattice.keys import Keys
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.marginals import Marginal, marginal_table, measure_marginals
 from sqlanon.lattice.task import Task, Verdict
-from sqlanon.models.base import Drift, Groups, PrivacyModel
+from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.partition.domains import Sensitive
 from sqlanon.sql import Identifier, Relation, Statement, expression
 from sqlanon.work.workspace import Workspace
@@ -246,7 +246,7 @@ class FrequencySets:
         measures = [
             {
                 "statement": Markup(self._measure(model, named, domains, rows or self.task.compared or self.task.rows)),
-                "floor": model.lost(self._drift(domains.get(model.attribute or ""))),
+                "floor": model.lost(),
             }
             for model in self.task.models
         ]
@@ -269,18 +269,6 @@ class FrequencySets:
             avs, table = expression("{avs}", avs=named[model.attribute]["avs"]), expression("{t}", t=domain.domain)
             groups = Groups(Markup("classes"), avs, table, rows, domain.height)
         return model.measure(self.engine.render, groups)
-
-    def _drift(self, domain: Sensitive | None) -> Drift:
-        """How far suppression within the budget may move what classes are compared with."""
-        if domain is None or not self.task.moves:
-            return Drift()
-        return Drift(self.task.budget / self.task.rows, self._rarest[domain.name] <= self.task.budget)
-
-    @cached_property
-    def _rarest(self) -> dict[str, int]:
-        """The rows of the rarest value of each sensitive attribute."""
-        found = ((one.name, one.domain) for one in self.task.sensitive)
-        return {name: int(self.engine.query_one("lattice/find_rarest", domain=domain)[0]) for name, domain in found}
 
 
 def sensitive_column(number: int) -> Identifier:

@@ -66,18 +66,6 @@ class Runs:
     height: int = 0
 
 
-@dataclass(frozen=True)
-class Drift:
-    """How far the distribution of a whole table may move when rows leave it.
-
-    distance: the greatest total variation between the old and the new one. If s of N rows leave, it is at most s / N.
-    loses_values: whether a value may leave the table altogether.
-    """
-
-    distance: float = 0.0
-    loses_values: bool = False
-
-
 class PrivacyModel(ABC):
     """A privacy model with its parameters."""
 
@@ -123,17 +111,18 @@ class PrivacyModel(ABC):
         """
         return None
 
-    def lost(self, drift: Drift) -> Markup:
-        """How many rows of a class that violates the model must go before the rest can be divided into classes that
-        satisfy it: SQL over the class `x` and its measure `m`, 0 where nothing is known.
+    def lost(self) -> Markup:
+        """How many rows of a class that violates the model every division of the class must suppress: SQL over the
+        class `x` and its measure `m`, 0 where nothing is known.
 
-        Where merging classes that satisfy the model gives one that does, the rest would satisfy it as one class: so a
-        row must go at least, and all of them if no part of a violating class satisfies the model.
+        Classes are left out if they violate the model in the whole table, and more of them as long as what is left
+        makes others violate it. So what stays of a divided class satisfied the model in the whole table, class by
+        class, however the table changes by what is left out: where merging classes that satisfy the model gives one
+        that does, at least a row must go, and all of them if no part of a violating class satisfies the model.
         """
         if self.closed_under_union:
             return Markup("x.n")
-        moved = drift.distance > 0 and not self.monotone_under_suppression
-        return Markup("0") if moved or not self.monotone_under_generalization else Markup("1")
+        return Markup("1") if self.monotone_under_generalization else Markup("0")
 
     @abstractmethod
     def worst(self, measures: tuple[float, float]) -> float:

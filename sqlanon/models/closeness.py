@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.models.base import Drift, Groups, PrivacyModel, Runs, relation
+from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
 from sqlanon.models.numbers import (
     RELATIVE_TOLERANCE,
     RUNNING_TOLERANCE,
@@ -56,19 +56,16 @@ class TCloseness(PrivacyModel):
     @abstractmethod
     def measure(self, render: Renderer, groups: Groups) -> Statement: ...
 
-    def lost(self, drift: Drift) -> Markup:
-        """Rows that must go for the rest R of a class P, as one, to come within t of the moved distribution.
+    def lost(self) -> Markup:
+        """Rows that must go for the rest R of a class P, as one, to come within t of the table's distribution Q.
 
-        The distance is convex and at most 1, so with a share f of the rows gone d(P, Q) <= (1 - f) d(R, Q) + f. Q moves
-        by no more than its total variation, which bounds these distances: d(R, Q) <= t + drift = r, and
-        f >= (d(P, Q) - r) / (1 - r).
+        The distance is convex and at most 1, so with a share f of the rows gone d(P, Q) <= (1 - f) d(R, Q) + f. As
+        d(R, Q) <= t: f >= (d(P, Q) - t) / (1 - t).
         """
-        reach = self.greatest + drift.distance
-        if reach >= 1:
+        if self.greatest >= 1:
             return Markup("0")
-        share = expression("(m.measure - {reach}) / {rest}", reach=reach, rest=1 - reach)
-        lost = expression("greatest(CAST(ceil(x.n * ({share}) - 1e-6) AS BIGINT), 1)", share=share)
-        return expression("CASE WHEN m.measure > {reach} THEN {lost} ELSE 0 END", reach=reach, lost=lost)
+        share = expression("(m.measure - {t}) / {rest}", t=self.greatest, rest=1 - self.greatest)
+        return expression("greatest(CAST(ceil(x.n * ({share}) - 1e-6) AS BIGINT), 1)", share=share)
 
     def _follow_groups(self, render: Renderer, runs: Runs, groups: Sequence[Markup]) -> Statement:
         """The running sum of |p - q| / 2 over groups of values, each of which is a column of the domain.
@@ -114,13 +111,11 @@ class EqualTCloseness(TCloseness):
 
     distance: ClassVar[str] = "equal"
 
-    def lost(self, drift: Drift) -> Markup:
+    def lost(self) -> Markup:
         """Let S be the values of which the class P has less than the table Q: d(P, Q) = Q(S) - P(S). The rest R has no
-        more rows of S, and needs Q(S) - R(S) <= r: so it has at most n * P(S) / (Q(S) - r) rows."""
-        reach = self.greatest + drift.distance
-        kept = expression("(x.n - m.surplus) / (1 - m.expected - {reach})", reach=reach)
-        lost = expression("greatest(x.n - CAST(floor({kept} + 1e-6) AS BIGINT), 1)", kept=kept)
-        return expression("CASE WHEN m.measure > {reach} THEN {lost} ELSE 0 END", reach=reach, lost=lost)
+        more rows of S, and needs Q(S) - R(S) <= t: so it has at most n * P(S) / (Q(S) - t) rows."""
+        kept = expression("(x.n - m.surplus) / (1 - m.expected - {t})", t=self.greatest)
+        return expression("greatest(x.n - CAST(floor({kept} + 1e-6) AS BIGINT), 1)", kept=kept)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class, from its present values alone: the absent ones sum to 1 - Q(present)."""
@@ -138,10 +133,6 @@ class OrderedTCloseness(TCloseness):
     """
 
     distance: ClassVar[str] = "ordered"
-
-    def lost(self, drift: Drift) -> Markup:
-        """Nothing is known where a value may leave: then the others stand closer together."""
-        return Markup("0") if drift.loses_values else super().lost(drift)
 
     def refutes(self) -> Markup:
         """A row more moves P by (row - P) / n, and no two rows are further apart than 1: so n * d(P, Q) changes by at
@@ -189,9 +180,9 @@ class KlTCloseness(TCloseness):
 
     distance: ClassVar[str] = "kl"
 
-    def lost(self, drift: Drift) -> Markup:
-        """A row, while the table's distribution stays: the divergence has no upper bound, and none from drift."""
-        return PrivacyModel.lost(self, drift)
+    def lost(self) -> Markup:
+        """A row: the divergence has no upper bound."""
+        return PrivacyModel.lost(self)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The divergence of each class; logarithms are added as integers, so their order does not matter."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.models.base import Drift, Groups, PrivacyModel, Runs, relation
+from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
 from sqlanon.models.numbers import (
     RELATIVE_TOLERANCE,
     RUNNING_TOLERANCE,
@@ -159,7 +159,7 @@ class RecursiveLDiversity(_LDiversity):
             stands=float(self.c) * (1 - RUNNING_TOLERANCE),
         )
 
-    def lost(self, drift: Drift) -> Markup:  # noqa: ARG002
+    def lost(self) -> Markup:
         """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are
         nowhere larger), and its x1 falls by no more than m. Without a tail all rows must go."""
         return Markup("coalesce(m.lost, x.n)")
