@@ -248,3 +248,120 @@ def cases(
         suppression=draw(st.sampled_from(list(budgets))),
         suppressed=draw(st.sampled_from(["omit", "star"])),
     )
+
+
+# --- cases made for what searches conclude without looking
+
+
+OPEN_MODELS: tuple[Model, ...] = (
+    {"model": "entropy-l-diversity", "attribute": "s", "l": 1.8},
+    {"model": "recursive-l-diversity", "attribute": "s", "c": 2, "l": 2},
+    {"model": "variance-diversity", "attribute": "s", "v": 0.5},
+    {"model": "t-closeness", "attribute": "s", "distance": "equal", "t": 0.3},
+    {"model": "t-closeness", "attribute": "s", "distance": "ordered", "t": 0.2},
+    {"model": "t-closeness", "attribute": "s", "distance": "hierarchical", "t": 0.2},
+    {"model": "t-closeness", "attribute": "s", "distance": "kl", "t": 0.4},
+)
+"""The models under which a class that satisfies one may violate it once other rows join."""
+
+
+def vouches_wrongly(case: Case) -> bool:
+    """Tell whether some generalization satisfies the models, and one above it does not."""
+    satisfying = case.satisfying()
+    return any(
+        all(a <= b for a, b in zip(one, other, strict=True))
+        for one in satisfying
+        for other in case.nodes
+        if other not in satisfying
+    )
+
+
+def cascades(case: Case) -> bool:
+    """Tell whether leaving out classes makes others violate a model, at a generalization near the budget."""
+    if case.suppressed == "star":
+        return False
+    for node in case.nodes:
+        table = [row[-1] for row in case.rows]
+        classes = ([row[-1] for row in rows] for rows in case.classes(node).values())
+        first = sum(len(values) for values in classes if case.violates(values, table))
+        if 0 < first <= case.budget and len(case.suppressed_rows(node)) > first:
+            return True
+    return False
+
+
+@st.composite
+def skewed_cases(draw: st.DrawFn, models: Sequence[Model] = OPEN_MODELS, suppressed: str | None = None) -> Case:
+    """A random case in which sensitive values go with the first quasi-identifier, one model, and a wide budget."""
+    trees = tuple(draw(st.lists(hierarchies(), min_size=1, max_size=2)))
+    random = draw(st.randoms(use_true_random=False))
+    pools = {value: random.choice([(1,), (1, 2), (3, 4), (1, 3), (1, 2, 3, 4)]) for value in trees[0].paths}
+    rows = []
+    for _ in range(random.randint(10, 24)):
+        cells = [random.choice(list(tree.paths)) for tree in trees]
+        rows.append((*cells, random.choice(pools[cells[0]])))
+    return Case(
+        hierarchies=trees,
+        rows=tuple(rows),
+        models=(random.choice(list(models)),),
+        suppression=random.choice([0.1, 0.25, 0.4, 0.6]),
+        suppressed=suppressed or random.choice(["omit", "star"]),
+    )
+
+
+def shifting_cases(models: Sequence[Model] = OPEN_MODELS) -> st.SearchStrategy[Case]:
+    """Cases in which a generalization that satisfies the models does not vouch for those above."""
+    return skewed_cases(models).filter(vouches_wrongly)
+
+
+def cascading_cases() -> st.SearchStrategy[Case]:
+    """Cases in which suppression moves the distribution that the remaining classes are compared with."""
+    return skewed_cases(OPEN_MODELS[3:], suppressed="omit").filter(cascades)
+
+
+def overrules(case: Case, lost: Callable[[list[Any]], int]) -> bool:
+    """Tell whether some generalization within the budget suppresses fewer rows than what is said of one above it.
+
+    lost: a class's rows that every more specific generalization is said to suppress, by the class's sensitive values.
+    """
+    suppressed = {node: len(case.suppressed_rows(node)) for node in case.nodes}
+    table = [row[-1] for row in case.rows]
+    for node in case.nodes:
+        classes = ([row[-1] for row in rows] for rows in case.classes(node).values())
+        said = sum(lost(values) for values in classes if case.violates(values, table))
+        within = (other for other in case.nodes if all(a <= b for a, b in zip(other, node, strict=True)))
+        if any(suppressed[other] < said for other in within if suppressed[other] <= case.budget):
+            return True
+    return False
+
+
+def overruled_cases(models: Sequence[Model]) -> st.SearchStrategy[Case]:
+    """Cases in which a class that violates a model need not be suppressed whole further down."""
+    return skewed_cases(models).filter(lambda case: overrules(case, len))
+
+
+def skips_heights(case: Case) -> bool:
+    """Tell whether generalizations satisfy the models at some height, and none at the first one that Samarati tries."""
+    heights = {sum(node) for node in case.satisfying()}
+    low, high = sum(case.nodes[0]), sum(case.nodes[-1])
+    return bool(heights) and (low + high) // 2 not in heights and min(heights) < (low + high) // 2
+
+
+def prefers_higher(case: Case) -> bool:
+    """Tell whether the generalization of the least loss is not of the least height."""
+    best = case.best(lambda node: case.loss(node, [1.0] * len(case.names)))
+    return best is not None and sum(best) > min(map(sum, case.satisfying()))
+
+
+def suppresses_above(case: Case) -> bool:
+    """Tell whether the best generalization suppresses rows, and one below it satisfies the models too."""
+    best = case.best(lambda node: case.loss(node, [1.0] * len(case.names)))
+    return (
+        best is not None
+        and bool(case.suppressed_rows(best))
+        and any(one != best and all(a <= b for a, b in zip(one, best, strict=True)) for one in case.satisfying())
+    )
+
+
+def gapped_cases() -> st.SearchStrategy[Case]:
+    """Cases in which generalizations satisfy the models at a height below one where none does."""
+    return skewed_cases().filter(skips_heights)

@@ -1,0 +1,346 @@
+"""Each condition that lets a search conclude without looking is broken once, on tables where the condition matters.
+
+A search passes over generalizations because of properties that are claimed of models, verdicts and bounds. Ordinary
+random tables hardly ever show that such a claim is wrong: the strategies of `tests.oracle.lattice` draw tables that do.
+Every mutant must be caught on them; the program as it is must pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import SearchStrategy
+
+from sqlanon.errors import ProtectionError, VerificationError
+from sqlanon.lattice.classify import classify
+from sqlanon.lattice.judging import judge
+from sqlanon.lattice.lattice import is_above
+from sqlanon.lattice.problem import Problem
+from sqlanon.lattice.search import Wishes, solve
+from sqlanon.policy import Policy
+from tests.lattice_support import posed, table_of
+from tests.oracle import thresholds
+from tests.oracle.lattice import (
+    MODELS,
+    Case,
+    cascading_cases,
+    cases,
+    gapped_cases,
+    overruled_cases,
+    prefers_higher,
+    shifting_cases,
+    suppresses_above,
+)
+from tests.oracle.mutants import mutated
+from tests.oracle.quality import SCORES
+from tests.run_support import Database, duckdb_url, open_database
+
+MOST = 60  # tables on which a mutant must have been caught
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A DuckDB file: what is broken here is the same for every engine."""
+    with open_database(duckdb_url(tmp_path_factory.mktemp("mutants") / "test.duckdb")) as opened:
+        yield opened
+
+
+@contextlib.contextmanager
+def problem_of(database: Database, case: Case, algorithm: dict[str, Any]) -> Iterator[tuple[Problem, Policy]]:
+    """Pose the problem of a case."""
+    with table_of(database, case) as table:
+        policy = database.policy(table, case.attributes, algorithm={"quality": "height", **algorithm}, **case.policy)
+        with posed(policy) as problem:
+            yield problem, policy
+
+
+def check_all(database: Database, case: Case) -> None:
+    """Hold the bottom-up search and Incognito against all generalizations that satisfy the models."""
+    for algorithm in ({"name": "bottom-up"}, {"name": "incognito"}):
+        with problem_of(database, case, algorithm) as (problem, policy):
+            findings = solve(problem, policy, Wishes())
+            assert findings.anonymous == case.satisfying()
+            if findings.chosen is not None:
+                assert findings.suppressed == len(case.suppressed_rows(findings.chosen))
+
+
+def check_chart(database: Database, case: Case) -> None:
+    """Hold the exploration of the whole lattice against the same."""
+    with problem_of(database, case, {"name": "optimal"}) as (problem, _):
+        assert classify(problem)[0].anonymous == case.satisfying()
+
+
+def check_samarati(database: Database, case: Case) -> None:
+    """Hold Samarati's search against the best generalization of the least height."""
+    with problem_of(database, case, {"name": "samarati"}) as (problem, policy):
+        assert solve(problem, policy, Wishes()).chosen == case.best(sum)
+
+
+def check_optimal(database: Database, case: Case) -> None:
+    """Hold branch and bound against the best of all generalizations, by height and by loss."""
+    weights = [1.0] * len(case.names)
+    for quality, score in (("height", sum), ("loss", lambda node: case.loss(node, weights))):
+        with problem_of(database, case, {"name": "optimal", "quality": quality}) as (problem, policy):
+            findings = solve(problem, policy, Wishes())
+            assert findings.chosen == case.best(score)
+            for node in findings.anonymous:
+                assert findings.verdicts[node].suppressed == len(case.suppressed_rows(node))
+
+
+def check_floors(database: Database, case: Case) -> None:
+    """Hold the floor of each verdict against the rows that every more specific generalization suppresses."""
+    suppressed = {node: len(case.suppressed_rows(node)) for node in case.nodes}
+    with problem_of(database, case, {"name": "optimal"}) as (problem, _):
+        for node in case.nodes:
+            floor = judge(problem.sets, node).floor
+            below = (rows for other, rows in suppressed.items() if is_above(node, other))
+            assert all(floor <= rows for rows in below if rows <= case.budget)
+
+
+def check_bounds(database: Database, case: Case) -> None:
+    """Hold what each quality model says before and after a check against its scores, by brute force."""
+    suppressed = {node: len(case.suppressed_rows(node)) for node in case.nodes}
+    for quality, score in SCORES.items():
+        with problem_of(database, case, {"name": "optimal", "quality": quality}) as (problem, policy):
+            for node in reversed(case.nodes):
+                exact = score(case, node, [1.0] * len(case.names))
+                bounds = [
+                    problem.quality.bounds(np.array([node]), np.array([float(rows)]))[0]
+                    for rows in range(suppressed[node] + 1)
+                ]
+                assert bounds == sorted(bounds)
+                assert bounds[-1] <= exact + 1e-9
+                if suppressed[node] <= case.budget:
+                    assert problem.quality.score(node, suppressed[node]) == pytest.approx(exact, abs=1e-9)
+            assert solve(problem, policy, Wishes()).chosen == case.best(
+                lambda node, scored=score: scored(case, node, [1.0] * len(case.names))
+            )
+
+
+def check_tree(database: Database, case: thresholds.Case) -> None:
+    """Hold the classes of a partition tree against the models, and against every further threshold."""
+    released = database.release_once(case.columns, list(case.rows), case.roles, privacy=list(case.models))
+    if released is None:
+        assert not case.surely_satisfied_by(case.rows)
+        return
+    thresholds.check_leaves(case, released)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A condition that is broken: a text of the program, the text in its place, and the check that must fail."""
+
+    place: str
+    old: str
+    new: str
+    check: Callable[[Database, Any], None]
+    cases: SearchStrategy[Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.place.partition('.')[2]}-{self.check.__name__.removeprefix('check_')}"
+
+
+def models(name: str, *more: str) -> tuple[dict[str, Any], ...]:
+    """Pick models of the lattice's cases by name; of t-closeness by distance."""
+    wanted = {name, *more}
+    return tuple(dict(one) for one in MODELS if one.get("distance", one["model"]) in wanted)
+
+
+TASK = "sqlanon.lattice.task:Task"
+SETS = "sqlanon.lattice.frequency:FrequencySets"
+BASE = "sqlanon.models.base:PrivacyModel"
+DIVERSITY = "sqlanon.models.diversity"
+CLOSENESS = "sqlanon.models.closeness"
+OPTIMAL = "sqlanon.lattice.optimal:_Search"
+QUALITY = "sqlanon.lattice.class_quality"
+GROWTH = "sqlanon.partition.growth"
+PREDICTIVE = "self.budget == 0 or all(model.closed_under_union for model in self.models)"
+
+PLAIN = cases(models("k-anonymity"), budgets=[0.1, 0.25])
+DISTINCT = cases(models("distinct-l-diversity"), budgets=[0.0, 0.25])
+OVERRULED = overruled_cases(models("entropy-l-diversity", "recursive-l-diversity", "equal", "kl"))
+HIGHER = cases(models("k-anonymity"), budgets=[0.1, 0.25, 0.5]).filter(prefers_higher)
+ABOVE = cases(models("k-anonymity"), budgets=[0.1, 0.25, 0.5]).filter(suppresses_above)
+TREES = thresholds.cases()
+SMALL = thresholds.cases("k-anonymity")
+ENTROPY = overruled_cases(models("entropy-l-diversity"))
+EARTH = overruled_cases(models("ordered", "hierarchical"))
+EQUAL = overruled_cases(models("equal"))
+
+MUTANTS = (
+    # properties of models, and what tasks conclude from them
+    Mutant(f"{TASK}.predictive", PREDICTIVE, "True", check_all, shifting_cases()),
+    Mutant(f"{TASK}.predictive", PREDICTIVE, "True", check_chart, shifting_cases()),
+    Mutant(f"{BASE}.closed_under_union", "False", "True", check_all, shifting_cases()),
+    Mutant(f"{CLOSENESS}:TCloseness.monotone_under_suppression", "False", "True", check_all, cascading_cases()),
+    Mutant(f"{TASK}.moves", "self.budget > 0", "False", check_all, cascading_cases()),
+    Mutant(f"{TASK}.moves", "self.budget > 0", "False", check_optimal, cascading_cases()),
+    Mutant(f"{TASK}.fewest_rows", "max(", "1 + max(", check_all, PLAIN),
+    Mutant(f"{DIVERSITY}:_LDiversity.least_rows", "(self.l)", "(self.l) + 1", check_optimal, DISTINCT),
+    # floors: rows that every more specific generalization must suppress
+    Mutant(
+        f"{BASE}.lost", 'Markup("1")', 'Markup("x.n")', check_floors, overruled_cases(models("entropy-l-diversity"))
+    ),
+    Mutant(
+        f"{DIVERSITY}:RecursiveLDiversity.lost",
+        "coalesce(m.lost, x.n)",
+        "x.n",
+        check_floors,
+        overruled_cases(models("recursive-l-diversity")),
+    ),
+    Mutant(
+        f"{CLOSENESS}:TCloseness.lost",
+        "({share})",
+        "1.0",
+        check_floors,
+        overruled_cases(models("ordered", "hierarchical")),
+    ),
+    Mutant(
+        f"{CLOSENESS}:EqualTCloseness.lost",
+        "{kept} + 1e-6",
+        "0 * {kept}",
+        check_floors,
+        overruled_cases(models("equal")),
+    ),
+    Mutant(
+        f"{CLOSENESS}:KlTCloseness.lost",
+        "PrivacyModel.lost(self)",
+        'Markup("x.n")',
+        check_floors,
+        overruled_cases(models("kl")),
+    ),
+    Mutant(f"{SETS}.count_failing", "int(floor)", "int(suppressed)", check_floors, OVERRULED),
+    # what searches conclude from verdicts
+    Mutant(
+        "sqlanon.lattice.chart:Chart.learn", "verdict.floor > self._sets.task.budget", "True", check_chart, OVERRULED
+    ),
+    Mutant(
+        "sqlanon.lattice.walk:Walk._check",
+        ".verdict.floor > budget",
+        ".verdict.suppressed > budget",
+        check_all,
+        OVERRULED,
+    ),
+    Mutant(
+        "sqlanon.lattice.samarati:_some_is_admissible",
+        "count.verdict.floor",
+        "count.verdict.suppressed",
+        check_samarati,
+        gapped_cases(),
+    ),
+    Mutant(
+        "sqlanon.lattice.incognito:IncognitoSearch._is_known",
+        "level == self._heights[place]",
+        "level <= self._heights[place]",
+        check_all,
+        PLAIN,
+    ),
+    Mutant(f"{OPTIMAL}._learn_below", "if verdict.floor >", "if verdict.suppressed >", check_optimal, OVERRULED),
+    Mutant(
+        f"{OPTIMAL}._learn_below",
+        "np.maximum(suppressed, verdict.floor",
+        "np.maximum(suppressed, 2 * verdict.suppressed",
+        check_optimal,
+        OVERRULED,
+    ),
+    Mutant(f"{OPTIMAL}._accept", "self.problem.sets.task.budget == 0", "True", check_bounds, ABOVE),
+    Mutant(f"{OPTIMAL}._is_promising", "(bounds <= score + slack) & preferred", "False", check_optimal, PLAIN),
+    Mutant(f"{OPTIMAL}._is_promising", "bounds < score - slack", "bounds < 0.5 * score", check_optimal, HIGHER),
+    Mutant("sqlanon.lattice.optimal:settle", "sets.task.moves", "False", check_optimal, cascading_cases()),
+    # bounds of scores
+    Mutant(
+        "sqlanon.lattice.loss:Loss.bounds",
+        "self._aggregated(covered)",
+        "3 * self._aggregated(covered)",
+        check_optimal,
+        HIGHER,
+    ),
+    Mutant(
+        f"{QUALITY}:Discernibility.bounds",
+        "squares + self._suppression(suppressed)",
+        "squares + rows * suppressed",
+        check_bounds,
+        PLAIN,
+    ),
+    Mutant(f"{QUALITY}:AverageClassSize.bounds", "self.sets.base.tuples)", "1)", check_bounds, PLAIN),
+    Mutant(
+        "sqlanon.lattice.entropy:Entropy.bounds",
+        "curve.least(suppressed[there])",
+        "curve.cost(suppressed[there])",
+        check_bounds,
+        PLAIN,
+    ),
+    Mutant(
+        "sqlanon.lattice.divergence:Divergence.bounds",
+        "own + lost - slack",
+        "own + self._correlation",
+        check_bounds,
+        PLAIN,
+    ),
+    # splits of partition trees
+    Mutant("sqlanon.partition.mondrian:pose", "2 * max(", "3 * max(", check_tree, TREES),
+    Mutant(f"{GROWTH}:judge", "max(model.least_rows", "2 * max(model.least_rows", check_tree, SMALL),
+    Mutant(
+        "sqlanon.partition.thresholds:_Search.__init__",
+        "max(model.least_rows",
+        "3 * max(model.least_rows",
+        check_tree,
+        TREES,
+    ),
+    Mutant(f"{GROWTH}:searchable", "return bool(", "return False and bool(", check_tree, TREES),
+    Mutant(
+        f"{DIVERSITY}:EntropyLDiversity.follow",
+        "self.least - error, self",
+        "self.least + 0.3, self",
+        check_tree,
+        thresholds.cases("entropy-l-diversity"),
+    ),
+    Mutant(f"{CLOSENESS}:OrderedTCloseness.refutes", "abs(z.n - o.n)", "0", check_tree, thresholds.cases("ordered")),
+)
+
+
+def settings_of(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def tried(
+    database: Database, check: Callable[[Database, Any], None], drawn: SearchStrategy[Any], examples: int
+) -> None:
+    """Check so many drawn cases; a case that no table can satisfy is none."""
+
+    @settings_of(examples)
+    @given(drawn)
+    def attempt(case: Any) -> None:
+        with contextlib.suppress(ProtectionError):
+            check(database, case)
+
+    attempt()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_broken_condition_is_caught(database: Database, mutant: Mutant) -> None:
+    with mutated(mutant.place, mutant.old, mutant.new), pytest.raises((AssertionError, VerificationError)):
+        tried(database, mutant.check, mutant.cases, MOST)
+
+
+@pytest.mark.parametrize("check", [check_all, check_chart, check_samarati, check_optimal, check_floors])
+@pytest.mark.parametrize("drawn", [shifting_cases(), cascading_cases()], ids=["shifting", "cascading"])
+def test_the_program_as_it_is_passes(
+    database: Database, check: Callable[[Database, Any], None], drawn: SearchStrategy[Any]
+) -> None:
+    tried(database, check, drawn, 3)
