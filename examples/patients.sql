@@ -31,5 +31,5 @@ SELECT
 FROM draws;
 
 COMMENT ON TABLE patients IS 'Made-up patients';
-ALTER TABLE patients ADD PRIMARY KEY (patient_id);
+ALTER TABLE patients ADD PRIMARY KEY (patient_id), ADD UNIQUE (insurance_number);
 ANALYZE patients;

@@ -6,21 +6,24 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
+from sqlanon.column_names import names_a_person
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb import DuckDBEngine
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, ConflictError, PolicyError
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lookup import find_table, require_columns
 from sqlanon.models import PrivacyModel, from_spec
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
+from sqlanon.plan_subject import identifying
 from sqlanon.policy import Policy, Role
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.release.labels import EVERYTHING
+from sqlanon.repeating import Repetition, find_repeating
 from sqlanon.sql import Relation
 from sqlanon.verification.verify import Verification, verify_table
 from sqlanon.work.session import MEMORY_URL, open_to_look
@@ -77,6 +80,23 @@ def check_table(
         relation = _view(engine, table) if url is None else find_table(engine, table)
         require_columns(engine, relation, [*quasi_identifiers, *_attributes(models)])
         return verify_table(engine, relation, quasi_identifiers, models, suppressed_label=suppressed_label)
+
+
+def source_repetition(policy: Policy, options: EngineOptions | None = None) -> Repetition | None:
+    """The identifiers of the policy's source that repeat; None where the source can't be read."""
+    try:
+        with open_source(policy, options, read_only=policy.source.url is not None) as (engine, source):
+            return find_repeating(engine, source, identifying(policy, engine.columns(source)))
+    except (AccessError, ConflictError, PolicyError):
+        return None
+
+
+def table_repetition(url: str | None, table: str, options: EngineOptions | None = None) -> Repetition:
+    """The columns of a table (or, without a URL, of the file `table`) that are named like a person's key and repeat."""
+    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
+        relation = _view(engine, table) if url is None else find_table(engine, table)
+        columns = [column for column in engine.columns(relation) if names_a_person(column.name)]
+        return find_repeating(engine, relation, columns)
 
 
 def verify_release(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> Verification:

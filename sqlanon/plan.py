@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlanon.catalog.home import is_same_database
@@ -12,11 +12,12 @@ from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import whole_path
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.lookup import is_of_a_catalog, unknown_table
-from sqlanon.plan_checks import problems, warnings
+from sqlanon.plan_checks import problems, subject_problems, warnings
 from sqlanon.plan_subject import Subject, look
 from sqlanon.policy import Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
+from sqlanon.repeating import NO_REPETITION, Repetition
 from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.work.session import carried_to, catalog_place
 
@@ -41,6 +42,7 @@ class Plan:
 
     `attributes` keeps the order of the source's columns; the quasi-identifiers' order breaks ties.
     `source` and `release` are fully qualified as the engine knows them; a release that is a file has its path as name.
+    `repetition` is of the source's identifiers.
     `base_directory` is what relative file names of hierarchies are relative to.
     """
 
@@ -51,6 +53,7 @@ class Plan:
     attributes: tuple[Attribute, ...]
     identifiers: tuple[str, ...]
     warnings: tuple[str, ...]
+    repetition: Repetition = NO_REPETITION
     base_directory: Path = Path()
 
     @property
@@ -92,21 +95,27 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
     subject = look(policy, engine, source)
-    wrong = [*problems(subject), *_losses(subject, engine, source)]
+    wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
     if wrong or found:
         raise _together(wrong, found)
     return _plan(subject, source, release)
 
 
-def resolve_source(policy: Policy, engine: Engine) -> Plan:
-    """The same without a look at the release: it may exist, and its place need not. For what publishes nothing."""
+def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) -> Plan:
+    """Resolve it without a look at the release: it may exist, and its place need not.
+
+    publishing: whether what comes of it publishes later; else nothing is refused for identifiers that repeat.
+    """
     source = _source(policy, engine)
     if source is None:
         raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
     subject = look(policy, engine, source)
-    if wrong := list(problems(subject)):
-        raise PolicyError(wrong)
-    return _plan(subject, source, _named_release(policy))
+    wrong = list(problems(subject))
+    refused = list(subject_problems(subject))
+    if wrong or (publishing and refused):
+        raise PolicyError([*wrong, *refused])
+    plan = _plan(subject, source, _named_release(policy))
+    return replace(plan, warnings=(*plan.warnings, *(f"A run would be refused: {problem}" for problem in refused)))
 
 
 def _plan(subject: Subject, source: Relation, release: Relation) -> Plan:
@@ -119,6 +128,7 @@ def _plan(subject: Subject, source: Relation, release: Relation) -> Plan:
         attributes=_attributes(subject),
         identifiers=tuple(c.name for c, a in subject.attributes if a.role is Role.IDENTIFIER),
         warnings=tuple(warnings(subject)),
+        repetition=subject.repetition,
     )
 
 

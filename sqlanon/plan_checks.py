@@ -59,6 +59,13 @@ def problems(subject: Subject) -> Iterator[str]:
     yield from _name_problems(subject)
 
 
+def subject_problems(subject: Subject) -> Iterator[str]:
+    """What keeps a release of rows from being published as one of persons."""
+    problem = subject.repetition.problem
+    if problem is not None and subject.policy.subject is None:
+        yield problem
+
+
 def _place(column: str) -> str:
     return path_text(("attributes", column))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from sqlanon.column_names import names_a_person
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.measuring import Measured, countable, in_part, measure_source, portions
 from sqlanon.policy import Attribute, Policy, Role, Show
+from sqlanon.repeating import Repetition, find_repeating
 from sqlanon.sql import Relation
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
@@ -20,6 +22,7 @@ class Subject:
 
     nulls: the number of NULLs of the columns where the policy refuses them.
     unique: the columns whose values are all different (so far as was looked at).
+    repetition: the identifiers that repeat, declared ones and those that are named like the key of a person.
     """
 
     policy: Policy
@@ -29,6 +32,7 @@ class Subject:
     rows: int
     nulls: Mapping[str, int]
     unique: frozenset[str]
+    repetition: Repetition
 
     @property
     def attributes(self) -> Iterator[tuple[Column, Attribute]]:
@@ -70,7 +74,7 @@ class Subject:
 
 
 def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
-    """Look at the table: in at most two statements for every 500 columns."""
+    """Look at the table: in at most two statements for every 500 columns, and one for each identifier."""
     columns = tuple(engine.columns(source))
     roles = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}
     refusing = [name for name, attribute in roles.items() if attribute.nulls == "refuse"]
@@ -87,7 +91,14 @@ def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
         rows=measured.rows,
         nulls={name: measured.nulls[name] for name in refusing},
         unique=_unique(engine, source, measured, [column for column in kept if not _repeats(measured, column.name)]),
+        repetition=find_repeating(engine, source, identifying(policy, columns)),
     )
+
+
+def identifying(policy: Policy, columns: Sequence[Column]) -> list[Column]:
+    """List the columns that are declared identifiers, or named like the key of a person."""
+    declared = {name for name, attribute in policy.attributes.items() if attribute.role is Role.IDENTIFIER}
+    return [column for column in columns if column.name in declared or names_a_person(column.name)]
 
 
 def _repeats(measured: Measured, name: str) -> bool:

@@ -169,6 +169,7 @@ def _plan_object(plan: Plan) -> dict[str, Any]:
             for a in plan.attributes
         ],
         "identifiers": list(plan.identifiers),
+        "subject": {"declared": plan.policy.subject, **plan.repetition.as_json()},
         "models": [model.model_dump() for model in plan.policy.privacy],
         "warnings": list(plan.warnings),
         "problems": [],

@@ -46,6 +46,7 @@ def plan_text(plan: Plan) -> str:
         f"Source:  {source_text(plan.policy)}, {plan.rows:,} rows\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "role", "hierarchy", "in the release"], rows),
         "Models:\n" + "\n".join(f"  {spec_text(model.model_dump())}" for model in plan.policy.privacy),
+        plan.repetition.sentence or "",
         _listed("Warnings", plan.warnings),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -84,7 +85,7 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
             generalization_text(outcome),
             sampling_text(outcome),
             _classes(release),
-            "Verified independently on the release:\n" + models + _checks(outcome["checks"]),
+            "Verified independently on the release:\n" + models + _checks(outcome["checks"]) + _subject(outcome),
             _metrics(outcome, policy.target),
             _listed("Warnings", outcome["warnings"]),
             _listed("Notes", outcome["notes"]),
@@ -105,7 +106,7 @@ def applied_text(outcome: Mapping[str, Any]) -> str:
         f" ({_phases(outcome['seconds'])})"
     )
     models = _models([ModelResult(**result) for result in outcome["models"]])
-    verified = "Verified independently on the release:\n" + models + _checks(outcome["checks"])
+    verified = "Verified independently on the release:\n" + models + _checks(outcome["checks"]) + _subject(outcome)
     parts = (
         head,
         _classes(release),
@@ -171,6 +172,12 @@ def _verdict(result: ModelResult) -> str:
     if result.satisfied:
         return "holds"
     return f"violated by {result.violations:,} classes"
+
+
+def _subject(outcome: Mapping[str, Any]) -> str:
+    """What to know of rows and persons, under the verdict."""
+    note = outcome.get("subject", {}).get("note")
+    return f"\n  {note}" if note else ""
 
 
 def _checks(checks: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
+    from sqlanon.repeating import Repetition
     from sqlanon.verification.verify import Verification
 
 
@@ -98,13 +99,14 @@ def verify_command(
     if "://" not in place and not is_file:
         _refuse("policy", unfit)
         loaded = loading.load_policy(Path(place))
-        return _tell(call, api.verify_release(loaded, table, call.options), table or summary.release_text(loaded))
+        found, repetition = api.verify_release(loaded, table, call.options), api.source_repetition(loaded, call.options)
+        return _tell(call, found, table or summary.release_text(loaded), repetition)
     if (other is None) != is_file or table is not None:
         raise PolicyError("Write URL TABLE or FILE, then models: sqlanon verify URL TABLE --qi age,zip --k 5.")
     what, names, models = other or place, _names(qi or []), _models(given, sensitive or [])
     url = None if is_file else place
     found = api.check_table(url, what, names, models, suppressed_label=suppressed_label, options=call.options)
-    return _tell(call, found, what)
+    return _tell(call, found, what, api.table_repetition(url, what, call.options))
 
 
 def _refuse(what: str, given: list[str]) -> None:
@@ -173,12 +175,17 @@ def _whole(value: float) -> int:
     return int(value)
 
 
-def _tell(call: Call, found: Verification, what: str) -> int:
-    """Print the result; the exit code."""
+_UNKNOWN = "Rows are counted. The source can't be read here, so whether a person has several rows was not looked at."
+
+
+def _tell(call: Call, found: Verification, what: str, repetition: Repetition | None) -> int:
+    """Print the result, and what to know of rows and persons; the exit code."""
     if call.json:
-        call.emit(verification_object(found, what))
+        call.emit({**verification_object(found, what), "subject": repetition and repetition.as_json()})
     else:
         print(summary.verification_text(found, what))
+        if note := _UNKNOWN if repetition is None else repetition.sentence:
+            print(note)
     return 0 if found.satisfied else ProtectionError.exit_code
 
 

@@ -222,6 +222,15 @@ class Engine(ABC):
         """The columns of a relation, in order."""
 
     @abstractmethod
+    def unique_columns(self, relation: Relation) -> frozenset[str]:
+        """The columns whose values a constraint or index of their own keeps different in all rows; NULLs may repeat."""
+
+    def unreadable_columns(self, relation: Relation) -> frozenset[str]:
+        """The columns that the session lacks the privilege to read."""
+        del relation
+        return frozenset()
+
+    @abstractmethod
     def reads(self, relation: Relation, table: Relation) -> bool:
         """Whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
 

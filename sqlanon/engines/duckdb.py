@@ -277,6 +277,9 @@ class DuckDBEngine(Engine):
         lax = {text.name for text, is_lax in zip(texts, tests, strict=True) if is_lax}
         return [replace(column, kind=Kind.OTHER) if column.name in lax else column for column in columns]
 
+    def unique_columns(self, relation: Relation) -> frozenset[str]:
+        return frozenset(name for (name,) in self.query("engine/list_unique_columns", **self._place(relation)))
+
     def reads(self, relation: Relation, table: Relation) -> bool:
         """DuckDB keeps no dependencies of views, but the plan of reading one names the tables that it scans."""
         if relation == table:

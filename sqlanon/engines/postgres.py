@@ -257,6 +257,14 @@ class PostgresEngine(Engine):
             for name, shown, base, letter, nullable, is_lax in rows
         ]
 
+    def unique_columns(self, relation: Relation) -> frozenset[str]:
+        found = self.query("engine/list_unique_columns", table=Text(str(self._known(relation))))
+        return frozenset(name for (name,) in found)
+
+    def unreadable_columns(self, relation: Relation) -> frozenset[str]:
+        found = self.query("engine/list_unreadable_columns", table=Text(str(self._known(relation))))
+        return frozenset(name for (name,) in found)
+
     def reads(self, relation: Relation, table: Relation) -> bool:
         names = {"relation": Text(str(relation)), "table": Text(str(table))}
         (found,) = self.query_one("engine/reads_table", **names)

@@ -13,6 +13,7 @@ from sqlanon.catalog import Catalog, Job, Run, Status
 from sqlanon.catalog.home import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
+from sqlanon.jobs.persons import repeat_tests
 from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
 from sqlanon.jobs.recoded import (
     Recoded,
@@ -146,7 +147,7 @@ def procedure_text(
     wrong = list(_problems(engine, catalog, found, policy, job))
     if wrong:
         raise PolicyError([*wrong, _OUTSIDE])
-    plan = resolve_source(policy, engine)
+    plan = resolve_source(policy, engine, publishing=True)
     if str(plan.source) != found.source:
         raise PolicyError(
             f"Run {found.id} released {found.source}, and the table of its policy is {plan.source} now: run the policy "
@@ -167,7 +168,8 @@ def procedure_text(
     )
     models = tuple(from_spec(spec) for spec in policy.privacy)
     rules, digests = catalog.rules_run(found.id), policy.digest == "run"
-    text = ProcedureText(engine, catalog, made, models, recoded, misfits, rules, stored.digest, digests)
+    repeats = repeat_tests(engine, plan)
+    text = ProcedureText(engine, catalog, made, models, recoded, misfits, repeats, rules, stored.digest, digests)
     return replace(text, job=replace(made, inspection=text.inspection()))
 
 

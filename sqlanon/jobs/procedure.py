@@ -8,7 +8,7 @@ the procedure looks it up.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -63,6 +63,7 @@ class ProcedureText:
     models: Sequence[PrivacyModel]
     recoded: Recoded
     misfits: Sequence[Misfit]
+    repeats: Sequence[Mapping[str, Markup]]  # of identifiers
     rules: str  # the run that found the rules
     digest: str  # of the rules
     digests: bool  # whether what is released is digested
@@ -97,6 +98,7 @@ class ProcedureText:
                 "again."
             ),
             misfits=ending(self.misfits, suppresses=suppresses),
+            repeats=self.repeats,
             fitting=fitting(self.misfits) if suppresses else None,
             starred=parts.starred if isinstance(parts, PlacedRules) else None,
         ).text

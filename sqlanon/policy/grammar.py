@@ -45,6 +45,9 @@ class Policy(Part):
     digest: Literal["run", "record"] = "record"
     """When the release is digested for its record: in the `run`, before it is published; or when the `record` is
     written, which costs runs nothing, and can't tell of what was done to the release before that."""
+    subject: Literal["none"] | None = None
+    """Whom the rows are about. `none`: rows are counted and protected, whoever they are about. It must be given where
+    an identifier repeats, or may not be looked at: a class of k rows may be of fewer persons than k there."""
     catalog: Catalog = Catalog()
     """Where runs are recorded."""
 

@@ -6,11 +6,12 @@ import json
 import re
 from pathlib import PurePath
 
+from sqlanon.column_names import words_of
 from sqlanon.engines.base import Kind
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Role
 from sqlanon.profile.facts import Basis, ColumnFacts, Profile
-from sqlanon.profile.proposal import is_postal, words_of
+from sqlanon.profile.proposal import is_postal
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
 
 K = 5
@@ -29,6 +30,7 @@ def propose_policy(profile: Profile, source_url: str | None, table: str) -> str:
     sections = [
         _heading(profile, table),
         _places(source_url, table),
+        _subject(profile),
         "attributes:\n" + "\n".join(_attribute(profile, facts) for facts in profile.columns),
         _combinations(profile),
         "privacy:\n" + "\n".join(_models(profile)),
@@ -58,6 +60,19 @@ def _places(source_url: str | None, table: str) -> str:
         url, note = f"${{{URL_VARIABLE}}}", f"    # the URL holds a password: set {URL_VARIABLE} to it"
     source = f"source:  {{url: {quoted(url)}, table: {quoted(table)}}}{note}"
     return f"{source}\nrelease: {{table: {quoted(_released(table))}}}"
+
+
+def _subject(profile: Profile) -> str:
+    """The key that a release of rows needs where identifiers repeat, as a comment."""
+    if not profile.repetition.columns:
+        return ""
+    names = "\n".join(f"#   {_comment(str(column))}" for column in profile.repetition.columns)
+    return (
+        f"# Rows are not persons where an identifier repeats:\n{names}\n"
+        "# The models count rows, so that a class of k rows may be of fewer persons than k, or of one. Best make a\n"
+        "# view with one row a person, and draft a policy for it. To release rows nevertheless, uncomment this line:\n"
+        "# subject: none"
+    )
 
 
 def _released(table: str) -> str:

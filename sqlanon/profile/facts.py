@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from sqlanon.engines.base import Column
 from sqlanon.policy import Role
+from sqlanon.repeating import Repetition
 from sqlanon.sql import Relation
 
 
@@ -73,6 +74,7 @@ class Profile:
         quasi-identifiers with the most values).
     combination: all proposed quasi-identifiers together; None if there are none.
     exact: whether shares were counted on all rows; otherwise they are estimates from a part of the values.
+    repetition: the proposed identifiers that repeat, counted on all rows.
     """
 
     relation: Relation
@@ -82,6 +84,7 @@ class Profile:
     pairs: tuple[Combination, ...]
     combination: Combination | None
     exact: bool
+    repetition: Repetition
 
     def named(self, role: Role) -> tuple[ColumnFacts, ...]:
         """The columns with the proposed role, in the table's order."""

@@ -17,6 +17,7 @@ from sqlanon.measuring import countable, in_part, portions
 from sqlanon.policy import Role
 from sqlanon.profile.facts import ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose
+from sqlanon.repeating import find_repeating
 from sqlanon.sql import Relation
 
 EXACT_ROWS = 1_000_000
@@ -28,7 +29,8 @@ SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of
 def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) -> Profile:
     """Measure a table and propose a role for each of its columns.
 
-    One statement for each twenty columns, one for each column, pair and the whole combination; rows are never fetched.
+    One statement for each twenty columns, one for each column, identifier, pair and the whole combination; rows are
+    never fetched.
     """
     with engine.transaction():
         (rows,) = engine.query_one("count_rows", table=relation)
@@ -36,6 +38,7 @@ def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) ->
         facts = measure.facts()
         proposals = {f.name: propose(f) for f in facts}
         quasi = [f for f in facts if proposals[f.name].role is Role.QUASI_IDENTIFIER]
+        identifiers = [f.column for f in facts if proposals[f.name].role is Role.IDENTIFIER]
         pairs = [measure.combination(pair) for pair in combinations(_most_telling(quasi), 2)]
         return Profile(
             relation=relation,
@@ -45,6 +48,7 @@ def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) ->
             pairs=tuple(sorted(pairs, key=lambda pair: -pair.unique_share)),
             combination=measure.combination(quasi) if quasi else None,
             exact=measure.modulus == 1,
+            repetition=find_repeating(engine, relation, identifiers),
         )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from sqlanon.column_names import mentions, names_a_key, names_a_person, words_of
 from sqlanon.engines.base import Kind
 from sqlanon.policy import Role
 from sqlanon.profile.facts import Basis, ColumnFacts, Proposal
@@ -30,11 +29,12 @@ employer|employment|work|workclass|industry|sector|department|title|rank|branch|
 family|relationship|height|weight|bmi|admission|admitted|admit|discharge|discharged|visit|hired|hire|joined|military|
 veteran|vehicle|hour|tenure
 """
-KEYS = {"id", "uuid", "guid", "key", "number", "num", "nr", "no", "code", "ref", "reference", "pk", "serial", "token"}
 POSTAL = {"zip", "zipcode", "postcode", "postal", "plz"}
 
 UNIQUE = 0.95  # from this share of rows on, a column tells nearly every row apart
 KEY_LIKE = 0.5
+MANY_VALUES = 100  # from so many on, or this share of the rows, a class would not bear the values of a column
+MANY_SHARE = 0.1
 FREE_TEXT = 0.5
 LONG_TEXT = 80  # characters
 
@@ -42,16 +42,6 @@ LONG_TEXT = 80  # characters
 def propose(facts: ColumnFacts) -> Proposal:
     """The role proposed for a column."""
     return _by_name(facts) or _by_values(facts)
-
-
-def words_of(name: str) -> list[str]:
-    """A column name's words: `patientZipCode` and `PATIENT_ZIP_CODES` give patient, zip, code."""
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=[0-9])", " ", name)
-    return [_singular(word.lower()) for word in re.split(r"[\W_]+", spaced) if word]
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "is", "us")) else word
 
 
 def is_postal(name: str) -> bool:
@@ -63,14 +53,18 @@ def _by_name(facts: ColumnFacts) -> Proposal | None:
     if facts.distinct == 0:
         return None
     words = words_of(facts.name)
-    if _mentions(words, IDENTIFIERS):
+    if mentions(words, IDENTIFIERS):
         return Proposal(Role.IDENTIFIER, Basis.NAME, "its name is that of an identifier")
-    if KEYS.intersection(words[-1:]) and facts.unique_share >= KEY_LIKE:
+    if names_a_key(facts.name) and facts.unique_share >= KEY_LIKE:
         return Proposal(Role.IDENTIFIER, Basis.NAME, "named like a key, and nearly one value a row")
-    if _mentions(words, SENSITIVE):
+    if names_a_person(facts.name) and facts.distinct > 1:
+        return Proposal(Role.IDENTIFIER, Basis.NAME, "named like the key of a person, who has several rows")
+    if mentions(words, SENSITIVE):
         return Proposal(Role.SENSITIVE, Basis.NAME, "its name is that of something sensitive")
-    if _mentions(words, QUASI_IDENTIFIERS) and _can_generalize(facts):
+    if mentions(words, QUASI_IDENTIFIERS) and _can_generalize(facts):
         return Proposal(Role.QUASI_IDENTIFIER, Basis.NAME, "its name is that of something others may know")
+    if names_a_key(facts.name) and facts.distinct >= min(MANY_VALUES, facts.rows * MANY_SHARE):
+        return Proposal(Role.IDENTIFIER, Basis.NAME, "named like a key, with more values than a class would bear")
     if "name" in words:
         return _name_of_something(facts)
     return None
@@ -81,11 +75,6 @@ def _name_of_something(facts: ColumnFacts) -> Proposal:
     if len(words_of(facts.name)) == 1 or facts.distinct * 10 > facts.rows or not _can_generalize(facts):
         return Proposal(Role.IDENTIFIER, Basis.NAME, "its name is that of an identifier")
     return Proposal(Role.QUASI_IDENTIFIER, Basis.CAUTION, "a name that many rows share")
-
-
-def _mentions(words: list[str], vocabulary: str) -> bool:
-    phrases = set(vocabulary.replace("\n", "").split("|"))
-    return any(" ".join(words[i : i + length]) in phrases for i in range(len(words)) for length in (1, 2))
 
 
 def _can_generalize(facts: ColumnFacts) -> bool:

@@ -77,6 +77,9 @@ class RehearsedEngine(Engine):
     def home(self) -> Relation:
         return self.inner.home()
 
+    def unique_columns(self, relation: Relation) -> frozenset[str]:
+        return self.inner.unique_columns(relation)
+
     def reads(self, relation: Relation, table: Relation) -> bool:
         return self.inner.reads(relation, table)
 

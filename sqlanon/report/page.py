@@ -60,6 +60,8 @@ def _content(material: Material) -> dict[str, Any]:
         "models": list(_models(policy, result)),
         "choices": material.choices,
         "told": [] if material.choices is None else wording.told(material.choices, policy.get("suppressed", "omit")),
+        "persons": wording.persons(result),
+        "repeats": bool(result.get("subject", {}).get("note")),
         "how_checked": wording.CHECKED[_checked_by(material.choices)],
         "unmeasured": wording.unmeasured(result, material.choices) if result and material.choices else "",
         "frozen": None if material.frozen is None else _frozen(material.frozen),

@@ -97,19 +97,27 @@ METRICS = {
 RISKS = {
     "prosecutor_max": (
         "Prosecutor, greatest",
-        "The chance to pick the row of somebody who is known to be in the table, if they are in the smallest class.",
+        "The chance to pick a row that is known to be in the table, if it is in the smallest class.",
     ),
     "prosecutor_mean": ("Prosecutor, mean", "The same chance, on average over all rows."),
     "journalist": (
         "Journalist, greatest",
-        "The same chance for somebody of whom nobody knows whether they are in the table. It is at most the"
-        " prosecutor's, and as great where the table holds everybody.",
+        "The same chance where nobody knows whether the row is in the table. It is at most the prosecutor's, and as"
+        " great where the table holds everybody.",
     ),
     "marketer": (
         "Marketer",
-        "The share of all rows that are expected to be picked rightly if somebody tries to match every one.",
+        "The share of all rows that are expected to be picked rightly if somebody tries to match every row.",
     ),
 }
+
+
+def persons(result: Mapping[str, Any]) -> str:
+    """What is to be known of rows and persons, where rows are counted."""
+    note = result.get("subject", {}).get("note")
+    if note:
+        return str(note)
+    return "Rows are counted: these are persons where each person has one row."
 
 
 def told(choices: Choices, suppressed: str) -> list[tuple[str, str]]:
@@ -183,9 +191,7 @@ def model_sentence(model: Mapping[str, Any]) -> str:
     match model["model"]:
         case "k-anonymity":
             least = f"{model['k']:,} rows" if model["k"] > 1 else "one row"
-            return (
-                f"Every class holds at least {least}, so that a person hides among {model['k'] - 1:,} others or more."
-            )
+            return f"Every class holds at least {least}, so that a row hides among {model['k'] - 1:,} others or more."
         case "distinct-l-diversity":
             return f"Every class holds at least {model['l']} different values of {name}."
         case "entropy-l-diversity":

@@ -89,7 +89,7 @@ def apply_rules(
 
     found: the run whose rules are applied; place: the URL and schema of the catalog that it is in.
     known: a policy whose URLs have their passwords, which the catalog doesn't keep; columns that the run's policy does
-    not name, and this one calls identifiers, are left out.
+    not name, and this one calls identifiers, are left out, and its subject holds.
 
     Raises what `run` raises; ProtectionError where a class violates a model and that is to be an error.
     """
@@ -125,7 +125,9 @@ def _policy(application: Application, found: Run, place: tuple[str, str], known:
         release = release.model_copy(update={"url": home})
     catalog = CatalogPlace(url=place[0], schema=place[1])
     attributes = {**_new_identifiers(stored, known), **stored.attributes}
-    changes = {"source": source, "release": release, "catalog": catalog, "attributes": attributes}
+    changes: dict[str, Any] = {"source": source, "release": release, "catalog": catalog, "attributes": attributes}
+    if known is not None and known.subject is not None:
+        changes["subject"] = known.subject
     return stored.model_copy(update=changes)
 
 

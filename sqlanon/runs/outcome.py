@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models import KAnonymity, PrivacyModel
+from sqlanon.repeating import NO_REPETITION, Repetition
 from sqlanon.runs.columns import Columns
 from sqlanon.verification.checking import Check
 from sqlanon.verification.verify import Verification
@@ -44,6 +45,7 @@ class Outcome:
     """The result of a run, filled in phase by phase; `as_json` is its public form.
 
     columns: of the source, names and types as the database writes them.
+    subject: what the policy declares as its subject; repetition: of the source's identifiers.
     chart: what is known of the lattice that was searched, if one was.
     hierarchies: the hierarchies that were used, with their digests.
     digest: that of what was released.
@@ -57,6 +59,8 @@ class Outcome:
     source: str = ""
     source_rows: int = 0
     columns: Columns = ()
+    subject: str | None = None
+    repetition: Repetition = NO_REPETITION
     release: str = ""
     algorithm: str = ""
     rounds: int = 0
@@ -104,6 +108,7 @@ class Outcome:
                 "class_sizes": [vars(bucket) for bucket in statistics.buckets()],
                 "nulls": NULL_CHOICE,
             },
+            "subject": {"declared": self.subject, **self.repetition.as_json()},
             "models": [vars(result) for result in self.verification.models],
             "metrics": {
                 "c_avg": statistics.c_avg(self.k),

@@ -127,6 +127,8 @@ class Course:
             engine=self.engine.name,
             source=plan.source_name,
             source_rows=plan.rows,
+            subject=self.policy.subject,
+            repetition=plan.repetition,
             release=plan.release_name,
             algorithm=self.policy.algorithm.name,
             models=self.models,

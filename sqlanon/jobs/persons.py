@@ -1,0 +1,47 @@
+"""Whether rows are still persons when a procedure runs: identifiers that did not repeat when it was made may since."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from sqlanon.comparing import comparable
+from sqlanon.engines.base import Column, Engine
+from sqlanon.plan import Plan
+from sqlanon.plan_subject import identifying
+from sqlanon.sql import Identifier, Text, expression
+
+
+def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Markup]]:
+    """List tests over all rows `s` of the source that are true where an identifier may repeat, and what to say then.
+
+    There are none if the policy declares its subject. A column that a constraint keeps unique is not read: the test is
+    whether the constraint is still there.
+    """
+    if plan.policy.subject is not None:
+        return []
+    unique = engine.unique_columns(plan.source)
+    return [
+        {
+            "test": _lost(engine, plan, column) if column.name in unique else _repeats(engine, column),
+            "problem": Markup(Text(_problem(plan, column, column.name in unique))),
+        }
+        for column in identifying(plan.policy, engine.columns(plan.source))
+    ]
+
+
+def _repeats(engine: Engine, column: Column) -> Markup:
+    value = comparable(engine, expression("s.{name}", name=Identifier(column.name)), column.kind)
+    return expression("count(DISTINCT {value}) BETWEEN 2 AND count({value}) - 1", value=value)
+
+
+def _lost(engine: Engine, plan: Plan, column: Column) -> Markup:
+    found = engine.render("engine/list_unique_columns", table=Text(str(plan.source))).text
+    return expression("{name} <> ALL (ARRAY({found}))", name=Text(column.name), found=Markup(found))
+
+
+def _problem(plan: Plan, column: Column, is_unique: bool) -> str:
+    what = "lost its unique constraint, so that it may repeat" if is_unique else "repeats"
+    return (
+        f"Column '{column.name}' of {plan.source} {what}: rows are not persons then. Write `subject: none` into the"
+        " policy to release rows nevertheless, run it again, and freeze that run."
+    )
