@@ -69,17 +69,22 @@ def check_table(
     models: Sequence[PrivacyModel],
     *,
     suppressed_label: str | None = None,
+    sensitive: Sequence[str] = (),
     options: EngineOptions | None = None,
 ) -> Verification:
     """Check any table (or, without a URL, the file `table`) against privacy models, without a policy.
 
     The database is opened for reading only. Rows whose quasi-identifiers all show `suppressed_label` are no class.
+    sensitive: columns of which is measured what classes tell, beside those that models are about.
     Raises PolicyError for an unknown table or column.
     """
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
         relation = _view(engine, table) if url is None else find_table(engine, table)
-        require_columns(engine, relation, [*quasi_identifiers, *_attributes(models)])
-        return verify_table(engine, relation, quasi_identifiers, models, suppressed_label=suppressed_label)
+        told = list(dict.fromkeys([*_attributes(models), *sensitive]))
+        require_columns(engine, relation, [*quasi_identifiers, *told])
+        return verify_table(
+            engine, relation, quasi_identifiers, models, suppressed_label=suppressed_label, sensitive=told
+        )
 
 
 def source_repetition(policy: Policy, options: EngineOptions | None = None) -> Repetition | None:
@@ -107,10 +112,19 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
     models = tuple(from_spec(spec) for spec in policy.privacy)
     with open_release(policy, table, models, options) as (engine, relation):
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
-        require_columns(engine, relation, [*columns, *_attributes(models)])
+        sensitive = policy.sensitive
+        require_columns(engine, relation, [*columns, *_attributes(models), *sensitive])
         label = EVERYTHING if policy.suppressed == "star" else None
         with hierarchies_of_models(engine, policy, models, relation) as hierarchies:
-            return verify_table(engine, relation, columns, models, hierarchies=hierarchies, suppressed_label=label)
+            return verify_table(
+                engine,
+                relation,
+                columns,
+                models,
+                hierarchies=hierarchies,
+                suppressed_label=label,
+                sensitive=sensitive,
+            )
 
 
 @contextlib.contextmanager

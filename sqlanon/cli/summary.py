@@ -12,6 +12,7 @@ from typing import Any
 from sqlanon.before_after import Comparison
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.engines.urls import redacted
+from sqlanon.measures.disclosure import THRESHOLDS
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy, Role
@@ -87,6 +88,7 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
             _classes(release),
             "Verified independently on the release:\n" + models + _checks(outcome["checks"]) + _subject(outcome),
             _metrics(outcome, policy.target),
+            disclosure_text(outcome.get("disclosure", ())),
             _listed("Warnings", outcome["warnings"]),
             _listed("Notes", outcome["notes"]),
         )
@@ -111,6 +113,7 @@ def applied_text(outcome: Mapping[str, Any]) -> str:
         head,
         _classes(release),
         verified,
+        disclosure_text(outcome.get("disclosure", ())),
         _listed("Warnings", outcome["warnings"]),
         _listed("Notes", outcome["notes"]),
     )
@@ -204,6 +207,33 @@ def _metrics(outcome: Mapping[str, Any], target: str | None) -> str:
     return "Utility and risk (before -> after):\n" + "\n".join(lines)
 
 
+def disclosure_text(disclosure: Sequence[Mapping[str, Any]]) -> str:
+    """What classes tell of sensitive values, protected by a model or not; empty where there are none."""
+    if not disclosure:
+        return ""
+    rows = [
+        [
+            one["attribute"],
+            "yes" if one["protected"] else "no",
+            _of(one["one_value"], one["rows"]),
+            "-" if one["confidence"] is None else percent(one["confidence"]),
+            *(_of(one[f"above_{threshold}"], one["rows"]) for threshold in THRESHOLDS),
+        ]
+        for one in disclosure
+    ]
+    above = [f"above {threshold} %" for threshold in THRESHOLDS]
+    headings = ["sensitive column", "has a model", "rows in classes of one value", "surest", *above]
+    return (
+        "What classes tell of sensitive values, without any row being picked (rows by how sure their class makes):\n"
+        + table(headings, rows)
+    )
+
+
+def _of(rows: int, all_rows: int) -> str:
+    """A number of rows, and its share."""
+    return f"{rows:,} ({percent(rows / all_rows)})" if rows else "0"
+
+
 def _predicted(outcome: Mapping[str, Any], target: str | None) -> list[str]:
     """How well the target can be told from the quasi-identifiers, if the algorithm has one."""
     meanings = {
@@ -285,7 +315,8 @@ def verification_text(verification: Verification, what: str) -> str:
     )
     models = _models(verification.models) if verification.models else "  No model was asked for."
     note = verification.note or ""
-    return "\n".join(part for part in (head, classes, models, risk, note) if part)
+    told = disclosure_text([one.as_json() for one in verification.disclosure])
+    return "\n".join(part for part in (head, classes, models, risk, told, note) if part)
 
 
 def statistics_object(statistics: ClassStatistics) -> dict[str, Any]:

@@ -43,7 +43,9 @@ _Qi = Annotated[
     list[str] | None, _model(help="Quasi-identifiers, separated by commas; repeat it for names with commas.")
 ]
 _K = Annotated[int | None, _model(min=1, help="k-anonymity.")]
-_Sensitive = Annotated[list[str] | None, _model(help="A sensitive attribute; may be repeated.")]
+_Sensitive = Annotated[
+    list[str] | None, _model(help="A sensitive attribute, protected by a model or not; may be repeated.")
+]
 _L = Annotated[float | None, _model("--l", min=1, help="Distinct l-diversity; recursive with --c.")]
 _C = Annotated[float | None, _model("--c", min=1e-9, help="c of recursive (c, l)-diversity.")]
 _Entropy = Annotated[bool, _model("--entropy", help="--l is of entropy l-diversity.")]
@@ -105,7 +107,9 @@ def verify_command(
         raise PolicyError("Write URL TABLE or FILE, then models: sqlanon verify URL TABLE --qi age,zip --k 5.")
     what, names, models = other or place, _names(qi or []), _models(given, sensitive or [])
     url = None if is_file else place
-    found = api.check_table(url, what, names, models, suppressed_label=suppressed_label, options=call.options)
+    found = api.check_table(
+        url, what, names, models, suppressed_label=suppressed_label, sensitive=sensitive or (), options=call.options
+    )
     return _tell(call, found, what, api.table_repetition(url, what, call.options))
 
 
@@ -147,8 +151,6 @@ def _contradictions(asked: dict[str, Any], sensitive: list[str]) -> Iterator[str
         yield "No model is asked for: give --k, --l, --t or --v."
     if about_values and not sensitive:
         yield f"--{about_values[0]} needs --sensitive: the attribute it is about."
-    if sensitive and not about_values:
-        yield "--sensitive needs --l, --t or --v: what is asked of the attribute."
     if asked.get("distance") == "hierarchical":
         yield "--distance hierarchical needs a hierarchy, which only a policy gives."
 
@@ -202,6 +204,7 @@ def verification_object(found: Verification, what: str) -> dict[str, Any]:
             "prosecutor_mean": statistics.prosecutor_mean,
             "marketer": statistics.marketer,
         },
+        "disclosure": [one.as_json() for one in found.disclosure],
         "satisfied": found.satisfied,
         "note": found.note,
     }

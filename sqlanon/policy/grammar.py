@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from sqlanon.policy.algorithms import Algorithm, Mondrian
-from sqlanon.policy.attributes import Attribute
+from sqlanon.policy.attributes import Attribute, Role
 from sqlanon.policy.part import Number, Part
 from sqlanon.policy.places import Catalog, Release, Source
 from sqlanon.policy.privacy import Model
@@ -50,6 +50,11 @@ class Policy(Part):
     an identifier repeats, or may not be looked at: a class of k rows may be of fewer persons than k there."""
     catalog: Catalog = Catalog()
     """Where runs are recorded."""
+
+    @property
+    def sensitive(self) -> list[str]:
+        """The names of the sensitive attributes, protected by a model or not."""
+        return [name for name, attribute in self.attributes.items() if attribute.role is Role.SENSITIVE]
 
     @property
     def target(self) -> str | None:

@@ -102,7 +102,7 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
     check_release(engine, workspace, plan, recoding, staged, engine.columns(staged))
     columns = [cell.column.name for cell in recoding.cells]
     with hierarchies_of_models(engine, policy, models, staged) as hierarchies:
-        verify_table(engine, staged, columns, models, hierarchies=hierarchies)
+        verify_table(engine, staged, columns, models, hierarchies=hierarchies, sensitive=policy.sensitive)
     engine.phase = "publish"
     if policy.release.file is None:
         engine.run("publish/rename_table", table=staged, name=Identifier(plan.release.name))

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from sqlanon import __version__
 from sqlanon.catalog import Run
 from sqlanon.exploring.posing import NO_RELEASE
+from sqlanon.measures.disclosure import THRESHOLDS
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.material import Material
@@ -49,6 +50,7 @@ def _template() -> Template:
 def _content(material: Material) -> dict[str, Any]:
     """What the template shows: parts are empty, or None, where the run did not record them."""
     run, result, policy = material.run, material.result, material.policy
+    disclosure = list(_disclosure(result))
     return {
         "run": run,
         "status": wording.STATUSES[run.status.value],
@@ -74,6 +76,11 @@ def _content(material: Material) -> dict[str, Any]:
         "checks": [_check(name, check) for name, check in result.get("checks", {}).items()],
         "metrics_rows": list(_metrics(policy, result)),
         "risks": list(_risks(result)),
+        "disclosure": disclosure,
+        "thresholds": THRESHOLDS,
+        "told_most": max(
+            (one for one in disclosure if one["one_value"]), key=lambda one: one["one_value"], default=None
+        ),
         "points": material.points,
         "pictures": _pictures(material),
         "tree_depth": DEPTH,
@@ -157,6 +164,20 @@ def _risks(result: Mapping[str, Any]) -> Iterator[_Row]:
         near = about(result["source"]) if name in _ESTIMATED else ""
         was = near + limit + numbers.percent(before[measured]) if measured in before else numbers.UNKNOWN
         yield {"title": title, "meaning": meaning, "before": was, "after": limit + numbers.percent(after[measured])}
+
+
+def _told_most(disclosure: list[_Row]) -> _Row | None:
+    """The sensitive column that most rows' classes tell, if any class tells one."""
+    told = [one for one in disclosure if one["one_value"]]
+    return max(told, key=lambda one: one["one_value"], default=None)
+
+
+def _disclosure(result: Mapping[str, Any]) -> Iterator[_Row]:
+    """What classes tell of each sensitive column, in shares of its rows."""
+    for one in result.get("disclosure", ()):
+        rows = max(1, one["rows"])
+        above = [one[f"above_{threshold}"] / rows for threshold in THRESHOLDS]
+        yield {**one, "one_value_rows": one["one_value"], "one_value": one["one_value"] / rows, "above": above}
 
 
 def _pictures(material: Material) -> dict[str, Markup | None]:

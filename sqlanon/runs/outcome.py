@@ -117,6 +117,7 @@ class Outcome:
                 **({} if self.predicted is None else self.predicted[1].as_json()),
             },
             "risk": _risk(statistics),
+            "disclosure": [one.as_json() for one in self.verification.disclosure],
             "quasi_identifiers": [vars(one) for one in self.quasi_identifiers],
             "hierarchies": [dict(one) for one in self.hierarchies],
             "algorithm": {

@@ -353,6 +353,7 @@ class Course:
                     self.models,
                     hierarchies=hierarchies,
                     suppressed_label=None if recoding.partition.starred is None else EVERYTHING,
+                    sensitive=self.policy.sensitive,
                 )
         failed = [name for name, check in outcome.checks.items() if check.violations]
         failed += [result.model for result in outcome.verification.models if not result.satisfied]

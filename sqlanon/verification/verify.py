@@ -8,7 +8,7 @@ written.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.measures.disclosure import Disclosure, measure_disclosure
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.closeness import HierarchicalTCloseness
@@ -50,6 +51,7 @@ class Verification:
 
     statistics: ClassStatistics
     models: tuple[ModelResult, ...]
+    disclosure: tuple[Disclosure, ...] = ()  # of every sensitive attribute, protected by a model or not
 
     @property
     def satisfied(self) -> bool:
@@ -74,13 +76,14 @@ def verify_table(
     *,
     hierarchies: Mapping[str, HierarchyTable] | None = None,
     suppressed_label: str | None = None,
+    sensitive: Sequence[str] = (),
 ) -> Verification:
     """Check a table: one GROUP BY over it for each sensitive attribute, or a single one where no model has any.
 
     NULLs are equal to each other; without quasi-identifiers the whole table is one class. With `suppressed_label`, rows
     whose text quasi-identifiers all hold it, and whose others are all NULL, are suppressed: no class, but part of the
     distribution of the sensitive values, for the reader sees them. `hierarchies` gives the hierarchies of sensitive
-    attributes.
+    attributes. What classes tell of `sensitive` ones is measured too, by one more GROUP BY for each.
 
     Raises PolicyError for an unknown table or column, or a hierarchical distance without a hierarchy, and
     VerificationError where what a model measures and what it calls a violation contradict each other.
@@ -95,7 +98,8 @@ def verify_table(
         results.update(zip(places, found, strict=True))
     if statistics is None:
         statistics, _ = check.run(None, [], None)
-    return Verification(statistics, tuple(results[place] for place in range(len(models))))
+    judged_models = tuple(results[place] for place in range(len(models)))
+    return Verification(statistics, judged_models, tuple(check.disclosures(sensitive, models)))
 
 
 def _live(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:
@@ -195,6 +199,16 @@ class _Check:
         results = [_result(model, statistics, *by_part[place]) for place, model in enumerate(models, start=1)]
         return statistics, results
 
+    def disclosures(self, sensitive: Sequence[str], models: Sequence[PrivacyModel]) -> Iterator[Disclosure]:
+        """What the classes tell of each sensitive attribute."""
+        assert isinstance(self.table, Relation)
+        quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
+        protected = {model.attribute for model in models}
+        for name in sensitive:
+            yield measure_disclosure(
+                self.engine, self.table, quasi_identifiers, self._known(name), protected=name in protected
+            )
+
     def statement(
         self,
         attribute: str | None,
@@ -233,9 +247,12 @@ class _Check:
         }
 
     def _column(self, name: str) -> tuple[Markup, Kind]:
+        return Markup(Identifier(name)), self._known(name).kind
+
+    def _known(self, name: str) -> Column:
         if name not in self.columns:
             raise PolicyError(f"The table {self.table} has no column '{name}'.")
-        return Markup(Identifier(name)), self.columns[name].kind
+        return self.columns[name]
 
     def _suppressed(self) -> Markup:
         """Whether a group `g` holds suppressed rows."""
