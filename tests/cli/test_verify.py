@@ -83,7 +83,6 @@ def test_any_table_without_a_policy(patients_url: str, options: list[str], model
         ["--qi", "sex"],
         ["--k", "2"],
         ["--qi", "sex", "--l", "2"],
-        ["--qi", "sex", "--k", "2", "--sensitive", "disease"],
         ["--qi", "sex", "--c", "2", "--k", "2"],
         ["--qi", "sex", "--k", "2", "--distance", "ordered"],
         ["--qi", "sex", "--k", "2", "--entropy"],
