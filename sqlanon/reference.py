@@ -18,6 +18,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from sqlanon.cli.call import COMMON
 from sqlanon.cli.program import app
 from sqlanon.policy import Attribute, Hierarchy, Policy
+from sqlanon.policy.meanings import meanings
 from sqlanon.policy.problems import ALGORITHMS, MODELS
 
 PAGES = ("policy.md", "cli.md")
@@ -58,15 +59,17 @@ def _policy_page() -> str:
 
 
 def _section(title: str, part: type[BaseModel], level: int) -> str:
-    rows = [_key(name, info) for name, info in part.model_fields.items() if info.annotation not in _TAGS]
+    texts = meanings(part)
+    fields = part.model_fields.items()
+    rows = [_key(name, info, texts.get(name, "")) for name, info in fields if info.annotation not in _TAGS]
     if not rows:
         return f"{'#' * level} {title}\n\n{inspect.getdoc(part)}"
     return f"{'#' * level} {title}\n\n{inspect.getdoc(part)}\n\n" + _table(["key", "value", "default", "meaning"], rows)
 
 
-def _key(name: str, info: FieldInfo) -> list[str]:
+def _key(name: str, info: FieldInfo, text: str) -> list[str]:
     default = "required" if info.is_required() else _default(info.default)
-    meaning = " ".join((info.description or "").split())
+    meaning = " ".join(text.split())
     return [f"`{info.alias or name}`", _type(info.annotation) + _limits(info), default, meaning]
 
 

@@ -8,9 +8,12 @@ unquoted.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import importlib.util
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,7 +21,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, Template
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from sqlanon.errors import PolicyError
@@ -163,6 +167,22 @@ def template_directory() -> Path:
     return inside if inside.is_dir() else inside.parent.parent / "sql_templates"
 
 
+class _CompiledTemplates(FileSystemBytecodeCache):
+    """Compiled templates, kept as Python keeps compiled modules: beside the sources, where these can be written to."""
+
+    @classmethod
+    def in_package(cls) -> _CompiledTemplates:
+        kept = Path(importlib.util.cache_from_source(str(template_directory() / "templates.py"))).parent
+        return cls(str(kept), f"%s.{sys.implementation.cache_tag}")
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if sys.dont_write_bytecode:
+            return
+        with contextlib.suppress(OSError):
+            Path(self.directory).mkdir(parents=True, exist_ok=True)
+            super().dump_bytecode(bucket)
+
+
 class Renderer:
     """Renders templates for one dialect; `name.<dialect>.sql.j2` beside `name.sql.j2` replaces it whole."""
 
@@ -177,6 +197,7 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
+            bytecode_cache=_CompiledTemplates.in_package(),
         )
         macros = self._environment.get_template(f"dialects/{dialect}.sql.j2").module
         self._environment.globals["d"] = macros

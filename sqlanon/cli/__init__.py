@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 __all__ = ["main"]
@@ -9,6 +10,8 @@ __all__ = ["main"]
 
 def main() -> None:
     """The program; it is loaded here, so that an interrupt while it loads ends it like any other."""
+    # pydantic looks through all that is installed for plugins that nobody here asks for, in a tenth of a second.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from sqlanon.cli.program import main as program
     except KeyboardInterrupt:

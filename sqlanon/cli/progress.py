@@ -8,9 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 
-from rich.console import Console
-from rich.status import Status
-
 from sqlanon.cli.call import Call
 from sqlanon.errors import PolicyError
 from sqlanon.work.figures import figures
@@ -40,11 +37,10 @@ def observer(call: Call, progress: str, quiet: bool = False) -> Iterator[Observe
     elif quiet or progress == "none" or call.json:
         yield Silent()
     elif sys.stderr.isatty():
-        console = Console(stderr=True, highlight=False)
-        with console.status("starting") as status:
-            live = _Live(status)
+        from sqlanon.cli.live import live_observer  # here, as rich is for terminals alone
+
+        with live_observer(_WORDS) as live:
             yield live
-            live.finish()
     else:
         yield _Lines()
 
@@ -86,33 +82,6 @@ class _Events:
         seconds = round(time.monotonic() - self._began, 3)
         known = {"version": EVENTS_VERSION, "event": event, "run": self._run, "phase": self._phase, "seconds": seconds}
         print(json.dumps(known | more), file=sys.stderr, flush=True)
-
-
-class _Live(Silent):
-    """One line that changes."""
-
-    def __init__(self, status: Status) -> None:
-        self._status = status
-        self._phase = ""
-        self._started = time.perf_counter()
-
-    def phase(self, name: str) -> None:
-        """Show the phase that begins, and keep a line of the one before."""
-        if name == self._phase:
-            return
-        self.finish()
-        self._phase, self._started = name, time.perf_counter()
-        self._status.update(_WORDS.get(name, name))
-
-    def finish(self) -> None:
-        """Keep a line of the phase that ends."""
-        if self._phase:
-            seconds = time.perf_counter() - self._started
-            self._status.console.print(f"[green]done[/green] {_WORDS.get(self._phase, self._phase)} {seconds:.1f} s")
-
-    def progress(self, progress: Progress) -> None:
-        """Show how far the search is."""
-        self._status.update(f"searching, {progress.text}")
 
 
 class _Lines(Silent):

@@ -14,7 +14,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 class Part(BaseModel):
     """A part of a policy; its fields' docstrings are the text of the reference."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def broken(rule: str) -> PydanticCustomError:

@@ -15,19 +15,15 @@ from sqlanon.catalog import Step
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
 from sqlanon.hierarchies.scratch import hierarchies_of_models
-from sqlanon.lattice import specialization
 from sqlanon.lattice.search import pose, search
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
 from sqlanon.measures.loss import measure_loss
 from sqlanon.models import from_spec
 from sqlanon.models.base import PrivacyModel
-from sqlanon.partition import mondrian, rothko_s
-from sqlanon.partition.collapse import collapse
-from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Policy, RothkoS, TopDown, Tree
+from sqlanon.policy import FullDomain, Policy
 from sqlanon.rehearsal.answers import Scene
 from sqlanon.rehearsal.engine import RehearsedEngine, RehearsedNames
 from sqlanon.release.recode import Recoding, create_regions
@@ -37,6 +33,7 @@ from sqlanon.rules.keeping import make
 from sqlanon.rules.store import drop_codes
 from sqlanon.rules.tables import NAMES
 from sqlanon.runs.checkpoints import basis_of
+from sqlanon.runs.searching import distinct_tuples, search_partition
 from sqlanon.sql import Identifier, Relation
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.verify import verify_table
@@ -73,22 +70,14 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)
     basis_of(engine, plan, wishes)
-    tuples = None
-    if isinstance(policy.algorithm, Tree | RothkoS | TopDown):
-        tuples = collapse(engine, workspace, coded, groups_of(policy.algorithm, models).fields(coded))
+    tuples = distinct_tuples(engine, workspace, coded, models, policy)
     source_statistics(engine, coded, tuples)
     count_values(engine, coded, tuples)
     engine.phase = "search"
-    if isinstance(policy.algorithm, Tree):
-        partition = mondrian.search(engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None)
-    elif isinstance(policy.algorithm, RothkoS):
-        partition = rothko_s.search(engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None)
-    elif isinstance(policy.algorithm, TopDown):
-        partition = specialization.search(
-            engine, workspace, coded, tuples, models, policy.algorithm, lambda _progress: None
-        )
-    else:
+    if isinstance(policy.algorithm, FullDomain):
         partition = _search_lattice(engine, workspace, coded, models, policy, wishes)
+    else:
+        partition = search_partition(engine, workspace, coded, tuples, models, policy, lambda _progress: None, wishes)
     engine.phase = "recode"
     recoding = create_regions(engine, workspace, coded, partition)
     if policy.target is not None:

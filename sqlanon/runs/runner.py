@@ -13,19 +13,14 @@ from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import Cancelled, ConflictError, SqlanonError, VerificationError
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.hierarchies.scratch import hierarchies_of_models
-from sqlanon.lattice import search as lattice_search
-from sqlanon.lattice import specialization
-from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
 from sqlanon.measures.loss import Loss, measure_loss
 from sqlanon.models import from_spec
-from sqlanon.partition import mondrian, rothko_s
-from sqlanon.partition.collapse import Tuples, collapse
-from sqlanon.partition.groups import groups_of
+from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
-from sqlanon.policy import Policy, RothkoS, TopDown, Tree, seed_of
+from sqlanon.policy import Policy, seed_of
 from sqlanon.policy.writer import policy_text
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import Recoding, create_regions
@@ -39,6 +34,7 @@ from sqlanon.runs.columns import columns_of
 from sqlanon.runs.linking import judge_release
 from sqlanon.runs.outcome import Outcome, QuasiIdentifier
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
+from sqlanon.runs.searching import distinct_tuples, search_partition
 from sqlanon.sql import Relation
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.verify import verify_table
@@ -254,10 +250,7 @@ class Course:
         """The snapshot, coded, and its distinct tuples where the search works on them: the statistics use them too."""
         with self.journal.during("encode"):
             coded = self._code(plan, workspace, outcome)
-            tuples = None
-            if isinstance(self.policy.algorithm, Tree | RothkoS | TopDown):
-                fields = groups_of(self.policy.algorithm, self.models).fields(coded)
-                tuples = collapse(self.engine, workspace, coded, fields)
+            tuples = distinct_tuples(self.engine, workspace, coded, self.models, self.policy)
             outcome.before = source_statistics(self.engine, coded, tuples)
             self.values = count_values(self.engine, coded, tuples)
             for field_ in (*coded.fields, *coded.judged):
@@ -287,16 +280,11 @@ class Course:
         return encode(self.engine, plan, workspace)
 
     def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
-        algorithm, report = self.policy.algorithm, self.journal.progress
+        report = self.journal.progress
         with self.journal.during("search"):
-            if isinstance(algorithm, Tree):
-                return mondrian.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
-            if isinstance(algorithm, RothkoS):
-                return rothko_s.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
-            if isinstance(algorithm, TopDown):
-                return specialization.search(self.engine, workspace, coded, tuples, self.models, algorithm, report)
-            problem = pose(self.engine, workspace, coded, self.models, self.policy, report, self.wishes)
-            return lattice_search.search(problem, self.policy, self.wishes)
+            return search_partition(
+                self.engine, workspace, coded, tuples, self.models, self.policy, report, self.wishes
+            )
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:
         with self.journal.during("recode"):

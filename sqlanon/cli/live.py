@@ -1,0 +1,51 @@
+"""The progress of a run on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+
+from rich.console import Console
+from rich.status import Status
+
+from sqlanon.work.journal import Observer, Progress, Silent
+
+
+@contextlib.contextmanager
+def live_observer(words: Mapping[str, str]) -> Iterator[Observer]:
+    """Follow a run by one line that changes; `words`: what its phases are called."""
+    console = Console(stderr=True, highlight=False)
+    with console.status("starting") as status:
+        live = _Live(status, words)
+        yield live
+        live.finish()
+
+
+class _Live(Silent):
+    """One line that changes."""
+
+    def __init__(self, status: Status, words: Mapping[str, str]) -> None:
+        self._status = status
+        self._words = words
+        self._phase = ""
+        self._started = time.perf_counter()
+
+    def phase(self, name: str) -> None:
+        """Show the phase that begins, and keep a line of the one before."""
+        if name == self._phase:
+            return
+        self.finish()
+        self._phase, self._started = name, time.perf_counter()
+        self._status.update(self._words.get(name, name))
+
+    def finish(self) -> None:
+        """Keep a line of the phase that ends."""
+        if self._phase:
+            seconds = time.perf_counter() - self._started
+            word = self._words.get(self._phase, self._phase)
+            self._status.console.print(f"[green]done[/green] {word} {seconds:.1f} s")
+
+    def progress(self, progress: Progress) -> None:
+        """Show how far the search is."""
+        self._status.update(f"searching, {progress.text}")
