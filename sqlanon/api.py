@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sqlanon.column_names import names_a_person
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.engines.files import STANDARD_INPUT
+from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, ConflictError, PolicyError
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lookup import find_table, require_columns
@@ -29,11 +32,15 @@ from sqlanon.verification.verify import Verification, verify_table
 from sqlanon.work.session import MEMORY_URL, open_to_look
 
 
-def profile_table(url: str | None, table: str, options: EngineOptions | None = None) -> Profile:
+def profile_table(
+    url: str | None, table: str, options: EngineOptions | None = None, reading: ReadOptions | None = None
+) -> Profile:
     """Measure a table (or, without a URL, the file `table`) and propose a role for each column."""
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
-        relation = _view(engine, table) if url is None else find_table(engine, table)
-        return profile(engine, relation)
+        if url is not None:
+            return profile(engine, find_table(engine, table))
+        read = _read(engine, table, reading)
+        return replace(profile(engine, read.relation), reading=read)
 
 
 def draft_policy(
@@ -42,15 +49,17 @@ def draft_policy(
     options: EngineOptions | None = None,
     *,
     relative_to: str | os.PathLike[str] | None = None,
+    reading: ReadOptions | None = None,
 ) -> str:
     """A policy in YAML with a proposal for every column of a table, or of a file; see `profile_table`.
 
     relative_to: the directory the policy is to be in, which the name of a file is written relative to.
+    reading: how a file is read; the draft says the same.
     """
-    found = profile_table(url, table, options)
-    if url is None and relative_to is not None and not os.path.isabs(table):
+    found = profile_table(url, table, options, reading)
+    if url is None and relative_to is not None and table != STANDARD_INPUT and not os.path.isabs(table):
         table = os.path.relpath(table, relative_to)
-    return propose_policy(found, url, table)
+    return propose_policy(found, url, table, reading)
 
 
 def check_policy(policy: Policy, *, replace: bool = False, options: EngineOptions | None = None) -> Plan:
@@ -140,7 +149,7 @@ def open_release(
     read_only = file is None and not any(isinstance(model, HierarchicalTCloseness) for model in models)
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:
-            yield engine, _view(engine, table or file)
+            yield engine, _view(engine, table or file, ReadOptions(delimiter=","))
         else:
             yield engine, find_table(engine, table or policy.release.table or "")
 
@@ -152,7 +161,7 @@ def open_source(
     """The policy's microdata table, in a session that may make temporary tables unless it is for reading only."""
     with connect(policy.source.url or MEMORY_URL, options, read_only=read_only) as engine:
         if policy.source.file is not None:
-            yield engine, _view(engine, policy.source.file)
+            yield engine, _view(engine, policy.source.file, policy.source.reading)
         else:
             yield engine, find_table(engine, policy.source.table or "")
 
@@ -174,7 +183,11 @@ def _attributes(models: Sequence[PrivacyModel]) -> list[str]:
     return [model.attribute for model in models if model.attribute is not None]
 
 
-def _view(engine: Engine, path: str) -> Relation:
+def _view(engine: Engine, path: str, options: ReadOptions | None = None) -> Relation:
+    return _read(engine, path, options).relation
+
+
+def _read(engine: Engine, path: str, options: ReadOptions | None) -> FileReading:
     if not isinstance(engine, DuckDBEngine):
         raise PolicyError("DuckDB reads files; connect to a DuckDB database.")
-    return engine.view_file(Relation("viewed_file"), path)
+    return engine.read_file(Relation("viewed_file"), path, options)

@@ -44,14 +44,16 @@ def compare(policy: Policy, outcome: Outcome, options: EngineOptions | None = No
     """Look at the source and at the published release; classes smaller than k, or than 2, are never shown."""
     counted = outcome.source_rows <= COUNTED_ROWS
     names = [name for name, attribute in policy.attributes.items() if attribute.role is Role.QUASI_IDENTIFIER]
-    with open_source(policy, options) as (engine, source):
-        types = {column.name: column.type for column in engine.columns(source)}
-        before = _count(engine, source, names) if counted else {}
+    before = {one.name: one.values for one in outcome.quasi_identifiers if counted}
+    missing = [name for name, values in before.items() if values is None]
+    if missing:
+        with open_source(policy, options) as (engine, source):
+            before |= _count(engine, source, missing)
     with open_release(policy, options=options) as (engine, release):
         columns = release_columns(policy, {column.name for column in engine.columns(release)})
         after = _count(engine, release, columns) if counted else {}
         classes = _sample(engine, release, columns, max(outcome.k, 2))
-    changes = []
+    changes, types = [], {one.name: one.type for one in outcome.quasi_identifiers}
     for name in names:
         shown = [after[column] for column in released_names(name, policy.attributes[name]) if column in after]
         changes.append(Change(name, types[name], before.get(name), max(shown, default=None)))

@@ -10,6 +10,7 @@ from sqlanon.catalog.home import is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import whole_path
+from sqlanon.engines.reading import FileReading
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan_checks import problems, subject_problems, warnings
@@ -44,6 +45,7 @@ class Plan:
     `source` and `release` are fully qualified as the engine knows them; a release that is a file has its path as name.
     `repetition` is of the source's identifiers.
     `base_directory` is what relative file names of hierarchies are relative to.
+    `reading` is how a source file was read; None for a table.
     """
 
     policy: Policy
@@ -55,6 +57,7 @@ class Plan:
     warnings: tuple[str, ...]
     repetition: Repetition = NO_REPETITION
     base_directory: Path = Path()
+    reading: FileReading | None = None
 
     @property
     def source_name(self) -> str:
@@ -81,14 +84,15 @@ class Plan:
 
 
 def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_engine: Engine | None = None) -> Plan:
-    """Resolve a policy against the source's database, changing nothing; a source file becomes a temporary view.
+    """Resolve a policy against the source's database, changing nothing; a source file is read into the session.
 
     `replace` allows an existing release. `release_engine` is connected to the release's database where that is
     another one; without it, a release in another database is not looked at here.
 
     Raises one PolicyError with every problem found, or AccessError if the source may not be read.
     """
-    source = _source(policy, engine)
+    reading = _reading(policy, engine)
+    source = _source(policy, engine) if reading is None else reading.relation
     target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
     shared = target is not None and is_same_database(engine, target)  # however their URLs are written
     release, found = _release(policy, source if shared else None, target, replace)
@@ -98,7 +102,7 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
     if wrong or found:
         raise _together(wrong, found)
-    return _plan(subject, source, release)
+    return _plan(subject, source, release, reading)
 
 
 def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) -> Plan:
@@ -106,7 +110,8 @@ def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) 
 
     publishing: whether what comes of it publishes later; else nothing is refused for identifiers that repeat.
     """
-    source = _source(policy, engine)
+    reading = _reading(policy, engine)
+    source = _source(policy, engine) if reading is None else reading.relation
     if source is None:
         raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
     subject = look(policy, engine, source)
@@ -114,11 +119,11 @@ def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) 
     refused = list(subject_problems(subject))
     if wrong or (publishing and refused):
         raise PolicyError([*wrong, *refused])
-    plan = _plan(subject, source, _named_release(policy))
+    plan = _plan(subject, source, _named_release(policy), reading)
     return replace(plan, warnings=(*plan.warnings, *(f"A run would be refused: {problem}" for problem in refused)))
 
 
-def _plan(subject: Subject, source: Relation, release: Relation) -> Plan:
+def _plan(subject: Subject, source: Relation, release: Relation, reading: FileReading | None) -> Plan:
     policy = subject.policy
     return Plan(
         policy=policy,
@@ -129,6 +134,7 @@ def _plan(subject: Subject, source: Relation, release: Relation) -> Plan:
         identifiers=tuple(c.name for c, a in subject.attributes if a.role is Role.IDENTIFIER),
         warnings=tuple(warnings(subject)),
         repetition=subject.repetition,
+        reading=reading,
     )
 
 
@@ -147,14 +153,19 @@ def _attributes(subject: Subject) -> tuple[Attribute, ...]:
     )
 
 
+def _reading(policy: Policy, engine: Engine) -> FileReading | None:
+    """The source file, read into the session; None for a table."""
+    file = policy.source.file
+    if file is None:
+        return None
+    if not isinstance(engine, DuckDBEngine):
+        raise PolicyError("source.file: DuckDB reads files; connect to a DuckDB database.")
+    return engine.read_file(Relation(f"source_{short_hash(file)}"), file, policy.source.reading)
+
+
 def _source(policy: Policy, engine: Engine) -> Relation | None:
-    text, file = policy.source.table, policy.source.file
-    if file is not None:
-        if not isinstance(engine, DuckDBEngine):
-            raise PolicyError("source.file: DuckDB reads files; connect to a DuckDB database.")
-        return engine.view_file(Relation(f"source_{short_hash(file)}"), file)
-    assert text is not None
-    return engine.resolve(Relation.parse(text))
+    assert policy.source.table is not None
+    return engine.resolve(Relation.parse(policy.source.table))
 
 
 def _release(

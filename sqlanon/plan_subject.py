@@ -57,7 +57,7 @@ class Subject:
         """How a column gets another type."""
         if self.policy.source.file is None:
             return "cast the column in a view"
-        return "write it into the file as numbers, texts, dates or times"
+        return "write it into the file as numbers, texts, dates or times, or name its type (source.types)"
 
     @property
     def released_as_they_are(self) -> list[Column]:

@@ -36,12 +36,19 @@ def register(app: typer.Typer) -> None:
 
 def init_command(
     call: Call,
-    url: Annotated[str, typer.Argument(help="The database, or a .csv, .tsv or .parquet file; ${NAME} is expanded.")],
+    url: Annotated[
+        str,
+        typer.Argument(help="The database, or a file (see `source.file`); - is standard input. ${NAME} is expanded."),
+    ],
     table: Annotated[str | None, typer.Argument(help="The table, as SQL writes it; none for a file.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the policy here instead of to stdout.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output file.")] = False,
+    encoding: Annotated[str, _of_file("Its encoding, such as latin-1.")] = "utf-8",
+    delimiter: Annotated[str | None, _of_file("What divides its fields: a character, or tab.")] = None,
+    null: Annotated[list[str] | None, _of_file("A field that stands for NULL; may be repeated.")] = None,
+    dates: Annotated[list[str] | None, _of_file("A format of its dates, such as %d/%m/%Y; may be repeated.")] = None,
 ) -> None:
     """Profile a table and draft a policy for it.
 
@@ -50,7 +57,8 @@ def init_command(
     source = expanded(url)
     if output is not None and output.exists() and not force:
         raise PolicyError(f"{output} exists; choose another name, or allow it to be overwritten (--force).")
-    text = _draft(source, table, output, call)
+    given = {"encoding": encoding, "delimiter": delimiter, "null": null, "dates": dates}
+    text = _draft(source, table, output, {name: value for name, value in given.items() if value}, call)
     if output is None:
         print(text, end="")
         return
@@ -58,15 +66,23 @@ def init_command(
     call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {output}")
 
 
-def _draft(source: str, table: str | None, output: Path | None, call: Call) -> str:
+def _of_file(help: str) -> Any:
+    """An option that says how a file of text is read."""
+    return typer.Option(help=help, rich_help_panel="How a file of text is read")
+
+
+def _draft(source: str, table: str | None, output: Path | None, reading: dict[str, Any], call: Call) -> str:
     if "://" in source:
+        if reading.keys() - {"encoding"}:
+            raise PolicyError(f"--{min(reading.keys() - {'encoding'})} is about a file; a table has its types.")
         if table is None:
             raise PolicyError("A table is missing: sqlanon init URL TABLE.")
         return api.draft_policy(source, table, call.options)
     if table is not None:
         raise PolicyError("A file holds one table; leave TABLE out, or give a database as a URL (scheme://...).")
     directory = output.parent if output is not None else Path()
-    return api.draft_policy(None, source, call.options, relative_to=directory)
+    options = loading.parse_source({"file": source, **reading}).reading
+    return api.draft_policy(None, source, call.options, relative_to=directory, reading=options)
 
 
 def check_command(
@@ -173,4 +189,5 @@ def _plan_object(plan: Plan) -> dict[str, Any]:
         "models": [model.model_dump() for model in plan.policy.privacy],
         "warnings": list(plan.warnings),
         "problems": [],
+        **({} if plan.reading is None else {"reading": plan.reading.as_json()}),
     }

@@ -46,6 +46,7 @@ def plan_text(plan: Plan) -> str:
     parts = [
         f"Source:  {source_text(plan.policy)}, {plan.rows:,} rows\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "role", "hierarchy", "in the release"], rows),
+        "" if plan.reading is None else _listed("Read from the file", plan.reading.lines()),
         "Models:\n" + "\n".join(f"  {spec_text(model.model_dump())}" for model in plan.policy.privacy),
         plan.repetition.sentence or "",
         _listed("Warnings", plan.warnings),

@@ -16,7 +16,6 @@ from sqlanon.encoding.dictionaries import code_attribute, code_by_value
 from sqlanon.encoding.fields import Field, place, word_column
 from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.engines.files import source_file
 from sqlanon.errors import ConflictError
 from sqlanon.measuring import measure_source
 from sqlanon.plan import Plan
@@ -90,16 +89,14 @@ def encode(engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | N
 
     fitting: a condition on rows `s` of the source; others are left out.
     """
-    file = plan.policy.source.file
-    measured = _measure(engine, plan) if fitting is None else None
-    if measured is not None and (file is None or source_file(file).format == "parquet"):
-        return _encode(engine, plan, workspace, measured)
+    if fitting is None:
+        return _encode(engine, plan, workspace, _measure(engine, plan))
     copy = workspace.table("source")
     columns = [Identifier(attribute.name) for attribute in plan.attributes]
     engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, fitting=fitting)
     engine.analyze(copy)
     copied = replace(plan, source=copy)
-    coded = _encode(engine, copied, workspace, measured or _measure(engine, copied))
+    coded = _encode(engine, copied, workspace, _measure(engine, copied))
     workspace.drop(copy)
     return coded
 

@@ -6,8 +6,6 @@ import contextlib
 import functools
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -21,7 +19,10 @@ import duckdb
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.engines.duckdb_errors import opening_error, statement_error
+from sqlanon.engines.duckdb_files import FileReader
 from sqlanon.engines.files import source_file
+from sqlanon.engines.private import make_private_directory, remove_directory
+from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
 
@@ -85,7 +86,7 @@ class DuckDBEngine(Engine):
     tables_for_plans: ClassVar[bool] = False  # plans don't suffer, and writing a table costs
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, options: EngineOptions, private_directory: str | None = None
+        self, connection: duckdb.DuckDBPyConnection, options: EngineOptions, private_directory: Path | None = None
     ) -> None:
         self._connection = connection
         self._options = options
@@ -113,22 +114,28 @@ class DuckDBEngine(Engine):
         options = options or EngineOptions()
         read_only = read_only or asked_read_only
         if path == _MEMORY:
-            return cls._over(duckdb.connect(_MEMORY), options, private=True)
+            return cls._over(duckdb.connect(_MEMORY), options, None)
         _check_file(path, create and not read_only)
         try:
             connection = duckdb.connect(path, read_only=read_only)
         except duckdb.Error as error:
             raise opening_error(error, path) from None
-        return cls._over(connection, options, private=options.temp_directory is not None)
+        return cls._over(connection, options, Path(path).absolute().parent)
 
     @classmethod
-    def _over(cls, connection: duckdb.DuckDBPyConnection, options: EngineOptions, private: bool) -> DuckDBEngine:
-        directory = _private_directory(options.temp_directory) if private else None
+    def _over(cls, connection: duckdb.DuckDBPyConnection, options: EngineOptions, beside: Path | None) -> DuckDBEngine:
+        """An engine that spills to a private directory: where it was told, else beside the database's file.
+
+        An instance that the program has open elsewhere too spills where that one was told, unless this one is.
+        """
+        directory = None
         try:
+            if options.temp_directory is not None or _is_alone(connection):
+                directory = _spill_directory(options.temp_directory, beside)
             return cls(connection, options, directory)
         except BaseException:
             connection.close()
-            _remove_directory(directory)
+            remove_directory(directory)
             raise
 
     def _apply_settings(self) -> None:
@@ -140,7 +147,7 @@ class DuckDBEngine(Engine):
         if self._options.threads is not None:
             settings["threads"] = self._options.threads
         if self._private_directory is not None:
-            settings["temp_directory"] = Text(self._private_directory)
+            settings["temp_directory"] = Text(str(self._private_directory))
         for name, value in settings.items():
             self._set(name, value)
 
@@ -161,13 +168,13 @@ class DuckDBEngine(Engine):
         return DuckDBEngine(self._connection.cursor(), EngineOptions(statement_timeout=self._options.statement_timeout))
 
     def close(self) -> None:
-        """Close the connection; what an in-memory database spilled to disk is removed."""
+        """Close the connection; what was spilled to disk is removed."""
         if self._closed:
             return
         self._closed = True
         self._worker.shutdown(wait=True)
         self._connection.close()
-        _remove_directory(self._private_directory)
+        remove_directory(self._private_directory)
 
     # --- statements
 
@@ -299,19 +306,24 @@ class DuckDBEngine(Engine):
 
     # --- DuckDB only
 
-    def view_file(self, relation: Relation, path: str) -> Relation:
-        """Make a temporary view `relation` over a CSV, TSV or Parquet file; the name it is known by.
+    def read_file(self, relation: Relation, path: str, options: ReadOptions | None = None) -> FileReading:
+        """Make a temporary relation with the rows of a file, which is read once; see `FileReading`.
 
-        The types of a CSV's columns are found once, over the whole file. Raises PolicyError for another kind
-        of file, AccessError for one that is missing or can't be read.
+        Raises PolicyError for another kind of file or one that is not made as `options` say, AccessError for one that
+        is missing or can't be read.
         """
-        view = Relation(relation.name, "main", "temp")
-        file = source_file(path)
-        try:
-            self.run(f"engine/create_{file.format}_view", view=view, path=file.path)
-        except EngineError as error:
-            raise AccessError(f"The file {path} can't be read as {file.format}: {error}") from None
-        return view
+        known = Relation(relation.name, "main", "temp")
+        return FileReader(self, path, source_file(path), options or ReadOptions(), self._private()).read(known)
+
+    def _private(self) -> Path:
+        """The directory of this session that only this user can read."""
+        if self._private_directory is None:
+            self._private_directory = make_private_directory()
+        return self._private_directory
+
+    def view_file(self, relation: Relation, path: str) -> Relation:
+        """Make a temporary relation with the rows of a file; the name it is known by."""
+        return self.read_file(relation, path).relation
 
 
 def _written(result: duckdb.DuckDBPyConnection) -> int:
@@ -352,19 +364,19 @@ def _check_file(path: str, create: bool) -> None:
         raise AccessError(f"There is no DuckDB file {path}.")
 
 
-def _private_directory(parent: str | None) -> str:
-    """A directory for spilled data that only this user can read; its name says whose it is, for `gc`."""
+def _is_alone(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether this connection is the only one of its instance: settings of an instance are those of all of them."""
     try:
-        if parent is not None:
-            Path(parent).mkdir(parents=True, exist_ok=True)
-        return tempfile.mkdtemp(prefix=f"sqlanon-spill-{os.getpid()}-", dir=parent)
-    except OSError as error:
-        raise AccessError(f"The temporary directory {parent} can't be used: {error.strerror}.") from None
+        return connection.execute("FROM duckdb_connection_count()").fetchall() == [(1,)]
+    except duckdb.Error:  # an older version does not tell
+        return True
 
 
-def _remove_directory(path: str | None) -> None:
-    if path is not None:
-        shutil.rmtree(path, ignore_errors=True)
+def _spill_directory(told: str | None, beside: Path | None) -> Path:
+    """A private directory: where the user says, else on the disk of the database, else where temporary files go."""
+    if told is None and beside is not None and os.access(beside, os.W_OK | os.X_OK):
+        return make_private_directory(beside)
+    return make_private_directory(told)
 
 
 def _same(one: str | None, other: str | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from dataclasses import dataclass
@@ -10,42 +11,69 @@ from pathlib import Path
 from sqlanon.errors import AccessError, ConflictError, PolicyError
 from sqlanon.sql import Text
 
+STANDARD_INPUT = "-"
 _COMPRESSED = (".gz", ".zst")
-_FORMATS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
+_TEXT = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+_FORMATS = {**_TEXT, ".parquet": "parquet", ".xlsx": "xlsx"}
+_KINDS = ".csv, .tsv, .json, .jsonl or .ndjson (these also with .gz or .zst), .parquet or .xlsx"
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 def is_data_file(name: str) -> bool:
-    """Whether a name stands for a data file, by its ending."""
-    return Path(name).suffix.lower() in (*_FORMATS, *_COMPRESSED)
+    """Whether a name stands for a data file: by its ending, or `-` for standard input."""
+    return name == STANDARD_INPUT or Path(name).suffix.lower() in (*_FORMATS, *_COMPRESSED)
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file's format (csv, tsv or parquet), and the pattern that names this file to DuckDB."""
+    """The format of a source (csv, json, parquet or xlsx), and the files that hold it: one, or those of a pattern."""
 
     format: str
-    path: Text
+    paths: tuple[str, ...]
+
+    @property
+    def patterns(self) -> tuple[Text, ...]:
+        """The patterns that name these files alone to DuckDB."""
+        return tuple(Text(literal_pattern(path)) for path in self.paths)
 
 
 def source_file(path: str) -> SourceFile:
     """What the file `path` is; refuses a missing, unreadable or unknown kind of file."""
-    file = Path(path)
-    suffixes = [suffix.lower() for suffix in file.suffixes[-2:]]
+    if path == STANDARD_INPUT:
+        return SourceFile("csv", (path,))
+    form = _format_of(path)
+    paths = _matches(path) if form == "parquet" else [path]
+    for one in paths:
+        if not Path(one).is_file():
+            raise AccessError(f"There is no file {one}.")
+        if not os.access(one, os.R_OK):
+            raise AccessError(f"The file {one} can't be read: permission denied.")
+    return SourceFile(form, tuple(paths))
+
+
+def _format_of(path: str) -> str:
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes[-2:]]
     ending = suffixes[-1] if suffixes else ""
-    if ending in _COMPRESSED and len(suffixes) == 2 and suffixes[0] != ".parquet":
+    if ending in _COMPRESSED and len(suffixes) == 2 and suffixes[0] in _TEXT:
         ending = suffixes[0]
     if ending not in _FORMATS:
-        raise PolicyError(f"{path} is not a kind of file this reads: .csv, .tsv (also with .gz or .zst) or .parquet.")
-    if not file.is_file():
-        raise AccessError(f"There is no file {path}.")
-    if not os.access(file, os.R_OK):
-        raise AccessError(f"The file {path} can't be read: permission denied.")
-    return SourceFile(_FORMATS[ending], Text(_literal_pattern(path)))
+        raise PolicyError(f"{path} is not a kind of file this reads: {_KINDS}.")
+    return _FORMATS[ending]
+
+
+def _matches(path: str) -> list[str]:
+    """The Parquet files of a pattern in the order of their names; a file of the very name goes first."""
+    if Path(path).exists() or not _WILDCARD.search(path):
+        return [path]
+    matches = sorted(glob.glob(path, recursive=True))
+    if not matches:
+        raise AccessError(f"No file matches {path}.")
+    return matches
 
 
 def whole_path(path: str) -> str:
-    """The path that stands for a file whichever way it is named; addresses such as s3://… stay."""
-    return path if "://" in path else str(Path(path).resolve())
+    """The path that stands for a file whichever way it is named; addresses such as s3://… stay, and `-` does."""
+    return path if "://" in path or path == STANDARD_INPUT else str(Path(path).resolve())
 
 
 def version_of(path: str) -> tuple[int, int, int]:
@@ -59,7 +87,12 @@ def source_version(file: str | None) -> tuple[int, ...] | None:
 
     A source file has no transactions: it must be the same file before and after it is read.
     """
-    return version_of(file) if file is not None and Path(file).is_file() else None
+    if file is None or file == STANDARD_INPUT:
+        return None
+    if Path(file).is_file():
+        return version_of(file)
+    matches = sorted(glob.glob(file, recursive=True)) if _WILDCARD.search(file) else []
+    return tuple(number for match in matches for number in version_of(match)) or None
 
 
 def require_unchanged(file: str | None, version: tuple[int, ...] | None) -> None:
@@ -68,6 +101,6 @@ def require_unchanged(file: str | None, version: tuple[int, ...] | None) -> None
         raise ConflictError(f"The file {file} changed while it was read; run again.")
 
 
-def _literal_pattern(path: str) -> str:
+def literal_pattern(path: str) -> str:
     """The path as a pattern that matches this file alone: DuckDB reads *, ? and [ in a file name as wildcards."""
-    return re.sub(r"[*?\[]", lambda match: f"[{match[0]}]", path)
+    return _WILDCARD.sub(lambda match: f"[{match[0]}]", path)

@@ -121,7 +121,8 @@ class _Conversion:
             return None
         text = str(node.value)
         whole = node.tag == _TAG + "int" and text == str(self._yaml.constructor.construct_object(node))
-        if node.tag not in _TEXT_TAGS and not whole:
+        is_word = text == "null" and path == ("source",)  # of the grammar
+        if node.tag not in _TEXT_TAGS and not whole and not is_word:
             self._document.problems.append(
                 f"{path_text((*path, text))} (line {line}): YAML may read this key as something other than text; "
                 f'write it in quotes: "{text}".'

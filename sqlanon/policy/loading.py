@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.environment import expand
 from sqlanon.errors import PolicyError
-from sqlanon.policy import HIERARCHY_KINDS, Policy, Role
+from sqlanon.policy import HIERARCHY_KINDS, Policy, Role, Source
 from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.problems import problems_of
 from sqlanon.suggest import any_of, did_you_mean
@@ -43,6 +44,16 @@ def build_policy(data: Mapping[str, Any], base_directory: str | os.PathLike[str]
     return _build(Document(copy.deepcopy(dict(data))), base_directory)
 
 
+def parse_source(data: Mapping[str, Any]) -> Source:
+    """A policy's source alone, from plain data; raises PolicyError with everything wrong in it."""
+    document = Document({"source": dict(data)})
+    _put_in_full(document.data["source"])
+    try:
+        return Source.model_validate(document.data["source"])
+    except ValidationError as error:
+        raise PolicyError([f"source {detail['msg']}" for detail in error.errors()]) from None
+
+
 def _build(document: Document, base_directory: str | os.PathLike[str] | None) -> Policy:
     if not isinstance(document.data, dict):
         raise PolicyError("The policy must be a mapping with the keys source, release, attributes and privacy.")
@@ -71,6 +82,8 @@ class _Preparation:
             if isinstance(data.get(part), dict):
                 self._expand(data[part], "url", (part, "url"))
                 self._locate(data[part], "file", (part, "file"))
+        if isinstance(data.get("source"), dict):
+            _put_in_full(data["source"])
         attributes = data.get("attributes")
         for name, attribute in attributes.items() if isinstance(attributes, dict) else ():
             if isinstance(attribute, dict) and "hierarchy" in attribute:
@@ -115,8 +128,18 @@ class _Preparation:
         """Expand a file name and place it in the policy's directory; addresses such as s3://… stay."""
         self._expand(part, key, path)
         name = part.get(key)
-        if isinstance(name, str) and self._base is not None and "://" not in name:
+        if isinstance(name, str) and self._base is not None and "://" not in name and name != STANDARD_INPUT:
             part[key] = str(self._base.absolute() / FilePath(name).expanduser())
+
+
+def _put_in_full(source: dict[str, Any]) -> None:
+    """What may be one or a list of them is a list; whole numbers that stand for NULL are their text."""
+    for key in ("null", "dates"):
+        if key in source:
+            given = source[key] if isinstance(source[key], list) else [source[key]]
+            source[key] = [str(value) if _is_whole(value) else value for value in given]
+    if source.get("delimiter") == "tab":
+        source["delimiter"] = "\t"
 
 
 def _labels(labels: Any) -> Any:
@@ -135,7 +158,7 @@ def _place_problems(document: Document) -> list[str]:
     source, release = document.data.get("source"), document.data.get("release")
     if not isinstance(source, dict) or not isinstance(release, dict):
         return []
-    if source.keys() == {"file"} and release.keys() == {"table"}:
+    if "file" in source and source.keys().isdisjoint({"url", "table"}) and release.keys() == {"table"}:
         return [f"{document.place(('release',))} needs a url for its table, as the source is a file."]
     return []
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from sqlanon.engines.reading import UTF_8, ReadOptions, is_text_encoding, type_named
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
 from sqlanon.policy.part import Part, broken
@@ -32,13 +33,40 @@ class Source(Place):
     table: str | None = None
     """The table, as SQL writes it."""
     file: str | None = None
-    """A .csv, .tsv or .parquet file instead, relative to the policy; `${NAME}` is replaced."""
+    """A file instead, relative to the policy; `${NAME}` is replaced: .csv, .tsv, .json, .jsonl or .ndjson (these also
+    with .gz or .zst), .xlsx (its first sheet), or .parquet, also many of the same columns by a pattern
+    (`parts/*.parquet`); `-` is standard input, a .csv. What follows is for files of text.
+    """
+    delimiter: str | None = None
+    """What divides the fields of a line: a character, or `tab`. By default the one of comma, semicolon, tab and bar
+    that the first line, which holds the names of the columns, has most of.
+    """
+    encoding: str = UTF_8
+    """The encoding of the text, such as `latin-1`, `windows-1252` or `utf-16`."""
+    null: tuple[str, ...] = ("",)
+    """The fields that stand for NULL where they are not in quotes, one or a list: by default the empty field. A field
+    in quotes is never NULL."""
+    types: dict[str, str] = Field(default_factory=dict)
+    """Columns and the types that they are read as: `text`, `integer`, `hugeint`, `double`, `decimal(p,s)`, `boolean`,
+    `date`, `timestamp` or `time`. The type of any other column is one that each of its values survives byte for byte,
+    cast and cast back; where there is none (`00123`, `yes`, `1.50` beside `1.5`), the column stays text."""
+    dates: tuple[str, ...] = ()
+    """The format of dates or moments, or a list of formats, such as `%d/%m/%Y`: a column whose values all have one of
+    them is read by it. Without it only `2024-12-31` and `2024-12-31 23:59:59` are dates and moments."""
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How the file is read."""
+        return ReadOptions(self.delimiter, self.encoding, self.null, self.types, self.dates)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (self.file is None) == (self.url is None or self.table is None) or (self.file and (self.url or self.table)):
             raise broken("must hold either url and table, or file.")
+        if self.file is None and self.reading != ReadOptions():
+            raise broken("must not say how text is read, as it is a table: delimiter and the like are for a file.")
         _check_table(self.table)
+        _check_reading(self.reading)
         return self
 
 
@@ -69,6 +97,24 @@ class Catalog(Place):
     """Its database; written as that of the source."""
     schema_: str = Field(default="sqlanon", alias="schema", min_length=1)
     """The schema of its tables."""
+
+
+def _check_reading(reading: ReadOptions) -> None:
+    """What a policy says of a file must be something that files can be read by."""
+    delimiter = reading.delimiter
+    if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n\0'):
+        raise broken("has a wrong delimiter: it is one character such as ; or |, or the word tab.")
+    if not is_text_encoding(reading.encoding):
+        raise broken(
+            f"has an unknown encoding, '{reading.encoding}'; there are utf-8, latin-1, windows-1252 and others."
+        )
+    for name in reading.types.values():
+        try:
+            type_named(name)
+        except PolicyError as error:
+            raise broken(f"has a wrong type: {error}") from None
+    if not all("%" in form for form in reading.dates):
+        raise broken("has a wrong format of dates; write it like %d/%m/%Y.")
 
 
 def _check_table(text: str | None) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import PurePath
 
 from sqlanon.column_names import words_of
 from sqlanon.engines.base import Kind
+from sqlanon.engines.files import STANDARD_INPUT
+from sqlanon.engines.reading import ReadOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Role
 from sqlanon.profile.facts import Basis, ColumnFacts, Profile
@@ -19,17 +22,23 @@ DIVERSITY = 3
 URL_VARIABLE = "SQLANON_URL"
 PAIRS_SHOWN = 5
 
-_WRITTEN = {".tsv": ".csv", ".zst": ".gz"}  # what is read but not written, and what is written in its place
+_WRITTEN = {  # what is read but not written, and what is written in its place
+    **dict.fromkeys((".tsv", ".json", ".jsonl", ".ndjson", ".xlsx"), ".csv"),
+    ".zst": ".gz",
+}
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[ -][A-Za-z0-9_]+)*")
 _WORDS_OF_YAML = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 
-def propose_policy(profile: Profile, source_url: str | None, table: str) -> str:
-    """The draft; without a URL, `table` is a file that DuckDB reads. A URL that holds a password is not written."""
+def propose_policy(profile: Profile, source_url: str | None, table: str, options: ReadOptions | None = None) -> str:
+    """The draft; without a URL, `table` is a file that DuckDB reads. A URL that holds a password is not written.
+
+    options: how the file is to be read, where that was given.
+    """
     sections = [
         _heading(profile, table),
-        _places(source_url, table),
+        _read(profile) + _places(source_url, table, options or ReadOptions()),
         _subject(profile),
         "attributes:\n" + "\n".join(_attribute(profile, facts) for facts in profile.columns),
         _combinations(profile),
@@ -49,12 +58,20 @@ def _heading(profile: Profile, table: str) -> str:
     )
 
 
-def _places(source_url: str | None, table: str) -> str:
+def _read(profile: Profile) -> str:
+    """How the file was read, as comments."""
+    lines = profile.reading.lines() if profile.reading is not None else []
+    more = "# Columns that are not named here were read as they are: in the type given beside each, or as text.\n"
+    return "".join(f"# {_comment(line)}\n" for line in lines) + (more if len(lines) > 1 else "")
+
+
+def _places(source_url: str | None, table: str, options: ReadOptions) -> str:
     if source_url is None:
-        path = PurePath(table)
-        endings = "".join(_WRITTEN.get(suffix.lower(), suffix) for suffix in path.suffixes)
-        released = path.with_name(f"{path.stem.split('.')[0]}_released{endings}")
-        return f"source:  {{file: {_quoted_path(table)}}}\nrelease: {{file: {_quoted_path(str(released))}}}"
+        given = {key: value for key, value in asdict(options).items() if value != asdict(ReadOptions())[key]}
+        said = "".join(f", {key}: {json.dumps(value)}" for key, value in given.items())
+        return (
+            f"source:  {{file: {_quoted_path(table)}{said}}}\nrelease: {{file: {_quoted_path(_released_file(table))}}}"
+        )
     url, note = source_url.replace("$", "$$"), ""
     if redacted(source_url) != source_url:
         url, note = f"${{{URL_VARIABLE}}}", f"    # the URL holds a password: set {URL_VARIABLE} to it"
@@ -73,6 +90,16 @@ def _subject(profile: Profile) -> str:
         "# view with one row a person, and draft a policy for it. To release rows nevertheless, uncomment this line:\n"
         "# subject: none"
     )
+
+
+def _released_file(file: str) -> str:
+    """The file's name with `_released`, in the same directory and, where it can be written, of the same format."""
+    if file == STANDARD_INPUT:
+        return "released.csv"
+    path = PurePath(file)
+    endings = "".join(_WRITTEN.get(suffix.lower(), suffix) for suffix in path.suffixes)
+    stem = re.sub(r"[*?\[\]]+", "", path.stem.split(".")[0]) or "files"
+    return str(path.with_name(f"{stem}_released{endings}"))
 
 
 def _released(table: str) -> str:

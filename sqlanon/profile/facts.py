@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlanon.engines.base import Column
+from sqlanon.engines.reading import FileReading
 from sqlanon.policy import Role
 from sqlanon.repeating import Repetition
 from sqlanon.sql import Relation
@@ -75,6 +76,7 @@ class Profile:
     combination: all proposed quasi-identifiers together; None if there are none.
     exact: whether shares were counted on all rows; otherwise they are estimates from a part of the values.
     repetition: the proposed identifiers that repeat, counted on all rows.
+    reading: how a file was read; None for a table.
     """
 
     relation: Relation
@@ -85,6 +87,7 @@ class Profile:
     combination: Combination | None
     exact: bool
     repetition: Repetition
+    reading: FileReading | None = None
 
     def named(self, role: Role) -> tuple[ColumnFacts, ...]:
         """The columns with the proposed role, in the table's order."""

@@ -10,7 +10,7 @@ from typing import Any
 from sqlanon.catalog import RulesKind, Run, RunStart
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
-from sqlanon.engines.files import is_data_file
+from sqlanon.engines.files import STANDARD_INPUT, is_data_file
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.lattice.problem import Problem
@@ -110,7 +110,7 @@ def _policy(application: Application, found: Run, place: tuple[str, str], known:
     def whole(url: str | None) -> str | None:
         return next((known for known in urls if redacted(known) == url), url)
 
-    source = Source(file=str(Path(application.to).absolute())) if is_data_file(application.to) else None
+    source = _file_source(application.to, stored.source) if is_data_file(application.to) else None
     home = whole(stored.source.url) or whole(stored.release.url) or place[0]
     release_url = whole(stored.release.url)
     if source is None:
@@ -129,6 +129,12 @@ def _policy(application: Application, found: Run, place: tuple[str, str], known:
     if known is not None and known.subject is not None:
         changes["subject"] = known.subject
     return stored.model_copy(update=changes)
+
+
+def _file_source(file: str, stored: Source) -> Source:
+    """A file, read as the one that the rules were found on."""
+    path = file if file == STANDARD_INPUT else str(Path(file).absolute())
+    return Source(file=path) if stored.file is None else stored.model_copy(update={"file": path})
 
 
 def _new_identifiers(stored: Policy, known: Policy | None) -> dict[str, Attribute]:

@@ -135,7 +135,7 @@ def test_a_csv_file_as_a_table(tmp_path: Path, memory: DuckDBEngine, name: str) 
     (tmp_path / "odd 'name'1x.csv").write_text("b\n")  # what the odd name would match as a pattern
     view = memory.view_file(Relation('peo"ple'), str(path))
     assert memory.resolve(Relation('PEO"PLE')) == view
-    assert memory.relation_type(view) is RelationType.VIEW
+    assert memory.relation_type(view) is RelationType.TABLE
     assert [(c.name, c.kind) for c in memory.columns(view)] == [
         ("Age", Kind.INTEGER),
         ('odd "name', Kind.TEXT),
@@ -172,7 +172,7 @@ def test_files_that_can_not_be_read(tmp_path: Path, memory: DuckDBEngine) -> Non
     with pytest.raises(AccessError, match=r"no file .*missing\.csv"):
         memory.view_file(Relation("x"), str(tmp_path / "missing.csv"))
     with pytest.raises(PolicyError, match="not a kind of file"):
-        memory.view_file(Relation("x"), str(tmp_path / "table.xlsx"))
+        memory.view_file(Relation("x"), str(tmp_path / "table.ods"))
     garbage = tmp_path / "garbage.parquet"
     garbage.write_text("secret-4711 " * 100)
     with pytest.raises(AccessError, match=r"garbage\.parquet can't be read as parquet") as failure:
@@ -183,7 +183,7 @@ def test_files_that_can_not_be_read(tmp_path: Path, memory: DuckDBEngine) -> Non
 def test_a_csv_with_a_broken_row_shows_no_value(tmp_path: Path, memory: DuckDBEngine) -> None:
     path = tmp_path / "broken.csv"
     path.write_bytes(b"a,b\n1,2\n" * 10 + b"secret-4711,\xff\xfe\n")
-    with pytest.raises((AccessError, EngineError)) as failure:
+    with pytest.raises(PolicyError) as failure:
         ask(memory, f"SELECT * FROM {memory.view_file(Relation('x'), str(path))}")
     assert "4711" not in str(failure.value)
 

@@ -1,0 +1,130 @@
+"""A file as a relation of a DuckDB session: text is read once, into a private table; Parquet stays where it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.engines.files import STANDARD_INPUT, SourceFile, literal_pattern
+from sqlanon.engines.judging import judge
+from sqlanon.engines.reading import UTF_8, FileReading, ReadColumn, ReadOptions
+from sqlanon.engines.text_files import column_names, delimiter_of, first_lines, header_of, is_well_formed, prepare_file
+from sqlanon.errors import AccessError, EngineError, PolicyError
+from sqlanon.sql import Identifier, Relation, Text
+
+_LINE = re.compile(r"Line: (\d+)")
+_WIDTHS = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+
+
+class FileReader:
+    """Reads one file for a session; `directory` is private, for copies of it."""
+
+    def __init__(self, engine: Engine, path: str, file: SourceFile, options: ReadOptions, directory: Path) -> None:
+        self._engine = engine
+        self._path = "standard input" if path == STANDARD_INPUT else path
+        self._file = file
+        self._options = options
+        self._directory = directory
+
+    def read(self, relation: Relation) -> FileReading:
+        """Make `relation` a view or a temporary table with the rows of the file."""
+        try:
+            if self._file.format == "parquet":
+                return self._view_parquet(relation)
+            if self._file.format == "json":
+                return self._read_json(relation)
+            return self._read_text(relation)
+        except EngineError as error:
+            raise self._explained(error) from None
+
+    def _view_parquet(self, relation: Relation) -> FileReading:
+        paths = list(self._file.patterns)
+        if len(paths) > 1 and self._engine.query_one("engine/count_parquet_schemas", paths=paths) != (1,):
+            raise PolicyError(f"The files of {self._path} do not have the same columns in the same types and order.")
+        self._engine.run("engine/create_parquet_view", view=relation, paths=paths)
+        return FileReading(relation, "parquet")
+
+    def _read_json(self, relation: Relation) -> FileReading:
+        (path,) = self._file.patterns
+        names = [row[0] for row in self._engine.query("engine/list_json_columns", path=path)]
+        texts = relation.sibling(f"{relation.name}_texts")
+        self._engine.run("engine/read_json_text", table=texts, path=path, names=[Text(name) for name in names])
+        return FileReading(relation, "json", self._typed(relation, texts, names))
+
+    def _read_text(self, relation: Relation) -> FileReading:
+        local = prepare_file(self._file, self._options, self._directory)
+        path = Text(literal_pattern(str(local)))
+        header = self._header(local, path)
+        delimiter = self._delimiter(header)
+        names = column_names(header, delimiter, self._path)
+        texts, null = relation.sibling(f"{relation.name}_texts"), self._options.null
+        self._engine.run(
+            "engine/read_delimited_text",
+            table=texts,
+            path=path,
+            names=[Text(name) for name in names],
+            delimiter=Text(delimiter),
+            null=[Text(text) for text in null] or [Text("\x01")],
+        )
+        columns = self._typed(relation, texts, names)
+        return FileReading(relation, self._file.format, columns, delimiter, self._options.encoding, null)
+
+    def _header(self, local: Path, path: Text) -> str:
+        """The first record of the file. DuckDB is asked where it alone can decompress it."""
+        lines = first_lines(local)
+        if lines is None:
+            lines = [line or "" for (line,) in self._engine.query("engine/read_first_lines", path=path)]
+        header = header_of(lines)
+        if not header:
+            raise PolicyError(f"{self._path} is empty; its first line must hold the names of the columns.")
+        if not is_well_formed(header):
+            raise PolicyError(f"Line 1 of {self._path} is not {UTF_8}: name its encoding ({_REMEDY}).")
+        return header
+
+    def _delimiter(self, header: str) -> str:
+        if self._options.delimiter is not None and self._file.format != "xlsx":
+            return self._options.delimiter
+        names = [name.lower() for name in self._file.paths]
+        return "\t" if ".tsv" in names[0][-8:] else "," if self._file.format == "xlsx" else delimiter_of(header)
+
+    def _typed(self, relation: Relation, texts: Relation, names: list[str]) -> tuple[ReadColumn, ...]:
+        """Cast the columns to the types that their values survive, or that the policy names."""
+        unknown = sorted(set(self._options.types) - set(names))
+        if unknown:
+            raise PolicyError(f"source.types: {self._path} has no column {', '.join(unknown)}.")
+        columns = judge(self._engine, texts, names, self._options)
+        listed = [
+            {
+                "name": Identifier(column.name),
+                "type": None if column.type == "VARCHAR" else Markup(column.type),
+                "format": None if column.format is None else Text(column.format),
+            }
+            for column in columns
+        ]
+        self._engine.run("engine/type_texts", table=relation, texts=texts, columns=listed)
+        self._engine.run("engine/drop_table", table=texts)
+        return tuple(columns)
+
+    def _explained(self, error: EngineError) -> AccessError | PolicyError | EngineError:
+        """What is wrong with the file, without a value of it."""
+        cause = error.__cause__ or error.__context__
+        message, line = str(cause), _LINE.search(str(cause))
+        where = f"line {line[1]} of {self._path}" if line else self._path
+        if not isinstance(cause, duckdb.Error) or isinstance(cause, duckdb.InterruptException):
+            return error
+        if "Invalid unicode" in message or "not utf-8" in message or "byte sequence" in message:
+            return PolicyError(f"{where[0].upper()}{where[1:]} is not {UTF_8}: name its encoding ({_REMEDY}).")
+        if widths := _WIDTHS.search(message):
+            return PolicyError(f"{where[0].upper()}{where[1:]} has {widths[2]} fields, and the header {widths[1]}.")
+        if "unterminated quote" in message or "invalid state" in message:
+            return PolicyError(
+                f"{where[0].upper()}{where[1:]} has a quote within or after a field, or an odd line end."
+            )
+        return AccessError(f"The file {self._path} can't be read as {self._file.format}: {error}")
+
+
+_REMEDY = "source: {encoding: latin-1}, windows-1252, utf-16 or another; for init: --encoding"
