@@ -62,6 +62,7 @@ def _of_another_engine(items: list[pytest.Item]) -> set[pytest.Item]:
 def own_temporary_directory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test spills, leaves behind when killed or cleans up is no other test's."""
     monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     monkeypatch.setattr("tempfile.tempdir", None)
 
 

@@ -15,6 +15,7 @@ from sqlanon.policy.loading import build_policy
 from sqlanon.rules import cases
 from sqlanon.rules.store import read_rules
 from sqlanon.runs.applying import Application, apply_rules
+from sqlanon.work.session import local_catalog
 from tests.jobs_support import COLUMNS, ROLES, K, released, replaced, table
 from tests.rules_support import CODED, CODED_ROLES, apply, coded
 from tests.run_support import OPTIONS, Database, Row, anonymize, open_database
@@ -184,7 +185,7 @@ def test_rules_go_from_file_to_file(tmp_path: Path) -> None:
         }
     )
     run = anonymize(policy).run
-    url = f"duckdb:///{tmp_path / 'sqlanon.duckdb'}"
+    url = f"duckdb:///{local_catalog(str(source), str(out))}"
     with connect(url) as engine, Catalog.open(engine) as catalog:
         found = catalog.run(run)
     outcome = apply_rules(Application(run, str(newer), str(out), "suppress"), found, (url, "sqlanon"), options=OPTIONS)

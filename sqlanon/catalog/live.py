@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlanon.catalog import process
+from sqlanon import process
 from sqlanon.catalog.connection import CatalogConnection
 
 _VERSION = 1  # of the file

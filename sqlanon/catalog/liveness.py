@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlanon.catalog import live, locks, process
+from sqlanon import process
+from sqlanon.catalog import live, locks
 from sqlanon.catalog.access import lock_of
 from sqlanon.catalog.home import identity_of
 from sqlanon.catalog.records import Status

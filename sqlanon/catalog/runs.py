@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlanon import __version__
-from sqlanon.catalog import locks, process
+from sqlanon import __version__, process
+from sqlanon.catalog import locks
 from sqlanon.catalog.access import Access, lock_of
 from sqlanon.catalog.records import Run, RunStart, Status, Step, new_run_id
 from sqlanon.catalog.transaction import Row

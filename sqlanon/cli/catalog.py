@@ -194,7 +194,8 @@ def gc_command(call: Call, url: UrlOption = None, policy: PolicyOption = None) -
     else:
         with opened(call, url, None) as (engine, catalog):
             recorded = catalog.current() is not None
-            done = workspace.gc(engine, catalog, call.options.temp_directory) if recorded else []
+            directory = call.options.temp_directory
+            done = workspace.gc(engine, catalog, directory) if recorded else workspace.remove_spill([engine], directory)
     if call.json:
         call.emit({"done": done})
     else:

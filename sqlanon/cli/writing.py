@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sqlanon.engines.private import umask_guard
 from sqlanon.errors import AccessError
 
 
@@ -14,8 +15,11 @@ def require_writable(path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file; raises AccessError if it can't be."""
+    """Write a file, of the mode that the user's files have; raises AccessError if it can't be."""
     try:
+        is_new = not path.exists()
         path.write_text(text, encoding="utf-8")
+        if is_new:
+            path.chmod(0o666 & ~umask_guard.usual())
     except OSError as error:
         raise AccessError(f"{path} can't be written: {error.strerror}.") from None

@@ -21,7 +21,7 @@ from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationTy
 from sqlanon.engines.duckdb_errors import opening_error, statement_error
 from sqlanon.engines.duckdb_files import FileReader
 from sqlanon.engines.files import source_file
-from sqlanon.engines.private import make_private_directory, remove_directory
+from sqlanon.engines.private import make_private_directory, remove_directory, umask_guard
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
@@ -91,6 +91,7 @@ class DuckDBEngine(Engine):
         self._connection = connection
         self._options = options
         self._private_directory = private_directory
+        self._mask: int | None = None  # of the files that are made while it is open
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="duckdb")
         self._closed = False
         self._parse = functools.lru_cache(_PARSED)(connection.extract_statements)
@@ -116,11 +117,17 @@ class DuckDBEngine(Engine):
         if path == _MEMORY:
             return cls._over(duckdb.connect(_MEMORY), options, None)
         _check_file(path, create and not read_only)
+        mask = umask_guard.enter(Path(path))
         try:
             connection = duckdb.connect(path, read_only=read_only)
-        except duckdb.Error as error:
-            raise opening_error(error, path) from None
-        return cls._over(connection, options, Path(path).absolute().parent)
+            engine = cls._over(connection, options, Path(path).absolute().parent)
+        except BaseException as error:
+            umask_guard.leave(mask)
+            if isinstance(error, duckdb.Error):
+                raise opening_error(error, path) from None
+            raise
+        engine._mask = mask
+        return engine
 
     @classmethod
     def _over(cls, connection: duckdb.DuckDBPyConnection, options: EngineOptions, beside: Path | None) -> DuckDBEngine:
@@ -174,6 +181,8 @@ class DuckDBEngine(Engine):
         self._closed = True
         self._worker.shutdown(wait=True)
         self._connection.close()
+        if self._mask is not None:
+            umask_guard.leave(self._mask)
         remove_directory(self._private_directory)
 
     # --- statements

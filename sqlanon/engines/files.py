@@ -6,6 +6,7 @@ import glob
 import os
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from sqlanon.errors import AccessError, ConflictError, PolicyError
@@ -74,6 +75,13 @@ def _matches(path: str) -> list[str]:
 def whole_path(path: str) -> str:
     """The path that stands for a file whichever way it is named; addresses such as s3://… stay, and `-` does."""
     return path if "://" in path or path == STANDARD_INPUT else str(Path(path).resolve())
+
+
+def directory_of(path: str) -> Path:
+    """The directory of a source, or that which the files of a pattern have in common; of standard input the current."""
+    parts = Path(path).absolute().parent.parts if path != STANDARD_INPUT else Path().absolute().parts
+    plain = list(takewhile(lambda part: not _WILDCARD.search(part), parts)) if not Path(path).exists() else parts
+    return Path(*plain).resolve()
 
 
 def version_of(path: str) -> tuple[int, int, int]:

@@ -1,21 +1,31 @@
-"""Private directories for what must not outlive a session, named so that `gc` can tell whose they are."""
+"""What must not be read by others: directories for spilled data, and the modes of the files that a session makes.
+
+A private directory is named so that `gc` can find it, and holds the identity of its process, so that `gc` removes those
+of dead processes alone.
+"""
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from sqlanon import process
 from sqlanon.errors import AccessError
 
-PREFIX = "sqlanon-spill-"
-SPILL = re.compile(PREFIX + r"(\d+)-\w+")
-"""Names of such directories; the number is the id of the process that made one."""
+_PREFIX = "sqlanon-spill-"
+_NAME = re.compile(_PREFIX + r"(\d+)-\w+")  # the number is the id of the process that made it
+_OWNER = "owner"  # the file that holds the identity of that process
+_OTHERS = 0o077
 
 _spooled: dict[BinaryIO, Path] = {}
 
@@ -25,7 +35,9 @@ def make_private_directory(parent: str | os.PathLike[str] | None = None) -> Path
     try:
         if parent is not None:
             Path(parent).mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)).resolve()
+        directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)).resolve()
+        (directory / _OWNER).write_text(process.this_process(), encoding="utf-8")
+        return directory
     except OSError as error:
         raise AccessError(f"The temporary directory {parent} can't be used: {error.strerror}.") from None
 
@@ -34,6 +46,88 @@ def remove_directory(path: str | os.PathLike[str] | None) -> None:
     """Remove a private directory and what is in it."""
     if path is not None:
         shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def private_directory(parent: str | os.PathLike[str] | None = None) -> Iterator[Path]:
+    """A private directory for the time of the block."""
+    directory = make_private_directory(parent)
+    try:
+        yield directory
+    finally:
+        remove_directory(directory)
+
+
+def remove_dead_directories(parent: Path) -> Iterator[Path]:
+    """Remove the private directories in `parent` that this user's dead processes left; name each."""
+    for path in sorted(parent.glob(f"{_PREFIX}*")):
+        if _NAME.fullmatch(path.name) and _is_ours(path) and not _is_in_use(path):
+            shutil.rmtree(path)
+            yield path
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether it is a directory that this user made: the temporary directory is everyone's."""
+    made = path.lstat()
+    return path.is_dir() and not path.is_symlink() and (not hasattr(os, "getuid") or made.st_uid == os.getuid())
+
+
+def _is_in_use(path: Path) -> bool:
+    """Whether the process that made a private directory lives. Ids are used again, so its identity says more."""
+    try:
+        return process.is_alive((path / _OWNER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # made by an older version, or about to be
+        named = _NAME.fullmatch(path.name)
+        return named is None or process.is_running(int(named[1]))
+
+
+class UmaskGuard:
+    """Keeps the files that are made from others for as long as a session with a database's file is open.
+
+    DuckDB writes beside its file at any time, and by the mask of the process: so that mask is narrowed meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._masks: list[int] = []
+        self._usual: int | None = None  # the user's own mask, while it is narrowed
+
+    def enter(self, database: Path) -> int:
+        """Narrow the mask to what the readers of a database's file are; of one that is new, to its owner."""
+        mask = _OTHERS if not database.exists() else 0o777 & ~stat.S_IMODE(database.stat().st_mode) & _OTHERS
+        with self._lock:
+            self._masks.append(mask)
+            self._set()
+        return mask
+
+    def leave(self, mask: int) -> None:
+        """Take back what `enter` returned."""
+        with self._lock:
+            self._masks.remove(mask)
+            self._set()
+
+    def usual(self) -> int:
+        """The mask of the user, for files that are to be as they want them."""
+        with self._lock:
+            if self._usual is not None:
+                return self._usual
+            mask = os.umask(_OTHERS)
+            os.umask(mask)
+            return mask
+
+    def _set(self) -> None:
+        if self._usual is None:
+            self._usual = os.umask(_OTHERS)
+        wanted = self._usual
+        for mask in self._masks:
+            wanted |= mask
+        os.umask(wanted)
+        if not self._masks:
+            self._usual = None
+
+
+umask_guard = UmaskGuard()
+"""The guard of this process."""
 
 
 def spool_standard_input() -> Path:

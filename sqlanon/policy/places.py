@@ -91,7 +91,8 @@ class Release(Place):
 
 
 class Catalog(Place):
-    """Where runs and releases are recorded: by default the source's database; of a source file, the release's."""
+    """Where runs and releases are recorded: by default the source's database; of a source file, the release's; of a
+    release file too, `sqlanon.duckdb` beside the source, never beside the release."""
 
     url: str | None = None
     """Its database; written as that of the source."""

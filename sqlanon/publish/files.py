@@ -19,6 +19,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.private import umask_guard
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text, short_hash
 
@@ -173,9 +174,7 @@ def _mode(target: Path) -> int:
     """The mode of the file that is replaced; for a new one what the process gives its files."""
     if target.exists():
         return stat.S_IMODE(target.stat().st_mode)
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return 0o666 & ~umask
+    return 0o666 & ~umask_guard.usual()
 
 
 def _to_disk(path: Path) -> None:

@@ -6,7 +6,6 @@ NULL is an unquoted `\\N` in that file and every other value is quoted, so nothi
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -15,6 +14,7 @@ from markupsafe import Markup
 
 from sqlanon.digest import DigestedColumn, rows_statement
 from sqlanon.engines.base import Engine
+from sqlanon.engines.private import private_directory
 from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.publish.base import Grants
 from sqlanon.publish.publishers import publisher_of
@@ -37,8 +37,8 @@ def transfer(
     EngineError where the copy fails or differs; then there is no `table`.
     """
     columns = carry(source, relation, target)
-    with tempfile.TemporaryDirectory(prefix="sqlanon-", dir=directory) as private:  # a directory of mode 0700
-        path = Path(private) / "rows.csv"
+    with private_directory(directory) as private:
+        path = private / "rows.csv"
         _EXPORTS[source.dialect](source, relation, columns, path)
         with target.transaction():
             target.run("publish/create_table", table=table, columns=_definitions(columns))

@@ -146,6 +146,11 @@ class Course:
         outcome.warnings = self._warnings(plan)
         if self.control.problem is not None:
             outcome.notes += (f"Others could not follow the run: {self.control.problem}",)
+        if self.session.new_catalog is not None:
+            outcome.notes += (
+                f"The run is recorded in {self.session.new_catalog}, which holds values of quasi-identifiers: it is for"
+                " those who may see the source.",
+            )
 
     def _release_engine(self) -> Engine | None:
         return None if self.session.is_one_database else self.session.target

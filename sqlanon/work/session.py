@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,11 @@ from sqlanon.catalog import Catalog
 from sqlanon.catalog.home import is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.files import directory_of
 from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.policy import Policy
-from sqlanon.sql import Relation
+from sqlanon.sql import Relation, short_hash
 
 MEMORY_URL = "duckdb:///:memory:"
 LOCAL_CATALOG = "sqlanon.duckdb"
@@ -25,12 +27,14 @@ class Session:
     """Open engines. `engine` does the work, beside the source; `target` holds the release, often the same engine.
 
     own_catalog: the catalog is in the database that the work is done in.
+    new_catalog: its file, where this session made it.
     """
 
     engine: Engine
     target: Engine
     catalog: Catalog
     own_catalog: bool
+    new_catalog: Path | None = None
 
     @property
     def engines(self) -> tuple[Engine, ...]:
@@ -87,8 +91,10 @@ def open_to_look(policy: Policy, options: EngineOptions | None) -> Iterator[tupl
 
 
 def open_catalog(policy: Policy, engine: Engine) -> Catalog:
-    """The catalog: where the policy says, else in the source's database, the release's, or a local file."""
+    """The catalog: where the policy says, else in the source's database, the release's, or a file of its own."""
     url = policy.catalog.url or _default_url(policy)
+    if _file_of_catalog(policy) is not None:
+        _make_home(url)
     return Catalog.open(
         engine,
         policy.catalog.schema_,
@@ -113,10 +119,44 @@ def _default_url(policy: Policy) -> str:
         return policy.source.url
     if policy.release.url is not None:
         return policy.release.url
-    beside = Path(policy.release.file or ".").parent
+    file = _file_of_catalog(policy)
+    assert file is not None, "a source without a URL is a file, and a release without one too"
+    return f"duckdb:///{file}"
+
+
+def local_catalog(source: str, release: str) -> Path:
+    """The file of the catalog for a source and a release that are files; it need not be there.
+
+    It holds values of quasi-identifiers, so that it does not belong where the release is: it is beside the source, or,
+    where that is the same directory or can't be written, in the user's own directory for the state of programs. A
+    catalog that an older version made beside the release stays in use.
+    """
+    beside = Path(release).resolve().parent
     if not beside.is_dir():
         raise PolicyError(f"release.file: there is no directory {beside}.")
-    return f"duckdb:///{(beside / LOCAL_CATALOG).resolve()}"
+    older = beside / LOCAL_CATALOG
+    if older.exists():
+        return older
+    home = directory_of(source)
+    return state_catalog(beside) if home == beside or not os.access(home, os.W_OK) else home / LOCAL_CATALOG
+
+
+def state_catalog(directory: Path) -> Path:
+    """The file of the catalog for releases in a directory that holds their source too."""
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return state / "sqlanon" / f"{directory.name}-{short_hash(str(directory.resolve()))}" / LOCAL_CATALOG
+
+
+def _make_home(url: str) -> None:
+    """Make the directory of a catalog in the user's directory for state; others can't look into it."""
+    place = Path(url.removeprefix("duckdb:///")).parent
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        message = (
+            f"The catalog's directory {place} can't be made ({error.strerror}); name its place (catalog: {{url: …}})."
+        )
+        raise AccessError(message) from None
 
 
 def _release_schema(policy: Policy) -> str | None:
@@ -128,8 +168,18 @@ def _release_schema(policy: Policy) -> str | None:
 @contextlib.contextmanager
 def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
     """All that a run needs, closed at its end."""
+    file = _file_of_catalog(policy)
+    is_new = file is not None and not file.exists()
     with open_engines(policy, options) as (engine, target), open_catalog(policy, engine) as catalog:
-        yield Session(engine, target, catalog, own_catalog=policy.catalog.url in (None, _url_of(policy)))
+        own = policy.catalog.url in (None, _url_of(policy))
+        yield Session(engine, target, catalog, own_catalog=own, new_catalog=file if is_new else None)
+
+
+def _file_of_catalog(policy: Policy) -> Path | None:
+    """The file of a catalog that is a database of its own; None for another."""
+    if policy.catalog.url is None and policy.source.file is not None and policy.release.file is not None:
+        return local_catalog(policy.source.file, policy.release.file)
+    return None
 
 
 @contextlib.contextmanager

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
-import re
 import secrets
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,16 +16,16 @@ from types import TracebackType
 
 from markupsafe import Markup
 
-from sqlanon.catalog import Catalog, LedgerEntry, locks, process
+from sqlanon.catalog import Catalog, LedgerEntry, locks
 from sqlanon.catalog.home import database_of, identity_of
 from sqlanon.catalog.live import list_files, remove_files
 from sqlanon.engines.base import Engine
+from sqlanon.engines.private import remove_dead_directories
 from sqlanon.errors import AccessError, SqlanonError
 from sqlanon.publish.files import is_file_name, leftover_parts
 from sqlanon.sql import Identifier, Relation, Text, checked_name, short_hash
 
 STAGED_AS = "sqlanon_staging_"  # what the names of tables beside releases begin with
-_SPILL = re.compile(r"sqlanon-spill-(\d+)-\w+")
 
 
 class Workspace:
@@ -179,8 +176,7 @@ def gc(
             done += _clear_dead(sessions, catalog, run)
     if engine.dialect == "duckdb":
         done += _remove_live_files(engine)
-        done += _remove_spill(Path(temp_directory or tempfile.gettempdir()))
-    return done
+    return done + remove_spill([*sessions.values(), catalog.store], temp_directory)
 
 
 def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list[str]:
@@ -219,21 +215,19 @@ def _remove_live_files(engine: Engine) -> list[str]:
     return done
 
 
-def _remove_spill(directory: Path) -> list[str]:
-    """Remove the spill directories of processes that are gone."""
-    done = []
-    for path in sorted(directory.glob("sqlanon-spill-*")):
-        named = _SPILL.fullmatch(path.name)
-        if named and _is_ours(path) and not process.is_running(int(named[1])):
-            shutil.rmtree(path)
-            done.append(f"removed directory {path}")
-    return done
+def remove_spill(engines: Iterable[Engine], told: str | None) -> list[str]:
+    """Remove what dead processes spilled: where it was told, where temporary files go, beside DuckDB's files.
 
-
-def _is_ours(path: Path) -> bool:
-    """Whether it is a directory that this user made: the temporary directory is everyone's."""
-    made = path.lstat()
-    return path.is_dir() and not path.is_symlink() and (not hasattr(os, "getuid") or made.st_uid == os.getuid())
+    Older versions let DuckDB choose the place; what is there may be of another program, and is named alone.
+    """
+    files = [Path(path) for engine in engines if engine.dialect == "duckdb" and (path := identity_of(engine))]
+    places = dict.fromkeys(
+        [Path(told or tempfile.gettempdir()), Path(tempfile.gettempdir()), *(file.parent for file in files)]
+    )
+    done = [f"removed directory {path}" for place in places for path in remove_dead_directories(place)]
+    remedy = "holds raw data that a killed process spilled; remove it, if nothing else uses it"
+    chosen = (Path(f"{file}.tmp") for file in dict.fromkeys(files))
+    return done + [f"{directory} {remedy}" for directory in chosen if any(directory.glob("duckdb_temp_*"))]
 
 
 def _made(session: Engine, entry: LedgerEntry) -> tuple[list[Relation], list[Relation]]:

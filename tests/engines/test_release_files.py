@@ -91,13 +91,14 @@ def test_an_existing_file_is_replaced_only_when_allowed(duckdb: Engine, tmp_path
     assert link.is_symlink()
 
 
-def test_a_new_file_has_the_usual_mode(duckdb: Engine, tmp_path: Path) -> None:
-    run(duckdb, f"CREATE TABLE {RELATION} AS SELECT 1 AS a")
+def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        with FileRelease(duckdb, tmp_path / "o.csv") as file:
-            file.write(RELATION)
-            file.commit()
+        with connect(f"duckdb:///{tmp_path}/work.duckdb", create=True) as duckdb:
+            run(duckdb, f"CREATE TABLE {RELATION} AS SELECT 1 AS a")
+            with FileRelease(duckdb, tmp_path / "o.csv") as file:
+                file.write(RELATION)
+                file.commit()
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "o.csv").stat().st_mode) == 0o640

@@ -1,4 +1,4 @@
-"""Which process a run belongs to, and whether that process still lives.
+"""Identities of processes: whether that which made something still lives.
 
 Process ids are reused, so a process is told by host, boot, id and the moment it started.
 """
