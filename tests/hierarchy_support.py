@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from sqlanon.hierarchies import HierarchyTable, build_hierarchy
 from sqlanon.hierarchies.inline import has_keys, join_labels
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels, load_lines
 from tests.random_cases import many
 
 VALUES = Relation('the "values". {{ x }} %s')
@@ -90,7 +92,45 @@ def build_on_both(engines: tuple[Engine, Engine], *arguments: Any, **spec: Any) 
     check(built[0], contents[0])
     assert contents[0] == contents[1]
     assert built[0] == built[1]
+    for engine, hierarchy in zip(engines, built, strict=True):
+        assert_verified_without_the_table(engine, hierarchy, *arguments[2:], **spec)
     return contents[0]
+
+
+def assert_verified_without_the_table(
+    engine: Engine, hierarchy: HierarchyTable, directory: Path | None = None, **spec: Any
+) -> None:
+    """Verification takes each value's labels for true, at their own level alone, and no label of another value."""
+    witness, lines = Relation("witness of labels"), Relation("lines of labels")
+    (column,) = (one for one in engine.columns(hierarchy.table) if one.name == "value")
+    policy = Hierarchy(**spec)
+    if policy.mask is not None and policy.length is None:
+        policy = policy.model_copy(update={"length": hierarchy.height})
+    ladder = load_lines(engine, Ladder(policy), column, directory, lines)
+    every = levels(hierarchy, with_leaves=True)
+    labelled = Labelled(witness, Column("r0", column.type, column.kind), "r0", "c0", starred=False)
+
+    def untrue(shown: range, of: str, by: Ladder = ladder) -> tuple[int, int]:
+        """The rows that verification refuses, of values with labels of these levels; those that it has to refuse."""
+        own = ", ".join(f"t.l{level}" for level in every if by.shows(level))
+        other = f"JOIN {TABLE} AS u ON u.leaf = t.leaf % {hierarchy.leaves} + 1"
+        texts = " UNION ALL ".join(
+            f"SELECT t.value AS r0, {of}.l{level} AS c0, {of}.l{level} NOT IN ({own}) AS wrong"
+            f" FROM {TABLE} AS t {other}"
+            for level in shown
+        )
+        drop(engine, witness)
+        sql(engine, f"CREATE TABLE {witness} AS {texts}")
+        ((wrong,),) = engine.fetch(Statement("test", f"SELECT count(*) FROM {witness} WHERE wrong"))
+        return count_untrue_labels(engine, labelled, by), int(wrong)
+
+    assert untrue(every, "t") == (0, 0)
+    found, wrong = untrue(every, "u")
+    assert found == wrong
+    middle = hierarchy.height // 2
+    found, wrong = untrue(every, "t", replace(ladder, levels=frozenset({middle})))
+    assert found == wrong
+    drop(engine, witness, lines)
 
 
 def assert_labels_without_the_table(engine: Engine, spec: Hierarchy) -> None:

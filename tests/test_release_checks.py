@@ -13,11 +13,11 @@ from markupsafe import Markup
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.policy import Show
+from sqlanon.policy import Hierarchy, Show
 from sqlanon.release import labels
 from sqlanon.sql import Relation, Statement
 from sqlanon.text import text_of
+from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
     Claims,
     Region,
@@ -28,7 +28,7 @@ from sqlanon.verification.release_checks import (
     rows_add_up,
 )
 from tests.random_cases import many
-from tests.test_verify import create, diseases
+from tests.test_verify import create
 
 FEW = settings(max_examples=many(16), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -210,10 +210,7 @@ def test_days_before_the_common_era(engine: Engine) -> None:
 
 
 def test_hierarchies_and_bounds(engine: Engine) -> None:
-    hierarchy = diseases(engine)
-    for level, label in enumerate(["value", "CASE WHEN g1 = 1 THEN 'influenza' ELSE 'other' END", "'*'"]):
-        engine.execute(Statement("test", f"ALTER TABLE {hierarchy.table} ADD COLUMN l{level} TEXT"))
-        engine.execute(Statement("test", f"UPDATE {hierarchy.table} SET l{level} = {label}"))
+    disease_groups = Hierarchy(mapping={"flu": "influenza", "Flu": "influenza", "cold": "other"})
     rows = [
         ("flu", "influenza", 5, 1, 9), ("Flu", "Flu", 5, 5, 5), ("cold", "*", None, 1, 9), (None, "NULL", *[None] * 3),
         ("cold", "influenza", 10, 1, 9), (None, "influenza", 0, None, 9), ("pox", "other", 5, 5, None),
@@ -222,8 +219,9 @@ def test_hierarchies_and_bounds(engine: Engine) -> None:
     columns = {"r0": "VARCHAR(9)", "c0": "TEXT", "r1": "BIGINT", "c1_min": "BIGINT", "c1_max": "BIGINT"}
     witness = create(engine, columns, rows, "witness")
     disease, _, wage, *_ = engine.columns(witness)
+    ladder = load_lines(engine, Ladder(disease_groups), disease, None, Relation("lines"))
     regions = [
-        Region(disease, "r0", ("c0",), hierarchy=hierarchy),
+        Region(disease, "r0", ("c0",), hierarchy=ladder),
         Region(wage, "r1", ("c1_min", "c1_max"), Show.BOUNDS),
     ]
     assert region_violations(engine, Claims(witness), regions) == (3, 3)
@@ -233,9 +231,8 @@ def test_hierarchies_and_bounds(engine: Engine) -> None:
 def test_bounds_of_groups_exclude_the_upper_one(engine: Engine) -> None:
     rows = [(1, 1, 5), (5, 5, 5), (9, 5, None), (9, None, None), (None, 1, 5), (5, 1, 5), (0, 1, None), (5, None, 5)]
     witness = create(engine, {"r": "BIGINT", "low": "BIGINT", "high": "BIGINT"}, rows, "witness")
-    hierarchy = HierarchyTable(witness, height=1, shifts=(0, 1), leaves=1, domain=1, bounded=True)
     column = engine.columns(witness)[0]
-    grouped = Region(column, "r", ("low", "high"), Show.BOUNDS, hierarchy)
+    grouped = Region(column, "r", ("low", "high"), Show.BOUNDS, Ladder(Hierarchy(intervals=(4,), origin=1)))
     assert region_violations(engine, Claims(witness), [grouped]) == (3,)
     assert region_violations(engine, Claims(witness), [Region(column, "r", ("low", "high"), Show.BOUNDS)]) == (4,)
 

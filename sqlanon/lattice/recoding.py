@@ -69,7 +69,8 @@ def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> 
     )
     sets.engine.analyze(leaves)
     starred = STARRED if stars else None
-    return Partition(axes, leaves, _assigned(sets, passes, starred), 1, suppressed, starred)
+    levels = tuple(frozenset(d.steps[one.node[d.number]] for one in passes) for d in sets.keys.dimensions)
+    return Partition(axes, leaves, _assigned(sets, passes, starred), 1, suppressed, starred, levels=levels)
 
 
 def _described(sets: FrequencySets, one: Pass) -> dict[str, Any]:

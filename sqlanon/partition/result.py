@@ -25,6 +25,7 @@ class Partition:
     found: what the search has to say of itself, for people and programs.
     tree: the partition tree of a search that grows one (see `forest.Grown`).
     chart: what is known of a lattice that was searched (see `lattice.record.record`).
+    levels: of a full-domain generalization, the levels at which each axis is shown, one a pass; None elsewhere.
     """
 
     axes: tuple[Axis, ...]
@@ -36,6 +37,7 @@ class Partition:
     found: Mapping[str, Any] = field(default_factory=dict)
     tree: Relation | Markup | None = None
     chart: Mapping[str, Any] | None = None
+    levels: tuple[frozenset[int], ...] | None = None
 
     @property
     def omitted(self) -> int:

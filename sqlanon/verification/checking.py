@@ -2,7 +2,8 @@
 
 They read the staged rows and what was captured of the source, in raw values. Which region a source row went to is
 taken from the search as a claim, and the check is whether that region, as published, covers the row, and whether the
-classes hold just the kept values of the source rows that went to them.
+classes hold just the kept values of the source rows that went to them. Labels of hierarchies are those that the policy
+gives the raw values: no table of hierarchies that the search used is read.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlanon.comparing import exact
+from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.text import text_of
+from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
     Claims,
     Region,
@@ -63,11 +67,12 @@ def check_release(
     engine.analyze(witness, columns=[Identifier("leaf"), *(cell_name(i) for i in range(len(recoding.cells)))])
     (seen,) = engine.query_one("count_rows", table=witness)
     claims = Claims(witness, coded.witness_is_sample, recoding.partition.starred)
-    outside = regions_contain(engine, claims, _regions(recoding))
+    ladders = _ladders(engine, workspace, plan, recoding)
+    outside = regions_contain(engine, claims, _regions(recoding, ladders)) + _unseen(engine, recoding, seen)
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
     if not coded.witness_is_sample:
         checks["classes_equal"] = Check(_misplaced(engine, witness, staged, recoding), seen)
-    workspace.drop(witness)
+    workspace.drop(witness, *(ladder.lines for ladder in ladders if ladder is not None and ladder.lines is not None))
     return checks
 
 
@@ -90,17 +95,60 @@ def _other_columns(engine: Engine, plan: Plan, recoding: Recoding, staged: Relat
     return columns_equal(expected, found) + columns_equal(names, [column.name for column in released])
 
 
-def _regions(recoding: Recoding) -> list[Region]:
+def _ladders(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding) -> list[Ladder | None]:
+    """The hierarchies of the quasi-identifiers as the policy has them, and the levels that the release may show."""
+    levels = recoding.partition.levels
+    ladders: list[Ladder | None] = []
+    for place, field in enumerate(recoding.coded.quasi_identifiers):
+        attribute = field.attribute
+        if attribute.hierarchy is None:
+            ladders.append(None)
+            continue
+        spec = attribute.hierarchy
+        if spec.mask is not None:
+            spec = spec.model_copy(update={"length": _mask_length(engine, recoding, field, place)})
+        ladder = Ladder(spec, levels=None if levels is None else levels[place])
+        lines = workspace.table("lines", place)
+        ladders.append(load_lines(engine, ladder, attribute.column, plan.base_directory, lines))
+    return ladders
+
+
+def _mask_length(engine: Engine, recoding: Recoding, field: Field, place: int) -> int:
+    """The characters that texts count as having: the policy's, or those of the longest text of the source.
+
+    A sample may lack the longest text: there the height of the hierarchy is taken for it, if no text is longer.
+    """
+    spec, column = field.attribute.hierarchy, field.attribute.column
+    if spec is not None and spec.length is not None:
+        return spec.length
+    raw = expression("w.{name}", name=Identifier(f"r{place}"))
+    text = text_of(engine.render, raw, column.kind, column.type)
+    (longest,) = engine.query_one("verify/measure_length", witness=recoding.coded.witness, text=text)
+    claimed = field.coding.hierarchy.height if field.coding.hierarchy is not None else 1
+    return max(int(longest), claimed if recoding.coded.witness_is_sample else 1)
+
+
+def _unseen(engine: Engine, recoding: Recoding, seen: int) -> int:
+    """The rows of a sample that went to no class, where none may be left out."""
+    if not recoding.coded.witness_is_sample or recoding.partition.omitted:
+        return 0
+    (rows,) = engine.query_one("count_rows", table=recoding.coded.witness)
+    return int(rows) - seen
+
+
+def _regions(recoding: Recoding, ladders: Sequence[Ladder | None]) -> list[Region]:
     cells, ends = itertools.count(), itertools.count()
+    whole = not recoding.boxed and not recoding.coded.witness_is_sample
     return [
         Region(
             shown.axis.field.attribute.column,
             f"r{place}",
             tuple(cell_name(next(cells)).name for _ in shown.cells),
             shown.show,
-            shown.hierarchy,
+            ladders[place],
             tuple(end_name(next(ends)).name for _ in shown.ends) if recoding.has_ends else (),
             recoding.boxed and not shown.ends,
+            tight=whole and not shown.axis.leveled,
         )
         for place, shown in enumerate(recoding.shown)
     ]

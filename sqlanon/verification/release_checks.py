@@ -12,10 +12,11 @@ from markupsafe import Markup
 from sqlanon.comparing import comparable, exact
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+from sqlanon.text import text_of
+from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels
 
 _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"
@@ -62,15 +63,17 @@ class Region:
     two with the least and greatest value for `show: bounds`; ends: the two with the least and the greatest value of a
     region that was published as a number, if that is to be checked. Bounds that are `boxed`, or of a hierarchy, leave
     out the upper one, and are open where they are NULL.
+    hierarchy: the policy's, if it has one. tight: whether a region is no wider than the values of its class.
     """
 
     column: Column
     raw: str
     cells: tuple[str, ...]
     show: Show = Show.LABEL
-    hierarchy: HierarchyTable | None = None
+    hierarchy: Ladder | None = None
     ends: tuple[str, ...] = ()
     boxed: bool = False
+    tight: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,27 +134,49 @@ def region_violations(engine: Engine, claims: Claims, regions: Sequence[Region])
     return tuple(
         _number_violations(engine, claims, region)
         if region.show in (Show.MEAN, Show.MIDPOINT)
-        else _outside(engine, claims.witness, region)
+        else _outside(engine, claims, region)
         for region in regions
     )
 
 
-def _outside(engine: Engine, witness: Relation, region: Region) -> int:
-    kind = region.column.kind
+def _outside(engine: Engine, claims: Claims, region: Region) -> int:
+    kind, witness = region.column.kind, claims.witness
     if region.show is Show.BOUNDS:
-        return _outside_bounds(engine, witness, region, region.cells)
+        return _outside_bounds(engine, witness, region, region.cells) + _loose_ends(engine, claims, region)
+    if region.hierarchy is not None and region.show is Show.LABEL:
+        (cell,) = region.cells
+        labelled = Labelled(witness, region.column, region.raw, cell, claims.starred is not None)
+        return count_untrue_labels(engine, labelled, region.hierarchy)
     raw, *cells = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *region.cells))
     values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
     if region.show is Show.RANGE:
         return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
     values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
-    if region.hierarchy is not None:
-        leaf = comparable(engine, Markup("h.value"), kind)
-        table, levels = region.hierarchy.table, list(range(region.hierarchy.height + 1))
-        return _count(engine, "verify/count_outside_hierarchy", **values, hierarchy=table, leaf=leaf, levels=levels)
+    starred = {"starred": -1 if claims.starred is None else claims.starred}
+    if kind in VALUES and region.tight:
+        ends = {f"{end}_text": _text_of_end(engine, region.column, end) for end in ("least", "greatest")}
+        return _count(engine, "verify/count_loose_intervals", **values, **starred, **ends)
     if kind in VALUES:
         return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(engine, region.column))
-    return _count(engine, "verify/count_outside_sets", **values, **_set_grammar(engine, region.column))
+    values |= _set_grammar(engine, region.column)
+    outside = _count(engine, "verify/count_outside_sets", **values)
+    return outside + _count(engine, "verify/count_loose_sets", **values, **starred) if region.tight else outside
+
+
+def _text_of_end(engine: Engine, column: Column, end: str) -> Markup:
+    return text_of(engine.render, Markup(f"c.{end}"), column.kind, column.type)
+
+
+def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
+    """The rows of classes whose two ends are not their own least and greatest value, where regions are tight."""
+    if not region.tight or region.hierarchy is not None:
+        return 0
+    ends = region.ends or region.cells
+    raw, low, high = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *ends))
+    starred = -1 if claims.starred is None else claims.starred
+    return _count(
+        engine, "verify/count_loose_ends", witness=claims.witness, raw=raw, low=low, high=high, starred=starred
+    )
 
 
 def _outside_bounds(engine: Engine, witness: Relation, region: Region, bounds: Sequence[str]) -> int:
@@ -174,7 +199,8 @@ def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
     values: dict[str, Any] = {"witness": claims.witness, "cell": cell, "low": low, "high": high}
     untrue = _count(engine, "verify/count_untrue_numbers", **values, is_middle=is_middle)
     if is_middle:
-        return untrue + _outside_bounds(engine, claims.witness, region, region.ends)
+        outside = _outside_bounds(engine, claims.witness, region, region.ends)
+        return untrue + outside + _loose_ends(engine, claims, region)
     values |= {"raw": raw, "starred": -1 if claims.starred is None else claims.starred}
     untrue += _count(engine, "verify/count_beyond_ends", **values)
     return untrue if claims.is_sample else untrue + _count(engine, "verify/count_untrue_means", **values)

@@ -1,0 +1,262 @@
+"""Labels of hierarchies, held against raw values and the policy alone.
+
+Each kind of hierarchy has a statement of its own here, which shares nothing with the one that builds the hierarchy of
+a search: a mask is read from its text, a period from the parts of a day, an interval by arithmetic on the ends that its
+label says, and a taxonomy from its lines, loaded anew. Where widths of intervals are no multiples of each other,
+boundaries are snapped, and the labels of such levels are worked out again from the values by the formula of the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.comparing import comparable
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.intervals import label_intervals
+from sqlanon.hierarchies.taxonomy import read_taxonomy
+from sqlanon.policy import Hierarchy
+from sqlanon.release.labels import EVERYTHING, NULL
+from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.text import text_of
+
+_FLOAT_UNITS = 2**52  # floats are counted exactly below so many units
+_EXACT_DIGITS = 37  # of decimals
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """A hierarchy as the policy has it, for one column.
+
+    spec: the policy's; that of a mask says its length. lines: the lines of a taxonomy, loaded by `load_lines`, and
+    height the number of its levels above the value.
+    levels: the levels that the release may show; None for all of them.
+    """
+
+    spec: Hierarchy
+    lines: Relation | None = None
+    height: int = 1
+    levels: frozenset[int] | None = None
+
+    def shows(self, level: int) -> bool:
+        """Whether the release may show this level."""
+        return self.levels is None or level in self.levels
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Published cells beside raw values: two columns of a relation; `starred` says whether a cell may hide anything."""
+
+    witness: Relation | Markup
+    column: Column
+    raw: str
+    cell: str
+    starred: bool = True
+
+
+def load_lines(engine: Engine, ladder: Ladder, column: Column, directory: Path | None, lines: Relation) -> Ladder:
+    """Load the lines of a taxonomy into the table `lines`; other kinds of hierarchies have none.
+
+    Raises PolicyError where a taxonomy can't be read.
+    """
+    if ladder.spec.kind not in ("csv", "mapping"):
+        return ladder
+
+    def error(what: str) -> PolicyError:
+        return PolicyError(f"Hierarchy of column '{column.name}': {what}")
+
+    read = read_taxonomy(ladder.spec, directory, error)
+    height = len(read[0].labels)
+    levels = range(height + 1)
+    engine.run("verify/create_lines", lines=lines, levels=levels)
+    engine.load(lines, [f"l{level}" for level in levels], [(line.value, *line.labels) for line in read])
+    return Ladder(ladder.spec, lines, height, ladder.levels)
+
+
+def count_untrue_labels(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
+    """The rows whose cell is not a label that the policy's hierarchy gives their value."""
+    return _COUNTERS[ladder.spec.kind](engine, labelled, ladder)
+
+
+def _count(engine: Engine, template: str, labelled: Labelled, ladder: Ladder, root: int, **values: Any) -> int:
+    kind = labelled.column.kind
+    raw, cell = (expression("w.{name}", name=Identifier(name)) for name in (labelled.raw, labelled.cell))
+    may_hide = labelled.starred or ladder.shows(root)
+    (count,) = engine.query_one(
+        template,
+        witness=labelled.witness,
+        raw=comparable(engine, raw, kind),
+        cell=comparable(engine, cell, Kind.TEXT),
+        everything=Text(EVERYTHING),
+        null=Text(NULL),
+        root=Markup("TRUE" if may_hide else "FALSE"),
+        **values,
+    )
+    return int(count)
+
+
+def _text(engine: Engine, column: Column, value: str) -> Markup:
+    text = text_of(engine.render, Markup(value), column.kind, column.type)
+    return engine.render.macro("collate", text)
+
+
+def _count_masks(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
+    length = ladder.spec.length or 1
+    inner = None if ladder.levels is None else sorted(level for level in ladder.levels if level < length)
+    return _count(
+        engine,
+        "verify/count_untrue_masks",
+        labelled,
+        ladder,
+        length,
+        text=_text(engine, labelled.column, "v.raw"),
+        length=length,
+        left=ladder.spec.mask == "left",
+        levels=inner,
+    )
+
+
+def _count_texts(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
+    """A value's own text, or a label of its line in a taxonomy."""
+    unknown = ladder.spec.unknown
+    inner = range(1, ladder.height) if ladder.lines is not None else ()
+    above = any(ladder.shows(level) for level in inner)
+    return _count(
+        engine,
+        "verify/count_untrue_texts",
+        labelled,
+        ladder,
+        ladder.height,
+        text=_text(engine, labelled.column, "v.raw"),
+        lines=ladder.lines,
+        unknown=None if unknown is None else Text(unknown if above else EVERYTHING),
+        has_leaves=ladder.shows(0),
+        levels=[level for level in inner if ladder.shows(level)],
+    )
+
+
+def _count_spans(engine: Engine, template: str, labelled: Labelled, ladder: Ladder, height: int, **values: Any) -> int:
+    """Look at cells with their ends; where one is untrue, at each of its values."""
+    for each in (False, True):
+        values |= {"text": _text(engine, labelled.column, "c.least"), "each": each}
+        count = _count(engine, template, labelled, ladder, height, **values)
+        if not count:
+            return 0
+    return count
+
+
+_FIRST, _LAST = "0001-01-01", "10000-01-01"
+
+
+def _count_periods(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
+    names, kind = ladder.spec.date or (), labelled.column.kind
+    form = {
+        Kind.DATE: "DATE '{}'",
+        Kind.TIMESTAMP: "TIMESTAMP '{} 00:00:00'",
+        Kind.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE '{} 00:00:00+00'",
+    }[kind]
+    ends: dict[str, Markup] = {}
+    for end in ("least", "greatest"):
+        moment = Markup(f"CAST(s.{end} AS TIMESTAMP)" if kind is Kind.TIMESTAMP else f"s.{end}")
+        value = Markup(f"c.{end}")
+        day = engine.render.macro("utc_timestamp", value) if kind is Kind.TIMESTAMPTZ else value
+        ends |= {f"{end}_moment": moment, f"{end}_day": expression("CAST({day} AS DATE)", day=day)}
+    return _count_spans(
+        engine,
+        "verify/count_untrue_periods",
+        labelled,
+        ladder,
+        len(names) + 1,
+        first=Markup(form.format(_FIRST)),
+        last=Markup(form.format(_LAST)),
+        has_leaves=ladder.shows(0),
+        levels=[name for level, name in enumerate(names, start=1) if ladder.shows(level)],
+        **ends,
+    )
+
+
+def _count_grids(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
+    column, spec = labelled.column, ladder.spec
+    decimals, origin, widths = _units(spec)
+    limit = _limit(column, spec)
+    shown = [level for level in range(1, len(widths) + 1) if ladder.shows(level)]
+    snapped = [level for level in shown if not _is_multiple(widths, level)]
+    number = r"-?(?:0|[1-9][0-9]*)" + (rf"(?:[.][0-9]{{0,{decimals - 1}}}[1-9])?" if decimals else "")
+    return _count_spans(
+        engine,
+        "verify/count_untrue_grids",
+        labelled,
+        ladder,
+        len(widths) + 1,
+        decimals=decimals,
+        origin=origin,
+        widths=[widths[level - 1] for level in shown if level not in snapped],
+        snapped={"levels": snapped, "labels": _labels_anew(engine, column, spec)} if snapped else None,
+        pair=Text(rf"^\[({number})-({number})\)$"),
+        below=Text(f"(-Infinity--{limit:f}]"),
+        above=Text(f"[{limit:f}-Infinity)"),
+        limit=_typed(engine, column, limit),
+        is_float=column.kind is Kind.FLOAT,
+        type=Markup("FLOAT8") if column.kind is Kind.FLOAT else _decimal(column, decimals),
+        has_leaves=Markup("TRUE" if ladder.shows(0) else "FALSE"),
+    )
+
+
+def _labels_anew(engine: Engine, column: Column, spec: Hierarchy) -> Markup:
+    return label_intervals(engine.render, spec, column, Markup("(SELECT c.least AS value) AS v"))
+
+
+def _units(spec: Hierarchy) -> tuple[int, int, list[int]]:
+    """The decimals that widths and origin need, and these as whole numbers of the last of them."""
+    numbers = [Decimal(str(number)) for number in (spec.origin, *(spec.intervals or ()))]
+    decimals = max(0, *(-int(number.normalize().as_tuple().exponent) for number in numbers))
+    origin, *widths = (int(number.scaleb(decimals)) for number in numbers)
+    return decimals, origin, widths
+
+
+def _is_multiple(widths: Sequence[int], level: int) -> bool:
+    """Whether the boundaries of a level are the multiples of its width: no boundary of a finer level lies askew."""
+    width, finer = widths[level - 1], widths[: level - 1]
+    if all(width % other == 0 for other in finer):
+        return True
+    return width % finer[-1] == 0 and _is_multiple(widths, level - 1)
+
+
+def _limit(column: Column, spec: Hierarchy) -> Decimal:
+    """Numbers at this distance from 0 and beyond are in open intervals."""
+    numbers = [Decimal(str(number)) for number in (spec.origin, *(spec.intervals or ()))]
+    exponents = [int(number.normalize().as_tuple().exponent) for number in numbers if number]
+    if column.kind is Kind.FLOAT:
+        return Decimal(_FLOAT_UNITS).scaleb(max(-22, min(exponents))).normalize()
+    scale = max(0, -min(exponents))
+    return Decimal(1).scaleb(_EXACT_DIGITS - scale - (column.decimals or 0))
+
+
+def _typed(engine: Engine, column: Column, number: Decimal) -> Markup:
+    """A number in the column's arithmetic."""
+    text = Text(f"{number:f}")
+    if column.kind is Kind.FLOAT:
+        return expression("CAST({string} AS FLOAT8)", string=text)
+    if column.kind is Kind.DECIMAL:
+        return expression("CAST({string} AS {type})", string=text, type=_decimal(column, 0))
+    return expression("CAST({string} AS {type})", string=text, type=engine.render.macro("wide_integer"))
+
+
+def _decimal(column: Column, decimals: int) -> Markup:
+    return expression("DECIMAL(38, {scale})", scale=max(decimals, column.decimals or 0))
+
+
+_COUNTERS: dict[str, Callable[[Engine, Labelled, Ladder], int]] = {
+    "mask": _count_masks,
+    "date": _count_periods,
+    "intervals": _count_grids,
+    "csv": _count_texts,
+    "mapping": _count_texts,
+    "suppress": _count_texts,
+}
