@@ -24,7 +24,7 @@ from tests.postgres_server import PostgresServer
 from tests.run_support import Database, anonymize, open_database, quoted
 
 _numbers = itertools.count()
-COLUMNS = {"ssn": "INTEGER", 'the "age"': "INTEGER", "job": "VARCHAR(9)", "Disease": "VARCHAR(1)"}
+COLUMNS = {"ssn": "INTEGER UNIQUE", 'the "age"': "INTEGER", "job": "VARCHAR(9)", "Disease": "VARCHAR(1)"}
 ATTRIBUTES: dict[str, Any] = {
     "ssn": {"role": "identifier"},
     'the "age"': {"role": "quasi-identifier"},

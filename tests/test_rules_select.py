@@ -81,9 +81,8 @@ def test_the_select_reckons_every_kind_of_hierarchy(database: Database, tmp_path
     kept = [*columns] if algorithm != "top-down" else ["n", "t"]
     k = [{"model": "k-anonymity", "k": 1 if algorithm != "top-down" else 4}]
     levels = {"d": 2, "w": 2, "n": 2, "f": 1, "x": 2, "t": 1} if algorithm == "optimal" else None
-    policy = database.policy(
-        table, {n: roles[n] if n in kept else "identifier" for n in columns}, privacy=k, algorithm={"name": algorithm}
-    )
+    shown = {n: roles[n] if n in kept else "identifier" for n in columns}
+    policy = database.policy(table, shown, privacy=k, algorithm={"name": algorithm}, subject="none")
     run = anonymize(policy, levels=levels).run
     apply(database, run, newer, f"{newer}_r")
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
