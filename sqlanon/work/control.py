@@ -39,7 +39,10 @@ class Control:
 
     def __enter__(self) -> Control:
         if self._channel is not None:
-            self._tell()
+            try:
+                self._tell()
+            except OSError as failure:  # a full disk, which the run's own statements report better
+                self.problem = str(failure)
             self._thread.start()
         return self
 
