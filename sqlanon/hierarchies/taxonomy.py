@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.draft import Draft, Task
@@ -19,8 +19,7 @@ _SEPARATORS = ";\t,"
 _MAX_FIELD = 1 << 30  # characters; the standard library's own limit is 131,072
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line of a taxonomy: where it stands, the value, and its labels from level 1 up."""
 
     place: int
@@ -98,7 +97,7 @@ def _checked(lines: Iterable[Line], unit: str, source: str, error: Callable[[str
             raise error(f"{where} has {len(line.labels)} levels where those before have {depth}.")
         if not all(line.labels):
             raise error(f"{where} has an empty label.")
-        if any("\x00" in text for text in (line.value, *line.labels)):
+        if "\x00" in line.value or any("\x00" in label for label in line.labels):
             raise error(f"{where} holds a NUL character.")
         if line.value not in seen:
             seen[line.value] = line.labels

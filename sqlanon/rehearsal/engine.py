@@ -69,7 +69,7 @@ class RehearsedEngine(Engine):
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
         names = tuple(Identifier(column) for column in columns)
-        self._note(self.render("engine/insert_rows", table=table, columns=names, rows=1))
+        self._note(self.render("engine/insert_rows", table=table, columns=names))
 
     def resolve(self, relation: Relation) -> Relation | None:
         return relation

@@ -142,6 +142,24 @@ def test_loads_many_rows(engine: Engine) -> None:
     assert ask(engine, "SELECT count(*), sum(i), count(DISTINCT s) FROM t") == [(5001, 5001 * 2500, 5001)]
 
 
+def test_loads_a_column_of_mixed_types_as_its_values_are(engine: Engine) -> None:
+    """A list of them would become doubles, which do not hold the great number."""
+    do(engine, "CREATE TABLE t (s VARCHAR, i DECIMAL(25, 2))")
+    great = 2**60 + 1
+    engine.load(resolved(engine, "t"), ["s", "i"], [(str(great), great), ("1.5", 1.5), ("none", None)])
+    assert ask(engine, "SELECT s, CAST(i AS VARCHAR) FROM t ORDER BY i") == [
+        ("1.5", "1.50"),
+        (str(great), f"{great}.00"),
+        ("none", None),
+    ]
+
+
+def test_loads_a_column_without_values(engine: Engine) -> None:
+    do(engine, "CREATE TABLE t (i INTEGER, s VARCHAR, d DATE, b BOOLEAN)")
+    engine.load(resolved(engine, "t"), ["i", "s", "d", "b"], [(1, None, None, None), (2, None, None, None)])
+    assert ask(engine, "SELECT * FROM t ORDER BY i") == [(1, None, None, None), (2, None, None, None)]
+
+
 def test_loading_fails_without_quoting_a_value(engine: Engine) -> None:
     do(engine, "CREATE TABLE t (i INTEGER)")
     with pytest.raises(EngineError) as failure:
