@@ -16,14 +16,21 @@ from sqlanon.work.session import catalog_place, open_recorded
 
 
 def run_report(
-    run: str, *, policy: Policy | None = None, url: str | None = None, options: EngineOptions | None = None
+    run: str,
+    *,
+    policy: Policy | None = None,
+    url: str | None = None,
+    options: EngineOptions | None = None,
+    population: int | None = None,
 ) -> str:
     """The report of a run as one HTML page that loads nothing, from the catalog of a policy or of the database `url`.
 
-    run: its id, its beginning, or its last four digits. Raises PolicyError for an unknown one, and AccessError.
+    run: its id, its beginning, or its last four digits.
+    population: how many the table's rows are a random sample of, for the journalist's risk.
+    Raises PolicyError for an unknown run or a population smaller than the release, and AccessError.
     """
     with open_recorded(_place(policy, url), options) as catalog:
-        return render(collect(catalog, run))
+        return render(collect(catalog, run), population)
 
 
 def run_record(

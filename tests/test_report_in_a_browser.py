@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlanon import run_report, sweep
+from sqlanon.drawing import svg
 from tests.browser import browser
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 from tests.test_report import LEVELED, PLAIN, PRIVACY, ROWS
@@ -17,7 +19,7 @@ from tests.test_report import LEVELED, PLAIN, PRIVACY, ROWS
 __all__ = ["browser"]
 
 LONG = "a_column_whose_name_is_as_long_as_a_name_in_a_database_may_be_63"
-WIDTHS = {"phone": 360, "desktop": 1280}
+WIDTHS = {"phone": 360, "narrow": 420, "desktop": 1280}
 
 
 def _page(database: Database, algorithm: str, attributes: dict[str, Any]) -> str:
@@ -101,6 +103,61 @@ def test_pictures_hold_their_texts(pages: dict[str, Path], watched: tuple[Any, l
             })"""
         )
         assert beyond == []
+
+
+@pytest.mark.parametrize("name", ["tree", "lattice"])
+def test_a_narrow_screen_needs_no_scrolling_sideways(
+    pages: dict[str, Path], watched: tuple[Any, list[str]], name: str
+) -> None:
+    page, _ = watched
+    page.set_viewport_size({"width": 420, "height": 800})
+    page.goto(pages[name].as_uri())
+    wider = "[...document.querySelectorAll('*')].filter(e => e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1"
+    beyond = page.evaluate(wider + " && getComputedStyle(e).overflowX != 'visible').map(e => e.outerHTML.slice(0, 80))")
+    assert beyond == []
+    unnamed = "[...document.querySelectorAll('.stacked tbody td')].filter(e => !e.dataset.label).length"
+    assert page.evaluate(unnamed) == 0
+
+
+CONTRASTS = """() => {
+    const channels = text => text.match(/[\\d.]+/g).map(Number);
+    const luminance = rgb => rgb.slice(0, 3).map(c => c / 255)
+        .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, c, place) => sum + c * [0.2126, 0.7152, 0.0722][place], 0);
+    const behind = element => {
+        const color = channels(getComputedStyle(element).backgroundColor);
+        return color.length == 4 && color[3] == 0 && element.parentElement ? behind(element.parentElement) : color;
+    };
+    return [...document.querySelectorAll('h1, h2, h3, p, li, td, th, dt, dd, a, code, caption, figcaption, pre')]
+        .filter(element => element.textContent.trim())
+        .map(element => {
+            const [a, b] = [channels(getComputedStyle(element).color), behind(element)].map(luminance);
+            return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_follows_the_colours_of_the_screen(
+    pages: dict[str, Path], watched: tuple[Any, list[str]], scheme: str
+) -> None:
+    page, _ = watched
+    page.emulate_media(color_scheme=scheme)
+    page.goto(pages["lattice"].as_uri())
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 24, 31)"}[scheme]
+    assert min(page.evaluate(CONTRASTS)) >= 4.5
+    grounds = "[...document.querySelectorAll('svg > rect:first-of-type')].map(e => getComputedStyle(e).fill)"
+    assert set(page.evaluate(grounds)) == {paper}
+
+
+def test_every_colour_of_the_pictures_follows_the_page() -> None:
+    style = resources.files("sqlanon.report").joinpath("style.css").read_text(encoding="utf-8")
+    colours = {value for value in vars(svg).values() if isinstance(value, str) and value.startswith("#")}
+    assert len(colours) == 8
+    for colour in colours:
+        assert f'svg [fill="{colour}"]' in style
+        assert f'svg [stroke="{colour}"]' in style
 
 
 def test_before_and_after_differ_without_colour(pages: dict[str, Path], watched: tuple[Any, list[str]]) -> None:

@@ -39,6 +39,12 @@ def report_command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the page here instead of to stdout.")
     ] = None,
+    population: Annotated[
+        int | None,
+        typer.Option(
+            "--population", min=1, help="How many the rows are a random sample of: for the journalist's risk."
+        ),
+    ] = None,
     url: UrlOption = None,
     policy: PolicyOption = None,
 ) -> None:
@@ -49,7 +55,7 @@ def report_command(
     if output is not None:
         require_writable(output)
     with sessions.open_recorded(place_of(url, policy), call.options) as catalog:
-        page = pages.render(material.collect(catalog, run))
+        page = pages.render(material.collect(catalog, run), population)
     if output is None:
         print(page)
         return

@@ -14,8 +14,10 @@ from markupsafe import Markup
 
 from sqlanon import __version__
 from sqlanon.catalog import Run
+from sqlanon.errors import PolicyError
 from sqlanon.exploring.posing import NO_RELEASE
 from sqlanon.measures.disclosure import THRESHOLDS
+from sqlanon.measures.population import journalist_risk
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.material import Material
@@ -27,9 +29,16 @@ _Row = dict[str, Any]
 _ESTIMATED = ("c_avg", "discernibility", "prosecutor_mean", "marketer")  # of a large source
 
 
-def render(material: Material) -> str:
-    """The whole page; every text of the run is escaped."""
-    return _template().render(**_content(material))
+def render(material: Material, population: int | None = None) -> str:
+    """The whole page; every text of the run is escaped.
+
+    population: how many the source is a random sample of, for the journalist's risk. Raises PolicyError if they are
+    fewer than the rows released.
+    """
+    released = material.result.get("release", {}).get("rows", 0)
+    if population is not None and population < released:
+        raise PolicyError(f"A population of {population:,} can't be: the release has {released:,} rows.")
+    return _template().render(**_content(material, population))
 
 
 @functools.cache
@@ -47,7 +56,7 @@ def _template() -> Template:
     return environment.get_template("report.html.j2")
 
 
-def _content(material: Material) -> dict[str, Any]:
+def _content(material: Material, population: int | None) -> dict[str, Any]:
     """What the template shows: parts are empty, or None, where the run did not record them."""
     run, result, policy = material.run, material.result, material.policy
     disclosure = list(_disclosure(result))
@@ -75,7 +84,8 @@ def _content(material: Material) -> dict[str, Any]:
         "quasi_identifiers": list(_quasi_identifiers(result)),
         "checks": [_check(name, check) for name, check in result.get("checks", {}).items()],
         "metrics_rows": list(_metrics(policy, result)),
-        "risks": list(_risks(result)),
+        "risks": list(_risks(result, population)),
+        "population": population,
         "disclosure": disclosure,
         "thresholds": THRESHOLDS,
         "told_most": max(
@@ -154,16 +164,30 @@ def _metrics(policy: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[_
             yield {**shown, "before": near + write(before.get(name)), "after": write(after[name])}
 
 
-def _risks(result: Mapping[str, Any]) -> Iterator[_Row]:
+def _risks(result: Mapping[str, Any], population: int | None = None) -> Iterator[_Row]:
     if not result:
         return
     before, after = result["source"].get("risk", {}), result["risk"]
     for name, (title, meaning) in wording.RISKS.items():
+        if name == "journalist" and population is not None:
+            yield {"title": title, "meaning": wording.in_population(population), **_journalist(result, population)}
+            continue
         measured = "prosecutor_max" if name == "journalist" else name
         limit = "≤ " if name == "journalist" else ""
         near = about(result["source"]) if name in _ESTIMATED else ""
         was = near + limit + numbers.percent(before[measured]) if measured in before else numbers.UNKNOWN
         yield {"title": title, "meaning": meaning, "before": was, "after": limit + numbers.percent(after[measured])}
+
+
+def _journalist(result: Mapping[str, Any], population: int) -> dict[str, str]:
+    """The journalist's greatest risk before and after: that of a row of the least class."""
+    written = {}
+    for when, table in (("before", result["source"]), ("after", result["release"])):
+        least = table.get("min_class_size")
+        known = least is not None and table["rows"] > 0
+        risk = journalist_risk(least, table["rows"] / population) if known else None
+        written[when] = numbers.percent(risk)
+    return written
 
 
 def _told_most(disclosure: list[_Row]) -> _Row | None:

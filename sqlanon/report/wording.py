@@ -112,6 +112,14 @@ RISKS = {
 }
 
 
+def in_population(people: int) -> str:
+    """What the journalist's risk is, where the population is known."""
+    return (
+        f"The same chance where nobody knows whether the row is in the table, if its rows are a random sample of"
+        f" {people:,}: the mean of one in the people who share the class's labels."
+    )
+
+
 def persons(result: Mapping[str, Any]) -> str:
     """What is to be known of rows and persons, where rows are counted."""
     note = result.get("subject", {}).get("note")
