@@ -55,10 +55,15 @@ class PostgresServer:
 
 def crash(server: PostgresServer) -> None:
     """Kill the server as a power failure would, and start it again."""
+    restart(server, "immediate")
+
+
+def restart(server: PostgresServer, mode: str) -> None:
+    """Stop the server, `fast` or `immediate`, and start it again."""
     binaries = find_binaries()
     assert binaries is not None
     data = server.directory / "data"
-    _run(binaries / "pg_ctl", "-D", data, "-l", server.directory / "log", "-m", "immediate", "-w", "restart")
+    _run(binaries / "pg_ctl", "-D", data, "-l", server.directory / "log", "-m", mode, "-w", "restart")
 
 
 def find_binaries() -> Path | None:

@@ -33,20 +33,22 @@ class Catalog(Releases, Jobs, Liveness):
         fallback_schema: str | None = None,
         upgrade: bool = True,
     ) -> Catalog:
-        """The catalog of `engine`'s database, upgraded to what this program knows.
+        """The catalog of `engine`'s database, upgraded to what this program knows, for runs of this session.
 
         Args:
             engine: the session of the runs; its locks say which of them are alive.
             schema: the catalog's schema, made if it is not there.
             url: another database that is to hold the catalog; a DuckDB file is made if it is not there.
             fallback_schema: where the tables go, named `sqlanon_...`, if the role can't have `schema` (PostgreSQL).
-            upgrade: False leaves the tables as they are.
+            upgrade: False leaves the tables as they are, for who reads them.
 
         Raises:
-            AccessError: the role can use neither schema.
+            AccessError: the role can use neither schema, or with `upgrade` a session that may only read.
             CatalogTooNewError: a newer version of the program wrote the catalog.
         """
         with contextlib.ExitStack() as undo:
+            if upgrade:
+                engine.require_writable()
             store = engine if url is None else undo.enter_context(connect(url, create=True))
             catalog = undo.enter_context(cls(engine, store, schema, fallback_schema))
             if upgrade:

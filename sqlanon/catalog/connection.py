@@ -58,10 +58,12 @@ class CatalogConnection:
             if revision == HEAD and self.current() is None:
                 self.do("be made", self._create)
             if revision != HEAD or self.current() != revisions()[-1]:
+                self._session.require_writable()
                 self._migration.carry_out("upgrade", revision)
 
     def downgrade(self, revision: str) -> None:
         """Downgrade the catalog's tables."""
+        self._session.require_writable()
         self._migration.carry_out("downgrade", revision)
 
     def _create(self, transaction: Transaction) -> None:
@@ -101,6 +103,8 @@ class CatalogConnection:
         is_lost, is_refused = self._driver.explain(error)
         if is_lost:
             return _LostError(message)
+        if is_refused:
+            self._session.require_writable()
         return AccessError(message) if is_refused else EngineError(message)
 
 

@@ -29,13 +29,16 @@ class Home:
 
 
 def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
-    """The home that this session's role may use.
+    """The home that this session's role may use; a session that may only read finds one that has been made.
 
     Raises:
         AccessError: the database is read-only, or neither `schema` nor `fallback` can hold the catalog.
     """
     database, _, read_only = session.query_one("catalog/show_database")
+    if read_only and (made := _made(session, schema, fallback)) is not None:
+        return made
     if read_only:
+        session.require_writable()
         raise AccessError(
             f"The database {database} is read-only: it can't keep the catalog; name another in the policy."
         )
@@ -56,12 +59,18 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
 def is_there(session: Engine, schema: str, fallback: str | None) -> bool:
     """Whether a catalog has been made that `find_home` would find for this session's role; nothing is changed."""
     database, _, read_only = session.query_one("catalog/show_database")
-    if read_only:
-        return False
     if session.dialect == "duckdb":
-        return session.resolve(Relation("runs", schema, database)) is not None
+        return not read_only and session.resolve(Relation("runs", schema, database)) is not None
+    return _made(session, schema, fallback) is not None
+
+
+def _made(session: Engine, schema: str, fallback: str | None) -> Home | None:
+    """The home of a catalog that is there and that the role may use (PostgreSQL); None on DuckDB."""
+    if session.dialect == "duckdb":
+        return None
     homes = [Home(schema), *([] if fallback is None else [Home(fallback, FALLBACK_PREFIX)])]
-    return any(_can_use(session, home) and session.resolve(home.relation("runs")) is not None for home in homes)
+    made = (one for one in homes if _can_use(session, one) and session.resolve(one.relation("runs")) is not None)
+    return next(made, None)
 
 
 def identity_of(engine: Engine) -> str | None:

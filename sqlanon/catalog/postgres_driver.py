@@ -11,7 +11,7 @@ from psycopg.rows import dict_row
 
 from sqlanon.catalog.transaction import Bound, Row
 
-_REFUSED = "42501"
+_REFUSED = ("42501", "25006")  # a privilege that is lacking, a session that may only read
 
 
 class PostgresDriver:
@@ -32,7 +32,7 @@ class PostgresDriver:
             return [] if cursor.description is None else cursor.fetchall()
 
     def explain(self, error: Exception) -> tuple[bool, bool]:
-        return self._connection.closed, getattr(error, "sqlstate", None) == _REFUSED
+        return self._connection.closed, getattr(error, "sqlstate", None) in _REFUSED
 
     def moment(self, value: datetime) -> datetime:
         return value

@@ -175,6 +175,9 @@ class Engine(ABC):
     def version(self) -> str:
         """The engine's name and version, for the record."""
 
+    def require_writable(self) -> None:  # noqa: B027 - not all can tell before something is written
+        """Raise AccessError, with the remedy, where the session may not write to its database."""
+
     @abstractmethod
     def _execute(self, statement: Statement) -> int: ...
 

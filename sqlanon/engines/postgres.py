@@ -13,8 +13,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
-from sqlanon.engines.postgres_errors import connection_error, statement_error
-from sqlanon.engines.postgres_settings import USUAL_WORK_MEM, session_settings
+from sqlanon.engines.postgres_errors import connection_error, read_only_error, statement_error
+from sqlanon.engines.postgres_settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, session_settings
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
@@ -108,6 +108,7 @@ class PostgresEngine(Engine):
         # A server on a platform that can't notice a lost client refuses any value but 0.
         with contextlib.suppress(psycopg.errors.InvalidParameterValue):
             self._connection.execute("SET client_connection_check_interval = '2s'")
+        self.query("engine/limit_lock_waits", usual=Text(USUAL_LOCK_TIMEOUT))
         if self._options.memory_limit is None:
             self.query("engine/raise_work_mem", least=Text(USUAL_WORK_MEM))
 
@@ -119,6 +120,11 @@ class PostgresEngine(Engine):
     def version(self) -> str:
         number = self._connection.info.server_version
         return f"PostgreSQL {number // 10_000}.{number % 10_000}"
+
+    def require_writable(self) -> None:
+        is_read_only, is_standby = self.query_one("engine/show_read_only")
+        if is_read_only:
+            raise read_only_error(is_standby)
 
     def _fork(self) -> PostgresEngine:
         """A second connection of the same role. Several work side by side, so none takes parallel workers as well."""

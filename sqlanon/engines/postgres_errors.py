@@ -35,6 +35,16 @@ OWN_ERRORS: dict[str, type[SqlanonError]] = {
 }
 """What the procedures of jobs end with, whose messages are the project's own; and a privilege that they lack."""
 _LOST = ("08", "57P01", "57P02", "57P03")
+_LIMITS_OF_SESSIONS = {
+    "25P03": "idle_in_transaction_session_timeout",
+    "25P04": "transaction_timeout",
+    "57P05": "idle_session_timeout",
+}
+READ_ONLY = "25006"
+_TOO_LONG = (
+    "stopped after the statement timeout, by the option or by the statement_timeout set for the role or the database; "
+    "--statement-timeout gives another."
+)
 
 
 def connection_error(error: psycopg.Error, url: str, password: object) -> SqlanonError:
@@ -46,9 +56,23 @@ def connection_error(error: psycopg.Error, url: str, password: object) -> Sqlano
     return AccessError(f"Can't connect to {redacted(url)}: {reason}")
 
 
+def read_only_error(is_standby: bool | None = None) -> AccessError:
+    """Why nothing can be written in this session; `is_standby` is None where it is not known."""
+    where = "the server is a standby, which only reads: connect to its primary"
+    setting = (
+        "default_transaction_read_only is set for the role or the database: connect as a role that may write, or add "
+        "?options=-c%20default_transaction_read_only%3Doff to the URL"
+    )
+    reasons = {True: where, False: setting, None: f"either {where}; or {setting}"}
+    return AccessError(f"The session is read-only, so that nothing was written: {reasons[is_standby]}.")
+
+
 def statement_error(error: psycopg.Error, name: str, lost: bool) -> SqlanonError:
     """Why the statement from template `name` failed; `lost` says whether the connection is gone."""
     state = error.sqlstate or ""
+    if state in _LIMITS_OF_SESSIONS:
+        limit = _LIMITS_OF_SESSIONS[state]
+        return EngineError(f"{name}: the server ended the session, by the {limit} set for the role or the database.")
     if lost or state.startswith(_LOST):
         return EngineError(f"{name}: the connection to the PostgreSQL server was lost.")
     known = _known_error(error, state, name)
@@ -66,8 +90,9 @@ def _known_error(error: psycopg.Error, state: str, name: str) -> SqlanonError | 
     if state in OWN_ERRORS and state.startswith("SA"):
         return OWN_ERRORS[state](message)
     if state == "57014":
-        timeout = "statement timeout" in message
-        return EngineError(f"{name}: stopped after the statement timeout.") if timeout else Cancelled("Interrupted.")
+        return EngineError(f"{name}: {_TOO_LONG}") if "statement timeout" in message else Cancelled("Interrupted.")
+    if state == READ_ONLY:
+        return read_only_error()
     if state == "42501":
         return AccessError(_privilege_message(message))
     if state == "55P03":

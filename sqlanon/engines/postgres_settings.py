@@ -19,15 +19,10 @@ _FIXED = {
     "extra_float_digits": "1",  # shortest digits that read back as the same number
     "standard_conforming_strings": "on",
     "client_min_messages": "error",
-    "lock_timeout": "30s",
-    "idle_in_transaction_session_timeout": "0",
 }
-MEANINGS_OF_VALUES = {
-    name: value
-    for name, value in _FIXED.items()
-    if name not in ("client_min_messages", "idle_in_transaction_session_timeout")
-}
+MEANINGS_OF_VALUES = {name: value for name, value in _FIXED.items() if name != "client_min_messages"}
 """What makes a statement mean the same, and be planned alike, in sessions that are not ours."""
+USUAL_LOCK_TIMEOUT = "30s"  # for a lock of others, where no limit has been set for the role
 USUAL_WORK_MEM = "64MB"  # what sorts and hashes of a session may take, where the server's own setting is less
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -36,12 +31,17 @@ _LEAST_WORK_MEM = 4096  # kB
 
 
 def session_settings(options: EngineOptions, read_only: bool) -> dict[str, str]:
-    """The settings by name. Raises PolicyError for an option that PostgreSQL can't follow."""
+    """The settings by name; the limits set for a role or database stay, unless an option gives another.
+
+    Raises PolicyError for an option that PostgreSQL can't follow.
+    """
     if options.temp_directory is not None:
         raise PolicyError("A temporary directory can't be given for PostgreSQL: its server decides (temp_tablespaces).")
     settings = dict(_FIXED)
-    settings["default_transaction_read_only"] = "on" if read_only else "off"
-    settings["statement_timeout"] = str(_milliseconds(options.statement_timeout))
+    if read_only:
+        settings["default_transaction_read_only"] = "on"
+    if options.statement_timeout is not None:
+        settings["statement_timeout"] = str(_milliseconds(options.statement_timeout))
     if options.threads is not None:
         settings["max_parallel_workers_per_gather"] = str(max(0, options.threads - 1))
     if options.memory_limit is not None:
@@ -58,6 +58,6 @@ def kilobytes(size: str) -> int:
     return int(Decimal(match[1]) * unit ** _POWERS[match[2].upper()] / 1024)
 
 
-def _milliseconds(seconds: float | None) -> int:
+def _milliseconds(seconds: float) -> int:
     """0 is no limit to PostgreSQL, so that a limit below a millisecond becomes one."""
-    return 0 if seconds is None else max(1, round(seconds * 1000))
+    return max(1, round(seconds * 1000))

@@ -54,6 +54,7 @@ def posed(
     """
     journal = journal or Journal(Silent())
     with connect(policy.source.url or MEMORY_URL, options) as engine:
+        engine.require_writable()
         engine.listener = journal.note
         with journal.during("plan"):
             version = source_version(policy.source.file)

@@ -19,7 +19,7 @@ from sqlanon.catalog import RECODING, Catalog, Job
 from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE
-from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_WORK_MEM
+from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of
 from sqlanon.jobs.staging import STAGING, Staging
@@ -169,6 +169,7 @@ class ProcedureText:
             ),
             "settings": [(Markup(name), Text(value)) for name, value in MEANINGS_OF_VALUES.items()],
             "work_mem": memory,
+            "usual_lock_timeout": Text(USUAL_LOCK_TIMEOUT),
         }
 
     def _source_values(self) -> dict[str, Any]:
@@ -252,7 +253,6 @@ class ProcedureText:
             "beside": Text(str(release.sibling(STAGED_AS)).removesuffix('"')),
             "beside_oid": _oid(_BESIDE),
             "patience": ALTERNATIVE_PATIENCE,
-            "usual_lock_timeout": Text(MEANINGS_OF_VALUES["lock_timeout"]),
             "patience_milliseconds": round(ALTERNATIVE_PATIENCE * 1000),
             "no_table": Text(f"{release} is not an ordinary, logged table; nothing was published."),
             "referred": Text(f"{release} can't be replaced: foreign keys refer to it."),

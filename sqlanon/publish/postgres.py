@@ -221,7 +221,7 @@ class PostgresPublisher(Publisher):
             raise EngineError(f"{staging} is not an ordinary, logged table; nothing was published.")
 
     def _lock(self, relation: Relation, mode: str, wait: float) -> None:
-        self.engine.run("publish/set_lock_timeout", milliseconds=max(1, round(wait * 1000)))
+        self.engine.query("publish/set_lock_timeout", milliseconds=max(1, round(wait * 1000)))
         self.engine.run("publish/lock_table", table=relation, mode=Markup(mode))
 
     def _older_transactions_end(self, wait: float) -> bool:

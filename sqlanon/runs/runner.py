@@ -110,6 +110,7 @@ class Course:
 
     def carry_out(self) -> Outcome:
         """All phases, with the run's beginning and end in the catalog."""
+        self.session.target.require_writable()
         self.session.target.listener = self.engine.listener = self.journal.note
         try:
             plan = self._plan()
