@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import math
 import random
 import warnings
@@ -69,13 +70,19 @@ def by_pycanon(asked: Asked) -> dict[str, Figure]:
     return {name: _or_none(one) for name, one in work.items()}
 
 
+_distinct, _entropy, _recursive = (
+    functools.partial(model, counts_null=True)  # pycanon has a value in its place
+    for model in (DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity)
+)
+
+
 def by_sqlanon(asked: Asked) -> dict[str, Figure]:
     """What verification measures, put as pycanon puts it: l of entropy and c as whole numbers, alpha of x1 / rest."""
     quasi, text, number = asked.quasi, asked.text, asked.number
-    first = check_table(asked.url, asked.table, quasi, [DistinctLDiversity(text, 1)])
+    first = check_table(asked.url, asked.table, quasi, [_distinct(text, 1)])
     least = int(first.models[0].worst or 0)
     models = [
-        *(EntropyLDiversity(text, 1), RecursiveLDiversity(text, 1, least), RecursiveLDiversity(text, 1, 2)),
+        *(_entropy(text, 1), _recursive(text, 1, least), _recursive(text, 1, 2)),
         *(EqualTCloseness(text, 1), OrderedTCloseness(number, 1)),
     ]
     found = check_table(asked.url, asked.table, quasi, models)
@@ -130,14 +137,14 @@ def judged(asked: Asked, figures: dict[str, Figure]) -> bool:
     """Whether verification finds every model satisfied at its figure, and each violated just beyond it."""
     text, number = asked.text, asked.number
     k, l, c = (int(figures[name] or 0) for name in ("k", "distinct l", "recursive c"))  # noqa: E741
-    kept = [KAnonymity(k), DistinctLDiversity(text, l), EntropyLDiversity(text, figures["entropy l"] or 1)]
+    kept = [KAnonymity(k), _distinct(text, l), _entropy(text, figures["entropy l"] or 1)]
     broken = [
         KAnonymity(k + 1),
-        DistinctLDiversity(text, l + 1),
-        EntropyLDiversity(text, (figures["entropy l"] or 0) + 1),
+        _distinct(text, l + 1),
+        _entropy(text, (figures["entropy l"] or 0) + 1),
     ]
     if c:
-        kept, broken = [*kept, RecursiveLDiversity(text, c, l)], [*broken, RecursiveLDiversity(text, c - 1, l)]
+        kept, broken = [*kept, _recursive(text, c, l)], [*broken, _recursive(text, c - 1, l)]
     for name, model in (("t, equal", EqualTCloseness), ("t, ordered", OrderedTCloseness)):
         column, t = (text if model is EqualTCloseness else number), figures[name] or 0.0
         kept = [*kept, model(column, t)]

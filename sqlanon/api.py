@@ -16,7 +16,7 @@ from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, ConflictError, PolicyError
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lookup import find_table, require_columns
-from sqlanon.models import PrivacyModel, from_spec
+from sqlanon.models import PrivacyModel, models_of
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve
 from sqlanon.plan_checks import released_names
@@ -118,7 +118,7 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
 
     Raises PolicyError for an unknown table, or one that lacks columns of a release.
     """
-    models = tuple(from_spec(spec) for spec in policy.privacy)
+    models = models_of(policy)
     with open_release(policy, table, models, options) as (engine, relation):
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         sensitive = policy.sensitive

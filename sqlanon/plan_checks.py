@@ -13,10 +13,13 @@ from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.plan_subject import Subject
 from sqlanon.policy import (
     Attribute,
+    DistinctLDiversity,
+    EntropyLDiversity,
     FullDomain,
     Hierarchy,
     KAnonymity,
     Mondrian,
+    RecursiveLDiversity,
     Role,
     Show,
     Splits,
@@ -257,12 +260,17 @@ def _protection_warnings(subject: Subject) -> Iterator[str]:
     elif max(ks) == 1:
         yield "k-anonymity with k = 1 protects nobody's identity."
     protected = {model.attribute for model in models if not isinstance(model, KAnonymity)}
+    diverse = {
+        m.attribute for m in models if isinstance(m, (DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity))
+    }
     hierarchical = {m.attribute for m in models if isinstance(m, TCloseness) and m.distance == "hierarchical"}
     for column, attribute in subject.attributes:
         if attribute.role is Role.SENSITIVE and column.name not in protected:
             yield f"{_place(column.name)}: it is sensitive, but no model protects it from being inferred."
         elif attribute.role is Role.SENSITIVE and attribute.hierarchy and column.name not in hierarchical:
             yield f"{_place(column.name)}: only hierarchical t-closeness, which is not asked for, uses its hierarchy."
+        if column.name in diverse and attribute.nulls == "value":
+            yield f"{_place(column.name)}: NULL counts as a value for l-diversity; with nulls: nothing it adds none."
 
 
 def _hierarchy_warnings(place: str, hierarchy: Hierarchy) -> Iterator[str]:

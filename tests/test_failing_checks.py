@@ -129,7 +129,7 @@ def test_nothing_is_published(database: Database, name: str) -> None:
 
 def lax(self: DistinctLDiversity, render: Renderer, groups: Groups) -> Statement:
     """Distinct diversity by a wrong comparison."""
-    return render("models/measure_distinct_diversity", avs=groups.avs, l=self.l - 1)
+    return render("models/measure_distinct_diversity", avs=groups.avs, l=self.l - 1, counts_null=False)
 
 
 def test_a_mistake_in_a_model_publishes_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -59,6 +60,12 @@ def order_of(classes: Classes) -> list[int | None]:
     return sorted(set(table_of(classes)), key=lambda value: (value is not None, value or 0))
 
 
+def codes_of(values: Iterable[int | None]) -> dict[int | None, int]:
+    """Codes of values, in their order; None alone has code 0."""
+    known = sorted(value for value in set(values) if value is not None)
+    return {None: 0} | {value: code for code, value in enumerate(known, start=1)}
+
+
 def load(engine: Engine, classes: Classes, scale: float = 1.0) -> Groups:
     """The class statistics of `classes` in tables of the engine; the numeric values are multiplied by `scale`."""
     for table, columns in {
@@ -68,14 +75,21 @@ def load(engine: Engine, classes: Classes, scale: float = 1.0) -> Groups:
     }.items():
         engine.execute(Statement("test", f"DROP TABLE IF EXISTS {table}"))
         engine.execute(Statement("test", f"CREATE TABLE {table} ({columns})"))
-    codes = {value: code for code, value in enumerate(order_of(classes))}
+    codes = codes_of(table_of(classes))
     counts = Counter(table_of(classes))
     insert(engine, "test_classes", ["class", "n"], [(c, len(part)) for c, part in classes.items()])
     avs = [(c, codes[value], n) for c, part in classes.items() for value, n in Counter(part).items()]
     insert(engine, "test_avs", ["class", "s", "n"], avs)
     domain = [
-        (code, code, None if value is None else value * scale, counts[value], *ancestors(value))
+        (
+            code,
+            order_of(classes).index(value),
+            None if value is None else value * scale,
+            counts[value],
+            *ancestors(value),
+        )
         for value, code in codes.items()
+        if value in counts
     ]
     insert(engine, "test_domain", ["s", "position", "value", "n", "g1", "g2", "g3"], domain)
     names = (Markup("test_classes"), Markup("(SELECT * FROM test_avs)"), Markup("test_domain"))
@@ -118,30 +132,72 @@ def test_k_anonymity(engine: Engine, classes: Classes, k: int) -> None:
 
 
 @MANY
-@given(classes=partitions, least=st.integers(1, 5))
-def test_distinct_diversity(engine: Engine, classes: Classes, least: int) -> None:
-    found = check(engine, DistinctLDiversity("s", least), classes, brute_force.distinct)
-    assert all(violates == (brute_force.distinct(classes[c]) < least) for c, (_, violates) in found.items())
+@given(classes=partitions, least=st.integers(1, 5), counts_null=st.booleans())
+@example(classes={0: [None, None]}, least=1, counts_null=False)
+def test_distinct_diversity(engine: Engine, classes: Classes, least: int, counts_null: bool) -> None:
+    def distinct(part: list[Any]) -> int:
+        return brute_force.distinct(part, counts_null=counts_null)
+
+    found = check(engine, DistinctLDiversity("s", least, counts_null=counts_null), classes, distinct)
+    assert all(violates == (distinct(classes[c]) < least) for c, (_, violates) in found.items())
 
 
 @MANY
-@given(classes=partitions, least=st.sampled_from([1.0, 1.5, 2.0, 3.0, 4.0]))
-def test_entropy_diversity(engine: Engine, classes: Classes, least: float) -> None:
-    found = check(engine, EntropyLDiversity("s", least), classes, lambda part: math.exp(brute_force.entropy(part)))
+@given(classes=partitions, least=st.sampled_from([1.0, 1.5, 2.0, 3.0, 4.0]), counts_null=st.booleans())
+def test_entropy_diversity(engine: Engine, classes: Classes, least: float, counts_null: bool) -> None:
+    def entropy(part: list[Any]) -> float:
+        return brute_force.entropy(part, counts_null=counts_null)
+
+    model = EntropyLDiversity("s", least, counts_null=counts_null)
+    found = check(engine, model, classes, lambda part: math.exp(entropy(part)))
     for c, (_, violates) in found.items():
-        assert violates == (brute_force.entropy(classes[c]) < math.log(least) - 1e-9)
+        assert violates == (entropy(classes[c]) < math.log(least) - 1e-9)
 
 
 @MANY
-@given(classes=partitions, c=thresholds, least=st.integers(1, 4))
-@example(classes={0: [0] * 11 + [1] * 10}, c=1.1, least=2)
-@example(classes={0: [0] * 11 + [1] * 10}, c=1.1000000000000003, least=2)
-def test_recursive_diversity(engine: Engine, classes: Classes, c: float, least: int) -> None:
+@given(classes=partitions, c=thresholds, least=st.integers(1, 4), counts_null=st.booleans())
+@example(classes={0: [0] * 11 + [1] * 10}, c=1.1, least=2, counts_null=False)
+@example(classes={0: [0] * 11 + [1] * 10}, c=1.1000000000000003, least=2, counts_null=False)
+@example(classes={0: [0] * 7 + [1] * 10 + [None] * 4}, c=1.1, least=2, counts_null=False)
+def test_recursive_diversity(engine: Engine, classes: Classes, c: float, least: int, counts_null: bool) -> None:
     """Violated from c on, as c is written: neither its nearest double nor a rounded product decides a tie."""
-    model = RecursiveLDiversity("s", c, least)
-    found = check(engine, model, classes, lambda part: float(brute_force.recursive_ratio(part, least)))
+
+    def ratio(part: list[Any]) -> Fraction | float:
+        return brute_force.recursive_ratio(part, least, counts_null=counts_null)
+
+    found = check(
+        engine, RecursiveLDiversity("s", c, least, counts_null=counts_null), classes, lambda part: float(ratio(part))
+    )
     for class_, (_, violates) in found.items():
-        assert violates == (brute_force.recursive_ratio(classes[class_], least) >= Fraction(str(c)))
+        assert violates == (ratio(classes[class_]) >= Fraction(str(c)))
+
+
+def completions(part: Sequence[int | None]) -> Iterator[list[int | None]]:
+    """The class with every way of giving its NULLs to values, known in it or not."""
+    known = [value for value in part if value is not None]
+    strangers = range(100, 100 + len(part) - len(known))
+    for chosen in itertools.combinations_with_replacement({*known, *strangers}, len(strangers)):
+        yield [*known, *chosen]
+
+
+some_nulls = st.lists(st.one_of(st.none(), st.integers(0, 2)), min_size=1, max_size=7)
+
+
+@settings(max_examples=many(200), deadline=None)
+@given(part=some_nulls, other=some_nulls, least=st.integers(1, 3))
+def test_nulls_are_the_worst_that_they_can_be_and_merging_does_no_harm(
+    part: list[int | None], other: list[int | None], least: int
+) -> None:
+    """What the models take NULLs for is the worst of all values; and of a union, no worse than the worse part."""
+    both = [*part, *other]
+    strict = {"counts_null": True}
+    assert brute_force.entropy(part) == pytest.approx(min(brute_force.entropy(c, **strict) for c in completions(part)))
+    ratios = [brute_force.recursive_ratio(c, least, **strict) for c in completions(part)]
+    assert brute_force.recursive_ratio(part, least) == max(ratios)
+    assert brute_force.distinct(both) >= min(map(brute_force.distinct, (part, other)))
+    assert brute_force.entropy(both) >= min(map(brute_force.entropy, (part, other))) - 1e-12
+    worse = max(brute_force.recursive_ratio(part, least), brute_force.recursive_ratio(other, least))
+    assert brute_force.recursive_ratio(both, least) <= worse
 
 
 @MANY
@@ -156,7 +212,8 @@ def test_rows_that_must_go_until_a_class_is_recursively_diverse(
     statement = RecursiveLDiversity("s", c, least).measure(engine.render, groups)
     violating = f"SELECT m.class, m.lost FROM ({statement}) AS m WHERE m.violates"
     for class_, lost in engine.fetch(Statement("test", violating)):
-        counts = sorted((n * times for n in Counter(classes[class_]).values()), reverse=True)
+        completed = brute_force.completed(classes[class_])
+        counts = sorted((n * times for n in Counter(completed).values()), reverse=True)
         bound = Fraction(str(c)) * sum(counts[least - 1 :])
         assert (lost is None) if not bound else counts[0] - lost < bound <= counts[0] - lost + 1
 
@@ -248,7 +305,9 @@ def test_published_diseases(engine: Engine) -> None:
     }
     groups = load(engine, parts)
     for disease, (infection, system) in groups_of.items():
-        engine.execute(Statement("test", f"UPDATE test_domain SET g1 = {infection}, g2 = {system} WHERE s = {disease}"))
+        engine.execute(
+            Statement("test", f"UPDATE test_domain SET g1 = {infection}, g2 = {system} WHERE s = {disease + 1}")
+        )
     found = measure(engine, DISTANCES["hierarchical"]("disease", 0.278), groups)
     assert [found[c][0] for c in parts] == pytest.approx([7 / 27, 8 / 27, 5 / 27])
     assert [found[c][1] for c in parts] == [False, True, False]

@@ -188,7 +188,7 @@ def test_a_split_that_violates_a_model_on_both_sides_is_looked_past_once(databas
     places = [0, 27, 0, 33, 8, 10, 9, 31, 20, 14, 21, 0, 0, 0, 21, 26, 11, 0, 0]
     values = "xyxxxxyxxxx-x-zxyz-"
     rows = [
-        (age, place, None if value == "-" else value, 0, "y" if i == 14 else "x", i)
+        (age, place, value, 0, "y" if i == 14 else "x", i)
         for i, (age, place, value) in enumerate(zip(ages, places, values, strict=True))
     ]
     diversity = {"model": "recursive-l-diversity", "attribute": "s", "c": 1.503, "l": 2}

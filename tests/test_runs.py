@@ -24,14 +24,18 @@ from sqlanon.models.base import Runs
 from sqlanon.models.closeness import DISTANCES
 from sqlanon.sql import Statement
 from tests.random_cases import many
-from tests.test_models import insert, load, measure
+from tests.test_models import codes_of, insert, load, measure
 
 Steps = list[list[int | None]]  # the values that join at each step of a run
 
 MODELS: list[PrivacyModel] = [
-    DistinctLDiversity("s", 4),
-    EntropyLDiversity("s", 2.9),
-    *(RecursiveLDiversity("s", c, least) for c, least in ((0.43, 1), (0.97, 2), (1.53, 3), (3.1, 5))),
+    *(DistinctLDiversity("s", 4, counts_null=counts) for counts in (False, True)),
+    *(EntropyLDiversity("s", 2.9, counts_null=counts) for counts in (False, True)),
+    *(
+        RecursiveLDiversity("s", c, least, counts_null=counts)
+        for c, least in ((0.43, 1), (0.97, 2), (1.53, 3), (3.1, 5))
+        for counts in (False, True)
+    ),
     VarianceDiversity("s", 8.7),
     *(DISTANCES[distance]("s", t) for distance, t in (("equal", 0.31), ("hierarchical", 0.21), ("kl", 0.3))),
 ]
@@ -66,7 +70,7 @@ def load_runs(engine: Engine, runs: dict[int, Steps]) -> tuple[Runs, Groups]:
     """The runs, and all their classes, numbered run * 1000 + size, in tables of the engine."""
     groups = load(engine, {run: [value for step in steps for value in step] for run, steps in runs.items()})
     values = {value for steps in runs.values() for step in steps for value in step}
-    codes = {v: code for code, v in enumerate(sorted(values, key=lambda value: (value is not None, value or 0)))}
+    codes = codes_of(values)
     for table in ("test_avs", "test_classes", "test_runs"):
         engine.execute(Statement("test", f"DROP TABLE IF EXISTS {table}"))
     engine.execute(

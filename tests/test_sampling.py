@@ -11,6 +11,8 @@ from statistics import NormalDist
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from markupsafe import Markup
 
 from sqlanon.encoding.fields import Coding, Field
@@ -24,6 +26,8 @@ from sqlanon.partition.judging import NEVER
 from sqlanon.partition.repartition import Repartition, Tree
 from sqlanon.partition.task import Branch, Task
 from sqlanon.sql import Relation, Statement
+from tests.oracle import brute_force
+from tests.random_cases import many
 from tests.run_support import PlainWorkspace
 
 BITS = 16  # of a code; two words of one code each
@@ -124,7 +128,7 @@ def test_rows_of_a_pattern_are_drawn_as_often_as_others() -> None:
 
 def _violates(engine: Engine, model: PrivacyModel, counts: list[int], z: float, correction: float) -> bool:
     """Whether the test of one child holds it possible that the child violates the model."""
-    values = ", ".join(f"({place}, {n})" for place, n in enumerate(counts))
+    values = ", ".join(f"({place}, {n})" for place, n in enumerate(counts, start=1))
     listed = Markup("(VALUES {}) AS v (s, n)").format(Markup(values))
     avs = Markup("(SELECT 0 AS class, v.s, CAST(v.n AS BIGINT) AS n FROM {})").format(listed)
     columns = "v.s, v.s AS position, CAST(v.s AS FLOAT8) AS value, CAST(100 AS BIGINT) AS n"
@@ -187,6 +191,22 @@ def test_each_test_is_its_formula(engine: Engine, z: float, correction: float) -
         low, high = bound * 0.995, bound * 1.005
         assert _violates(engine, model(high), counts, z, correction) is above_violates, model(high)
         assert _violates(engine, model(low), counts, z, correction) is not above_violates, model(low)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3)), min_size=1, max_size=12))
+@settings(max_examples=many(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_groups_are_completed_by_nulls(engine: Engine, rows: list[tuple[int, int]]) -> None:
+    """As rows of the most frequent known value of their class; 0 is NULL."""
+    values = Markup(", ").join(Markup("({}, {}, {})").format(c, s, n) for (c, s), n in Counter(rows).items())
+    avs = Markup("(SELECT v.class, v.s, CAST(v.n AS BIGINT) AS n FROM (VALUES {}) AS v (class, s, n))").format(values)
+    completed = engine.render("sampling/complete_groups", avs=avs).text
+    found = sorted((c, int(n)) for c, n in _fetch(engine, f"SELECT g.class, g.n FROM {completed} AS g"))
+    expected = [
+        (c, n)
+        for c in (0, 1)
+        for n in Counter(brute_force.completed([s or None for of, s in rows if of == c])).values()
+    ]
+    assert found == sorted(expected)
 
 
 def _recursive_holds(c: float, most: int, tail: int, z: float, correction: float) -> bool:

@@ -86,7 +86,7 @@ def schedule_command(
 
 def _start(catalog: Catalog, job: Job, moments: Moments, url: str | None, policy: Path | None) -> Start:
     """How the job is started with the same catalog, whoever's environment that happens in."""
-    asked = loading.parse_policy(catalog.run(job.run).policy)
+    asked = loading.parse_stored(catalog.run(job.run).policy)
     place = place_of(url, policy)[0]
     if policy is None:
         environment = environments.of_url(place)

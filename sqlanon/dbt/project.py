@@ -24,11 +24,11 @@ from sqlanon.jobs.failing import failing_queries, sensitive_values
 from sqlanon.jobs.freezing import NAME, Freezing, decide, recoded_columns
 from sqlanon.jobs.procedure import most_rows
 from sqlanon.jobs.recoded import cast_columns, class_column_beside
-from sqlanon.models import PrivacyModel, from_spec
+from sqlanon.models import PrivacyModel, models_of
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
-from sqlanon.policy.loading import parse_policy
+from sqlanon.policy.loading import parse_stored
 from sqlanon.rules.misfits import SUPPRESSED_FOR, ending, find_misfits, fitting
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
@@ -224,9 +224,9 @@ def project_files(
     """
     if not NAME.fullmatch(wanted.name):
         raise PolicyError("A dbt model's name is of at most 40 lower-case letters, digits and _, and begins with one.")
-    policy, stored = parse_policy(run.policy), read_rules(catalog, run.id)
+    policy, stored = parse_stored(run.policy), read_rules(catalog, run.id)
     wanted = decide(wanted, policy)
-    models = tuple(from_spec(spec) for spec in policy.privacy)
+    models = models_of(policy)
     wrong = list(_problems(policy, models, wanted))
     if wrong:
         raise PolicyError(wrong)

@@ -20,7 +20,7 @@ from sqlanon.errors import SqlanonError
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.models import from_spec
+from sqlanon.models import models_of
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy, seed_of
 from sqlanon.policy.writer import policy_text
@@ -65,7 +65,7 @@ def posed(
             require_unchanged(policy.source.file, version)
             with journal.during("search"):
                 started = time.perf_counter()
-                models = tuple(from_spec(spec) for spec in policy.privacy)
+                models = models_of(policy)
                 report = journal.progress
                 problem = pose(engine, workspace, coded, models, policy, report, wishes or Wishes())
                 yield Posed(plan, problem, started)
@@ -73,7 +73,7 @@ def posed(
 
 def _judged_only(plan: Plan) -> Plan:
     """The plan without the columns that neither the lattice nor a model looks at: there is no release to keep them."""
-    looked_at = {model.attribute for model in (from_spec(spec) for spec in plan.policy.privacy)}
+    looked_at = {model.attribute for model in models_of(plan.policy)}
     quasi = plan.quasi_identifiers
     return replace(plan, attributes=tuple(a for a in plan.attributes if a in quasi or a.name in looked_at))
 

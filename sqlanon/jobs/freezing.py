@@ -22,12 +22,12 @@ from sqlanon.jobs.recoded import (
     mask_column_beside,
     representatives_beside,
 )
-from sqlanon.models import from_spec
+from sqlanon.models import models_of
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
-from sqlanon.policy.loading import parse_policy
+from sqlanon.policy.loading import parse_stored
 from sqlanon.rules.misfits import find_misfits, fitting
 from sqlanon.rules.parts import PlacedRules, RepresentedRules
 from sqlanon.rules.select import sayable_rules
@@ -65,7 +65,7 @@ def freeze(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> Jo
 
     Raises PolicyError where the run has no rules, or they can't be frozen as wanted.
     """
-    policy, stored = parse_policy(found.policy), read_rules(catalog, found.id)
+    policy, stored = parse_stored(found.policy), read_rules(catalog, found.id)
     job = _job(catalog, found, wanted, policy)
     if engine.dialect == "duckdb" or not wanted.procedure:
         catalog.record_job(job)
@@ -81,7 +81,7 @@ def freeze(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> Jo
 def freezing_warnings(catalog: Catalog, job: Job) -> tuple[str, ...]:
     """What a job does otherwise than the run whose rules it applies."""
     found = catalog.run(job.run)
-    return ranges_warnings(read_rules(catalog, found.id), parse_policy(found.policy), found.id)
+    return ranges_warnings(read_rules(catalog, found.id), parse_stored(found.policy), found.id)
 
 
 def export_procedure(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> str:
@@ -91,7 +91,7 @@ def export_procedure(engine: Engine, catalog: Catalog, found: Run, wanted: Freez
     """
     if engine.dialect == "duckdb":
         raise PolicyError("DuckDB has no procedures; --as sql and --as view are for it.")
-    policy, stored = parse_policy(found.policy), read_rules(catalog, found.id)
+    policy, stored = parse_stored(found.policy), read_rules(catalog, found.id)
     job = _job(catalog, found, wanted, policy)
     return procedure_text(engine, catalog, found, policy, stored, job).create(alone=True)
 
@@ -166,7 +166,7 @@ def procedure_text(
         assigning=recoded.parts.assigning if recoded.parts else None,
         showing=recoded.parts.showing if recoded.parts else None,
     )
-    models = tuple(from_spec(spec) for spec in policy.privacy)
+    models = models_of(policy)
     rules, digests = catalog.rules_run(found.id), policy.digest == "run"
     repeats = repeat_tests(engine, plan)
     text = ProcedureText(engine, catalog, made, models, recoded, misfits, repeats, rules, stored.digest, digests)
@@ -185,7 +185,7 @@ def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job:
             "A procedure leaves suppressed rows out, and the policy says `suppressed: star`; with --on-violation error"
             " it suppresses none."
         )
-    if any(isinstance(from_spec(spec), HierarchicalTCloseness) for spec in policy.privacy):
+    if any(isinstance(model, HierarchicalTCloseness) for model in models_of(policy)):
         yield "A procedure has no hierarchy to measure t-closeness with `distance: hierarchical` by."
 
 

@@ -20,20 +20,31 @@ __all__ = [
     "TCloseness",
     "VarianceDiversity",
     "from_spec",
+    "models_of",
 ]
 
 
-def from_spec(spec: policy.Model) -> PrivacyModel:
-    """The model that a policy's entry asks for."""
+def models_of(wanted: policy.Policy) -> tuple[PrivacyModel, ...]:
+    """The models that a policy asks for, in its order; NULLs count as its attributes say."""
+    return tuple(from_spec(spec, counts_null=_counts_null(wanted, spec)) for spec in wanted.privacy)
+
+
+def _counts_null(wanted: policy.Policy, spec: policy.Model) -> bool:
+    attribute = None if isinstance(spec, policy.KAnonymity) else wanted.attributes.get(spec.attribute)
+    return attribute is not None and attribute.nulls == "value"
+
+
+def from_spec(spec: policy.Model, *, counts_null: bool = False) -> PrivacyModel:
+    """The model that a policy's entry asks for; `counts_null` says whether NULL is a value for l-diversity."""
     match spec:
         case policy.KAnonymity():
             return KAnonymity(spec.k)
         case policy.DistinctLDiversity():
-            return DistinctLDiversity(spec.attribute, spec.l)
+            return DistinctLDiversity(spec.attribute, spec.l, counts_null=counts_null)
         case policy.EntropyLDiversity():
-            return EntropyLDiversity(spec.attribute, spec.l)
+            return EntropyLDiversity(spec.attribute, spec.l, counts_null=counts_null)
         case policy.RecursiveLDiversity():
-            return RecursiveLDiversity(spec.attribute, spec.c, spec.l)
+            return RecursiveLDiversity(spec.attribute, spec.c, spec.l, counts_null=counts_null)
         case policy.TCloseness():
             return DISTANCES[spec.distance](spec.attribute, spec.t)
         case policy.VarianceDiversity():

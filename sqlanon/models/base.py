@@ -23,8 +23,8 @@ class Groups:
     """The class statistics that a model measures.
 
     classes: a relation or subquery `(class, n)`: one row a class.
-    avs: a relation or subquery `(class, s, n)`: one row a class and sensitive value (NULL is a value: its own s);
-        None for a model without a sensitive attribute.
+    avs: a relation or subquery `(class, s, n)`: one row a class and sensitive value (NULL has a row like any other, and
+        s = 0, which no other value has); None for a model without a sensitive attribute.
     domain: a relation `(s, position, value, n, ...)`: every sensitive value of the whole table once; `s` joins avs
         and is never NULL, `position` is its rank from 0 in value order, `value` a double for numeric attributes
         (NULL elsewhere, or for NULL), `n` its count in the whole table. For an attribute with a hierarchy there are
@@ -56,7 +56,8 @@ class Runs:
     rows.
 
     runs: a relation `(run, size, s, n, upto)`: when the class of `run` comes to `size` rows, `n` of the rows that join
-        have the sensitive value `s`, which then occurs `upto` times. Rows with one value of the attribute join at once.
+        have the sensitive value `s` (0 is NULL), which then occurs `upto` times. Rows with one value of the attribute
+        join at once.
     domain, rows, height: as in `Groups`.
     """
 

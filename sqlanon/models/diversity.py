@@ -1,14 +1,27 @@
 """l-diversity: distinct, entropy, recursive (Machanavajjhala, Gehrke, Kifer, Venkitasubramaniam, ICDE 2006).
 
-A NULL of the sensitive attribute counts as a value like any other. All three are monotone under generalization (the
-paper's section 4.2 proves it for the entropy and the recursive form; the distinct values of a union are at least
-those of a part), and under suppression of whole classes, for each class is judged by its own rows alone.
+All three are monotone under generalization (the paper's section 4.2 proves it for the entropy and the recursive form;
+the distinct values of a union are at least those of a part), and under suppression of whole classes, for each class is
+judged by its own rows alone.
+
+NULL adds no diversity, unless `counts_null` makes it a value like any other. Somebody whose value is unknown to the
+reader of the release may have any value, so a class must satisfy a model whatever values its NULLs stand for. The worst
+are those of the most frequent known value: with z NULLs, and counts x1 >= x2 >= ... of the known values, the counts (x1
++ z, x2, ...) majorize every other way of giving the NULLs to values. So entropy is least there (it is Schur-concave),
+x1 is greatest and x_l + ... + x_m least; and the distinct values are at least the known ones. A class of NULLs alone
+has no distinct value, and is as one of a single value to the other two.
+
+Merging stays monotone. Let f(P) be the least entropy that values for the NULLs of a class P can give, reached by the
+value v for P + Q. Giving v to the NULLs of P and of Q apart gives entropies of at least f(P) and f(Q), and by the
+paper's theorem their union, which is P + Q with v for all NULLs, has at least the lesser one: f(P + Q) >= min(f(P),
+f(Q)). The recursive form goes alike: P and Q, satisfying it whatever their NULLs are, do so with v, and then so does
+their union.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -37,6 +50,7 @@ class _LDiversity(PrivacyModel):
 
     attribute: str
     l: float  # noqa: E741
+    counts_null: bool
 
     @property
     def least_rows(self) -> int:
@@ -59,14 +73,17 @@ class DistinctLDiversity(_LDiversity):
 
     attribute: str
     l: int  # noqa: E741
+    counts_null: bool = field(default=False, kw_only=True)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The number of distinct sensitive values of each class, exactly."""
-        return render("models/measure_distinct_diversity", avs=relation(groups.avs), l=self.l)
+        return render(
+            "models/measure_distinct_diversity", avs=relation(groups.avs), l=self.l, counts_null=self.counts_null
+        )
 
     def follow(self, render: Renderer, runs: Runs) -> Statement:
         """The running number of values that come for the first time, exactly."""
-        return render("models/follow_distinct_diversity", runs=runs.runs, l=self.l)
+        return render("models/follow_distinct_diversity", runs=runs.runs, l=self.l, counts_null=self.counts_null)
 
     def holds(self, worst: float, rows: int) -> bool:  # noqa: ARG002
         return worst >= self.l
@@ -87,6 +104,7 @@ class EntropyLDiversity(_LDiversity):
 
     attribute: str
     l: float  # noqa: E741
+    counts_null: bool = field(default=False, kw_only=True)
 
     @property
     def least(self) -> float:
@@ -96,13 +114,25 @@ class EntropyLDiversity(_LDiversity):
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """exp(H) of each class; logarithms are added as integers, so the result does not depend on their order."""
         scale = logarithm_scale(groups.rows)
-        return render("models/measure_entropy_diversity", avs=relation(groups.avs), least=self.least, scale=scale)
+        return render(
+            "models/measure_entropy_diversity",
+            avs=relation(groups.avs),
+            least=self.least,
+            scale=scale,
+            counts_null=self.counts_null,
+        )
 
     def follow(self, render: Renderer, runs: Runs) -> Statement:
-        """The running sum of n * ln(n): only the values that join change their terms."""
-        error = running_error(runs.rows)
-        falls, stands = self.least - error, self.least + error
-        return render("models/follow_entropy_diversity", runs=runs.runs, falls=falls, stands=stands)
+        """The running sum of n * ln(n): only the values that join change their terms, and the most frequent value's is
+        exchanged for the one with the NULLs."""
+        error = running_error(runs.rows) * (1 if self.counts_null else 2)
+        return render(
+            "models/follow_entropy_diversity",
+            runs=runs.runs,
+            falls=self.least - error,
+            stands=self.least + error,
+            counts_null=self.counts_null,
+        )
 
     def holds(self, worst: float, rows: int) -> bool | None:  # noqa: ARG002
         """`measure` compares the entropy itself, before it is made a number of values."""
@@ -128,6 +158,7 @@ class RecursiveLDiversity(_LDiversity):
     attribute: str
     c: float
     l: int  # noqa: E741
+    counts_null: bool = field(default=False, kw_only=True)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -143,6 +174,7 @@ class RecursiveLDiversity(_LDiversity):
             denominator=c.denominator,
             integer=integer_type(render, groups.rows * max(c.numerator, c.denominator)),
             l=self.l,
+            counts_null=self.counts_null,
         )
 
     def follow(self, render: Renderer, runs: Runs) -> Statement:
@@ -157,11 +189,12 @@ class RecursiveLDiversity(_LDiversity):
             others=self.l - 1,
             falls=float(self.c) * (1 + RUNNING_TOLERANCE),
             stands=float(self.c) * (1 - RUNNING_TOLERANCE),
+            counts_null=self.counts_null,
         )
 
     def lost(self) -> Markup:
         """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are
-        nowhere larger), and its x1 falls by no more than m. Without a tail all rows must go."""
+        nowhere larger), and its x1, NULLs included, falls by no more than m. Without a tail all rows must go."""
         return Markup("coalesce(m.lost, x.n)")
 
     def worst(self, measures: tuple[float, float]) -> float:

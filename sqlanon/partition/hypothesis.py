@@ -32,7 +32,7 @@ from sqlanon.models.closeness import KlTCloseness
 from sqlanon.models.numbers import RELATIVE_TOLERANCE
 from sqlanon.partition.judging import Judge
 from sqlanon.partition.task import Branch, Task
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Relation, Renderer, Statement
 
 INFORMATION_SCALE = 2.0**24  # logarithms become integers in this unit
 
@@ -86,16 +86,17 @@ class Hypotheses(Judge):
         def exact() -> Statement:
             return model.measure(branch.engine.render, groups)
 
-        test = None if self.confidence.alpha is None else _test(model, groups, exact)
+        render = branch.engine.render
+        test = None if self.confidence.alpha is None else _test(render, model, groups, exact)
         if test is None:
             return exact()
         template, values = test
-        return branch.engine.render(
-            f"sampling/{template}", trials=branch.table("trials"), bits=branch.task.bits, **values
-        )
+        return render(f"sampling/{template}", trials=branch.table("trials"), bits=branch.task.bits, **values)
 
 
-def _test(model: PrivacyModel, groups: Groups, exact: Callable[[], Statement]) -> tuple[str, dict[str, Any]] | None:
+def _test(
+    render: Renderer, model: PrivacyModel, groups: Groups, exact: Callable[[], Statement]
+) -> tuple[str, dict[str, Any]] | None:
     """The template of a model's test and what it reads; None where what the sample shows is certain.
 
     exact: the model's own measure, of the sample.
@@ -105,9 +106,11 @@ def _test(model: PrivacyModel, groups: Groups, exact: Callable[[], Statement]) -
         case DistinctLDiversity():
             return None
         case RecursiveLDiversity():
-            return "test_recursive", {**avs, "c": float(model.c), "l": model.l}
+            completed = _completed(render, model, groups)
+            return "test_recursive", {**completed, "c": float(model.c), "l": model.l}
         case EntropyLDiversity():
-            return "test_entropy", {**avs, **classes, "least": model.least, "scale": INFORMATION_SCALE}
+            completed = _completed(render, model, groups)
+            return "test_entropy", {**completed, **classes, "least": model.least, "scale": INFORMATION_SCALE}
         case KlTCloseness():
             reads = {**avs, **classes, **domain, "rows": groups.rows}
             return "test_divergence", {**reads, "greatest": model.greatest, "scale": INFORMATION_SCALE}
@@ -117,3 +120,12 @@ def _test(model: PrivacyModel, groups: Groups, exact: Callable[[], Statement]) -
             least = float(model.v) * (1 - RELATIVE_TOLERANCE)
             return "test_variance", {**avs, **domain, "measure": Markup(exact().text), "least": least}
     raise ValueError(f"There is no test for {model.name}.")
+
+
+def _completed(
+    render: Renderer, model: RecursiveLDiversity | EntropyLDiversity, groups: Groups
+) -> dict[str, Markup | None]:
+    """The groups that a test counts: NULLs are a value, or rows of the most frequent one."""
+    if model.counts_null:
+        return {"completed": groups.avs}
+    return {"completed": Markup(render("sampling/complete_groups", avs=groups.avs).text)}

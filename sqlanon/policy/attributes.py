@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -108,11 +108,25 @@ class Attribute(Part):
     show: Show = Show.LABEL
     """How the release writes a region: `label` as text, `bounds` as two columns `<name>_min` and `<name>_max`,
     `mean` and `midpoint` as a number, `range` as a range type of PostgreSQL."""
-    nulls: Literal["allow", "refuse"] = "allow"
-    """Whether the column may hold NULL, which is a value of its own."""
+    nulls: Literal["allow", "nothing", "value", "refuse"] = "allow"
+    """What NULL is in the column. `refuse`: an error, before any work. Elsewhere it is allowed, and a value of its own.
+    A sensitive attribute, where `nothing` is the default, says what NULL is to l-diversity: `nothing`, it adds none; or
+    a `value` like any other."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _protect(cls, given: Any) -> Any:
+        """Write the default of sensitive attributes out, so that it is stored: a catalog may be older than it."""
+        if isinstance(given, dict) and given.get("role") == Role.SENSITIVE and "nulls" not in given:
+            return {**given, "nulls": "nothing"}
+        return given
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if self.role is Role.SENSITIVE and self.nulls == "allow":
+            raise broken("allows NULL: say whether it counts for l-diversity, as nulls: nothing or nulls: value.")
+        if self.role is not Role.SENSITIVE and self.nulls in ("nothing", "value"):
+            raise broken(f"has nulls: {self.nulls}, which an attribute with role {self.role.value} does not use.")
         if self.hierarchy is not None and self.role not in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
             raise broken(f"has a hierarchy, which an attribute with role {self.role.value} does not use.")
         if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER:

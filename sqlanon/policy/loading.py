@@ -39,6 +39,19 @@ def parse_policy(text: str, base_directory: str | os.PathLike[str] | None = None
     return _build(read_document(text), base_directory)
 
 
+def parse_stored(text: str) -> Policy:
+    """Read a policy that a catalog or a record keeps, as it was meant when it was stored.
+
+    NULL was a value for l-diversity before policies said what it is.
+    """
+    document = read_document(text)
+    attributes = document.data.get("attributes") if isinstance(document.data, dict) else None
+    for attribute in attributes.values() if isinstance(attributes, dict) else ():
+        if isinstance(attribute, dict) and attribute.get("role") == Role.SENSITIVE:
+            attribute.setdefault("nulls", "value")
+    return _build(document, None)
+
+
 def build_policy(data: Mapping[str, Any], base_directory: str | os.PathLike[str] | None = None) -> Policy:
     """A policy from plain data of the same grammar (dicts, lists, text, numbers)."""
     return _build(Document(copy.deepcopy(dict(data))), base_directory)

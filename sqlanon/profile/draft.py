@@ -159,16 +159,16 @@ def _combinations(profile: Profile) -> str:
 def _models(profile: Profile) -> list[str]:
     models = [f"  - {{model: k-anonymity, k: {max(1, min(K, profile.rows))}}}"]
     for facts in profile.named(Role.SENSITIVE):
-        values = facts.distinct + (facts.nulls > 0)
         attribute = quoted(facts.name)
         if facts.column.kind is Kind.OTHER:
             models.append(
                 f"  # no model for {_comment(facts.name)}: values of its type are not compared; cast it in a view"
             )
-        elif values < 2:
-            models.append(f"  # no model for {_comment(facts.name)}: it is the same in every row")
+        elif facts.distinct < 2:  # NULL adds no diversity
+            where = "every row" if not facts.nulls else "every row that has a value"
+            models.append(f"  # no model for {_comment(facts.name)}: it is the same in {where}")
         else:
-            l_value = min(DIVERSITY, values)
+            l_value = min(DIVERSITY, facts.distinct)
             models.append(f"  - {{model: distinct-l-diversity, attribute: {attribute}, l: {l_value}}}{_advice(facts)}")
     return models
 

@@ -10,7 +10,7 @@ from typing import Any
 from sqlanon.catalog import Step
 from sqlanon.lattice.lattice import Node
 from sqlanon.measures.disclosure import THRESHOLDS
-from sqlanon.models import from_spec
+from sqlanon.models import models_of
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan import Plan
 from sqlanon.sql import Statement
@@ -75,7 +75,7 @@ def _count_nodes(scene: Scene, _statement: Statement) -> list[tuple[Any, ...]]:
 
 def _searches(scene: Scene) -> bool:
     """Whether a run might search nodes at every threshold (see `partition.thresholds.searchable`)."""
-    looks = any(not isinstance(model, KAnonymity) for model in map(from_spec, scene.plan.policy.privacy))
+    looks = any(not isinstance(model, KAnonymity) for model in models_of(scene.plan.policy))
     return looks and any(attribute.hierarchy is None for attribute in scene.plan.quasi_identifiers)
 
 

@@ -19,7 +19,7 @@ from sqlanon.lattice.search import pose, search
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
 from sqlanon.measures.loss import measure_loss
-from sqlanon.models import from_spec
+from sqlanon.models import models_of
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
@@ -65,7 +65,7 @@ def rehearse(
 
 
 def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -> None:
-    models = tuple(from_spec(spec) for spec in policy.privacy)
+    models = models_of(policy)
     workspace = RehearsedNames(engine)
     engine.phase = "encode"
     coded = encode(engine, plan, workspace)

@@ -139,7 +139,7 @@ def _models(policy: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[_R
     """What was asked, and beside each model how the release stands to it."""
     found = result.get("models") or [None] * len(policy["privacy"])
     for asked, got in zip(policy["privacy"], found, strict=True):
-        yield {"name": asked["model"], "sentence": wording.model_sentence(asked), "result": got}
+        yield {"name": asked["model"], "sentence": wording.model_sentence(asked, policy["attributes"]), "result": got}
 
 
 def _quasi_identifiers(result: Mapping[str, Any]) -> Iterator[_Row]:

@@ -193,8 +193,19 @@ def borrowed(run: Run) -> str:
     )
 
 
-def model_sentence(model: Mapping[str, Any]) -> str:
-    """What a privacy model asks, with its parameters."""
+NULLS_COUNT = " NULL counts as a value."
+NULLS_ADD_NOTHING = " NULL adds no diversity."
+
+
+def model_sentence(model: Mapping[str, Any], attributes: Mapping[str, Any]) -> str:
+    """What a privacy model asks, with its parameters; of attributes as they are stored."""
+    if not model["model"].endswith("l-diversity"):
+        return _asked(model)
+    nulls = attributes.get(str(model.get("attribute")), {}).get("nulls", "value")
+    return _asked(model) + {"value": NULLS_COUNT, "nothing": NULLS_ADD_NOTHING}.get(nulls, "")
+
+
+def _asked(model: Mapping[str, Any]) -> str:
     name = f"“{model.get('attribute')}”"
     match model["model"]:
         case "k-anonymity":

@@ -11,7 +11,7 @@ from sqlanon.catalog import RulesKind, Run
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Show
-from sqlanon.policy.loading import parse_policy
+from sqlanon.policy.loading import parse_stored
 from sqlanon.rules.row_spelling import RowSpelling
 from sqlanon.rules.select_levels import LevelsSelect
 from sqlanon.rules.select_tree import TreeSelect
@@ -30,7 +30,7 @@ def rules_select(
 
     Raises PolicyError where there are too many rules, or where they cannot be said in one statement.
     """
-    policy = parse_policy(run.policy)
+    policy = parse_stored(run.policy)
     table = source if source is not None else policy.source.table
     if table is None:
         raise PolicyError("The source of the run is a file; name a table with --source.")

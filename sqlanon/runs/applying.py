@@ -25,7 +25,7 @@ from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
 from sqlanon.policy import Attribute, FullDomain, Policy, Release, Role, Source
 from sqlanon.policy import Catalog as CatalogPlace
-from sqlanon.policy.loading import parse_policy
+from sqlanon.policy.loading import parse_stored
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.release.recode import Recoding, create_regions, end_name
 from sqlanon.release.staging import Staged
@@ -102,7 +102,7 @@ def apply_rules(
 
 def _policy(application: Application, found: Run, place: tuple[str, str], known: Policy | None) -> Policy:
     """The policy of the run, with other rows for its source and another place for its release."""
-    stored = parse_policy(found.policy)
+    stored = parse_stored(found.policy)
     urls = [place[0]]
     for part in (known.source, known.release, known.catalog) if known is not None else ():
         urls += [part.url] if part.url is not None else []

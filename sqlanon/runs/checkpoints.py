@@ -20,7 +20,7 @@ from sqlanon.comparing import hashable
 from sqlanon.engines.base import Engine
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.models import from_spec
+from sqlanon.models import models_of
 from sqlanon.plan import Plan
 from sqlanon.policy.writer import policy_text
 from sqlanon.runs.outcome import Outcome
@@ -81,7 +81,7 @@ def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
     Of the source those columns count that the search or a model looks at.
     """
     policy = plan.policy
-    judged = {policy.target, *(from_spec(spec).attribute for spec in policy.privacy)}
+    judged = {policy.target, *(model.attribute for model in models_of(policy))}
     quasi = plan.quasi_identifiers
     looked_at = [a.column for a in plan.attributes if a in quasi or a.name in judged]
     columns = [hashable(engine, column, Markup(Identifier(column.name))) for column in looked_at]

@@ -20,7 +20,7 @@ from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy
-from sqlanon.policy.loading import parse_policy
+from sqlanon.policy.loading import parse_stored
 from sqlanon.release.recode import Recoding
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.routing import route
@@ -85,7 +85,7 @@ def _remains_of(catalog: Catalog, found: Run) -> Remains:
     rules = stored_rules(catalog, checkpoint.rules, checkpoint.digest)
     if any(catalog.store.resolve(table) is None for table in rules.relations):
         return Remains(found.id, reason="its tables are gone")
-    if parse_policy(found.policy).ranges == "cuts" and checkpoint.rules.kind is RulesKind.TREE:
+    if parse_stored(found.policy).ranges == "cuts" and checkpoint.rules.kind is RulesKind.TREE:
         return Remains(found.id, reason="its policy says `ranges: cuts`, which shows ranges by the tree of the search")
     return Remains(found.id, checkpoint, rules)
 

@@ -16,7 +16,7 @@ from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
 from sqlanon.measures.loss import Loss, measure_loss
-from sqlanon.models import from_spec
+from sqlanon.models import models_of
 from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
@@ -106,7 +106,7 @@ class Course:
         self.linked: str | None = None  # what is said of earlier releases of the source by other rules
         self.values: Mapping[str, int] = {}
         self.left_out = 0  # rows of the source that were suppressed before anything was coded
-        self.models = tuple(from_spec(spec) for spec in policy.privacy)
+        self.models = models_of(policy)
 
     def carry_out(self) -> Outcome:
         """All phases, with the run's beginning and end in the catalog."""

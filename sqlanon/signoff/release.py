@@ -11,13 +11,13 @@ from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy import Policy
-from sqlanon.policy.loading import parse_policy
+from sqlanon.policy.loading import parse_stored
 from sqlanon.sql import Relation
 
 
 def recorded_policy(document: Mapping[str, Any], url: str | None = None) -> Policy:
     """The policy of a record as it was run, with the URL of the release where another one is given."""
-    policy = parse_policy(json.dumps(document["policy"]))
+    policy = parse_stored(json.dumps(document["policy"]))
     if url is None or policy.release.file is not None:
         return policy
     return policy.model_copy(update={"release": policy.release.model_copy(update={"url": url})})

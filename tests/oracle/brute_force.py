@@ -1,6 +1,7 @@
 """The definitions in plain Python, slow and exact, to hold the generated SQL against.
 
-Rows are tuples; a class or a table is given as the list of its sensitive values, one a row. None is a value.
+Rows are tuples; a class or a table is given as the list of its sensitive values, one a row. None is a value, but for
+l-diversity only with `counts_null`: without it, a None has whatever value makes its class the least diverse.
 Counts and distances are fractions, so only logarithms are rounded.
 """
 
@@ -28,19 +29,27 @@ def distribution(values: Sequence[Hashable]) -> dict[Hashable, Fraction]:
     return {value: Fraction(n, len(values)) for value, n in Counter(values).items()}
 
 
-def distinct(values: Sequence[Hashable]) -> int:
+def completed(values: Sequence[Hashable]) -> Sequence[Hashable]:
+    """The values, each None being the most frequent of the others, if there are any."""
+    known = Counter(value for value in values if value is not None)
+    (most, _), *_ = known.most_common(1) or [(None, 0)]
+    return [most if value is None else value for value in values]
+
+
+def distinct(values: Sequence[Hashable], *, counts_null: bool = False) -> int:
     """The number of distinct values."""
-    return len(set(values))
+    return len(set(values) - (set() if counts_null else {None}))
 
 
-def entropy(values: Sequence[Hashable]) -> float:
+def entropy(values: Sequence[Hashable], *, counts_null: bool = False) -> float:
     """Shannon's entropy in nats."""
-    return math.fsum(-float(p) * math.log(p) for p in distribution(values).values())
+    shares = distribution(values if counts_null else completed(values))
+    return math.fsum(-float(p) * math.log(p) for p in shares.values())
 
 
-def recursive_ratio(values: Sequence[Hashable], l: int) -> Fraction | float:  # noqa: E741
+def recursive_ratio(values: Sequence[Hashable], l: int, *, counts_null: bool = False) -> Fraction | float:  # noqa: E741
     """x1 / (x_l + ... + x_m) with x the value counts in descending order; infinite where l > m."""
-    counts = sorted(Counter(values).values(), reverse=True)
+    counts = sorted(Counter(values if counts_null else completed(values)).values(), reverse=True)
     tail = sum(counts[l - 1 :])
     return Fraction(counts[0], tail) if tail else math.inf
 

@@ -161,6 +161,12 @@ CLOSENESS = "sqlanon.models.closeness"
 OPTIMAL = "sqlanon.lattice.optimal:_Search"
 QUALITY = "sqlanon.lattice.class_quality"
 GROWTH = "sqlanon.partition.growth"
+COUNTS_NULL = "counts_null=self.counts_null"
+DIVERSE = {
+    "DistinctLDiversity": "distinct-l-diversity",
+    "EntropyLDiversity": "entropy-l-diversity",
+    "RecursiveLDiversity": "recursive-l-diversity",
+}
 PREDICTIVE = "self.budget == 0 or all(model.closed_under_union for model in self.models)"
 
 PLAIN = cases(models("k-anonymity"), budgets=[0.1, 0.25])
@@ -184,6 +190,15 @@ MUTANTS = (
     Mutant(f"{TASK}.moves", "self.budget > 0", "False", check_optimal, cascading_cases()),
     Mutant(f"{TASK}.fewest_rows", "max(", "1 + max(", check_all, PLAIN),
     Mutant(f"{DIVERSITY}:_LDiversity.least_rows", "(self.l)", "(self.l) + 1", check_optimal, DISTINCT),
+    # NULLs of sensitive attributes, which add no diversity
+    *(
+        Mutant(f"{DIVERSITY}:{model}.measure", COUNTS_NULL, "counts_null=True", check_all, cases(models(name)))
+        for model, name in DIVERSE.items()
+    ),
+    *(
+        Mutant(f"{DIVERSITY}:{model}.follow", COUNTS_NULL, "counts_null=True", check_tree, thresholds.cases(name))
+        for model, name in DIVERSE.items()
+    ),
     # floors: rows that every more specific generalization must suppress
     Mutant(
         f"{BASE}.lost", 'Markup("1")', 'Markup("x.n")', check_floors, overruled_cases(models("entropy-l-diversity"))
@@ -297,8 +312,8 @@ MUTANTS = (
     Mutant(f"{GROWTH}:searchable", "return bool(", "return False and bool(", check_tree, TREES),
     Mutant(
         f"{DIVERSITY}:EntropyLDiversity.follow",
-        "self.least - error, self",
-        "self.least + 0.3, self",
+        "self.least - error",
+        "self.least + 0.3",
         check_tree,
         thresholds.cases("entropy-l-diversity"),
     ),
