@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from sqlanon.lattice.best_first import BestFirst
 from sqlanon.lattice.grid import Counts, Flags, Grid
 from sqlanon.lattice.judging import at_once, judge_each, settle
 from sqlanon.lattice.lattice import Node
@@ -21,6 +22,7 @@ from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import Numbers, is_better, tolerance
 from sqlanon.lattice.task import Verdict
+from sqlanon.lattice.wishes import LARGEST_HELD
 from sqlanon.policy import Optimal
 
 _PART = 50_000  # nodes whose bounds are found together: more would take much memory
@@ -28,7 +30,9 @@ _PART = 50_000  # nodes whose bounds are found together: more would take much me
 
 def optimal(problem: Problem, _algorithm: Optimal) -> Findings:
     """Find the generalization of the best quality, the preferred one of those that tie."""
-    return _Search(problem, _grid(problem)).run()
+    grid = _grid(problem)
+    search = BestFirst(problem, grid.levels) if grid.size > LARGEST_HELD else _Search(problem, grid)
+    return search.run()
 
 
 def _grid(problem: Problem) -> Grid:

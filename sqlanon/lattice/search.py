@@ -27,7 +27,7 @@ from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.remainder import recode_remainder
 from sqlanon.lattice.samarati import samarati
 from sqlanon.lattice.task import Task
-from sqlanon.lattice.wishes import EXHAUSTIVE, HOLDS_ALL, Wishes, node_of, require_room, require_size
+from sqlanon.lattice.wishes import EXHAUSTIVE, STOPS_EARLY, Wishes, node_of, require_end, require_size
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
@@ -74,10 +74,10 @@ def pose(
     lattice = lattice_of(coded, algorithm)
     if wishes.levels is None and algorithm.name in EXHAUSTIVE:
         require_size(lattice, algorithm.name, wishes.any_size)
-    if wishes.levels is None and algorithm.name in HOLDS_ALL:
-        require_room(lattice, algorithm.name, wishes.any_size)
+    if wishes.levels is None and algorithm.name in STOPS_EARLY:
+        require_end(lattice, algorithm.name, wishes)
     if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
-        require_room(lattice, "remainder: recode", wishes.any_size)
+        require_end(lattice, "remainder: recode", wishes)
     sets = create_base(engine, workspace, coded, task, algorithm.suppresses_attributes)
     deadline = None if wishes.time_limit is None else time.monotonic() + wishes.time_limit
     return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)

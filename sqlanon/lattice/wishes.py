@@ -12,8 +12,7 @@ from sqlanon.suggest import did_you_mean, quoted
 
 EXHAUSTIVE = ("incognito", "bottom-up", "samarati")  # searches that may have to look at every generalization
 LARGEST = 100_000  # generalizations from which on these ask first: minutes on a small table, days on a large one
-HOLDS_ALL = ("optimal",)  # searches that hold something of every generalization in memory, though they check few
-LARGEST_HELD = 5_000_000  # generalizations from which on these ask first: some 50 bytes each
+LARGEST_HELD = 5_000_000  # generalizations of which something is held in memory, some 50 bytes; of more, of boxes
 STOPS_EARLY = ("optimal",)  # searches that know what the best is that they have found so far
 
 
@@ -59,21 +58,21 @@ def on_lattice(policy: Policy) -> Policy:
 def require_size(lattice: Lattice, what: str, any_size: bool) -> None:
     """Raise PolicyError if `what`, which looks at every generalization, would have to look at very many."""
     if lattice.size > LARGEST and not any_size:
-        frugal = "optimal and datafly look" if lattice.size <= LARGEST_HELD else "datafly alone looks"
         raise _too_large(
             lattice,
             f"{what} may have to look at every one of them; more than {LARGEST:,} can take very long. "
-            f"Of the algorithms, {frugal} at few.",
+            "Of the algorithms, optimal and datafly look at few.",
         )
 
 
-def require_room(lattice: Lattice, what: str, any_size: bool) -> None:
-    """Raise PolicyError if `what`, which holds something of every generalization, would have to hold very many."""
-    if lattice.size > LARGEST_HELD and not any_size:
+def require_end(lattice: Lattice, what: str, wishes: Wishes) -> None:
+    """Raise PolicyError if `what` would go best first, which may not end in any time, without a limit of time."""
+    if lattice.size > LARGEST_HELD and wishes.time_limit is None and not wishes.any_size:
         raise _too_large(
             lattice,
-            f"{what} holds something of every one of them in memory; more than {LARGEST_HELD:,} can take very much. "
-            "The algorithm datafly looks at a few, and holds nothing of the others.",
+            f"of more than {LARGEST_HELD:,} {what} may not find the best in days. With --time-limit SECONDS it takes"
+            " the best that it has found by then, and says how much better another one can be. The algorithm datafly"
+            " takes the first that it comes to.",
         )
 
 

@@ -93,6 +93,13 @@ def check_optimal(database: Database, case: Case) -> None:
                 assert findings.verdicts[node].suppressed == len(case.suppressed_rows(node))
 
 
+def check_best_first(database: Database, case: Case) -> None:
+    """Hold the search over boxes against the best of all generalizations."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sqlanon.lattice.optimal.LARGEST_HELD", 0)
+        check_optimal(database, case)
+
+
 def check_floors(database: Database, case: Case) -> None:
     """Hold the floor of each verdict against the rows that every more specific generalization suppresses."""
     suppressed = {node: len(case.suppressed_rows(node)) for node in case.nodes}
@@ -159,6 +166,7 @@ BASE = "sqlanon.models.base:PrivacyModel"
 DIVERSITY = "sqlanon.models.diversity"
 CLOSENESS = "sqlanon.models.closeness"
 OPTIMAL = "sqlanon.lattice.optimal:_Search"
+BOXES = "sqlanon.lattice.best_first:BestFirst"
 QUALITY = "sqlanon.lattice.class_quality"
 GROWTH = "sqlanon.partition.growth"
 COUNTS_NULL = "counts_null=self.counts_null"
@@ -269,6 +277,9 @@ MUTANTS = (
     Mutant(f"{OPTIMAL}._is_promising", "(bounds <= score + slack) & preferred", "False", check_optimal, PLAIN),
     Mutant(f"{OPTIMAL}._is_promising", "bounds < score - slack", "bounds < 0.5 * score", check_optimal, HIGHER),
     Mutant("sqlanon.lattice.optimal:settle", "sets.task.moves", "False", check_optimal, cascading_cases()),
+    Mutant(f"{BOXES}._split", "verdict.floor))", "verdict.suppressed))", check_best_first, OVERRULED),
+    Mutant(f"{BOXES}._learn", "if verdict.floor >", "if verdict.suppressed >", check_best_first, OVERRULED),
+    Mutant(f"{BOXES}._is_promising", "bound < score - slack", "bound < 0.5 * score", check_best_first, HIGHER),
     # bounds of scores
     Mutant(
         "sqlanon.lattice.loss:Loss.bounds",
@@ -353,7 +364,9 @@ def test_a_broken_condition_is_caught(database: Database, mutant: Mutant) -> Non
         tried(database, mutant.check, mutant.cases, MOST)
 
 
-@pytest.mark.parametrize("check", [check_all, check_chart, check_samarati, check_optimal, check_floors])
+@pytest.mark.parametrize(
+    "check", [check_all, check_chart, check_samarati, check_optimal, check_best_first, check_floors]
+)
 @pytest.mark.parametrize("drawn", [shifting_cases(), cascading_cases()], ids=["shifting", "cascading"])
 def test_the_program_as_it_is_passes(
     database: Database, check: Callable[[Database, Any], None], drawn: SearchStrategy[Any]
