@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
-__all__ = ["main"]
+__all__ = ["BEGAN", "main"]
+
+BEGAN = time.perf_counter()  # when the command began: whatever it loads is loaded after this
 
 
 def main() -> None:

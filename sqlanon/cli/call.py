@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from typer.models import ArgumentInfo
 
+from sqlanon.cli import BEGAN
 from sqlanon.cli.deferred import base
 from sqlanon.engines.urls import scrubbed
 from sqlanon.environment import expand
@@ -33,11 +34,12 @@ _UNICODE = ("utf-8", "utf8", "utf-16", "utf-32")
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a command: the limits of its database sessions, and how it prints."""
+    """One call of a command: the limits of its database sessions, how it prints, and when it began."""
 
     options: EngineOptions
     json: bool
     verbose: bool
+    began: float = BEGAN
 
     def emit(self, data: Any) -> None:
         """Print one JSON object on stdout; characters that it can't be encoded with are escaped as JSON does."""

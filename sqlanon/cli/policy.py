@@ -146,6 +146,7 @@ def run_command(
     with progressing.observer(call, progress, quiet) as watching:
         common = {"replace": replace, "options": call.options, "observer": watching, **vars(wishes)}
         outcome = runner.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
+    outcome.account(call.began)
     with call.telling(outcome.run):
         if call.json:
             call.emit(outcome.as_json())

@@ -120,6 +120,7 @@ def apply_command(
     application = applying.Application(found.id, to, out, on_violation, replace)
     with progressing.observer(call, progress, quiet) as watching:
         outcome = applying.apply_rules(application, found, place, known, options=call.options, observer=watching)
+    outcome.account(call.began)
     with call.telling(outcome.run):
         if call.json:
             call.emit(outcome.as_json())

@@ -16,7 +16,7 @@ from sqlanon.measures.disclosure import THRESHOLDS
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy, Role
-from sqlanon.runs.outcome import PHASES, about
+from sqlanon.runs.outcome import TIMED, about
 from sqlanon.verification.verify import ModelResult, Verification
 
 MOST_COLUMNS = 6  # of a sample
@@ -157,7 +157,7 @@ def proof(found: Mapping[str, Any]) -> str:
 
 
 def _phases(seconds: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {number(round(seconds[name], 2))}" for name in PHASES if name in seconds)
+    return ", ".join(f"{name} {number(round(seconds[name], 2))}" for name in TIMED if name in seconds)
 
 
 def _classes(release: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from sqlanon.verification.verify import Verification
 from sqlanon.workload.measures import Measures
 
 PHASES = ("plan", "encode", "search", "recode", "verify", "publish")
+TIMED = ("start", *PHASES, "finish")  # the parts of a command: until its plan, and from its release to its end
 NULL_CHOICE = (
     "bounds, means, midpoints and ranges describe the known values; where a region holds NULL alone they are NULL"
 )
@@ -44,6 +46,7 @@ class QuasiIdentifier:
 class Outcome:
     """The result of a run, filled in phase by phase; `as_json` is its public form.
 
+    began: when its plan was begun, by `time.perf_counter`.
     columns: of the source, names and types as the database writes them.
     subject: what the policy declares as its subject; repetition: of the source's identifiers.
     chart: what is known of the lattice that was searched, if one was.
@@ -56,6 +59,7 @@ class Outcome:
 
     run: str
     engine: str
+    began: float = 0.0
     source: str = ""
     source_rows: int = 0
     columns: Columns = ()
@@ -88,6 +92,11 @@ class Outcome:
     def k(self) -> int:
         """The k that class sizes are compared with: the largest asked for, or 1."""
         return max([model.k for model in self.models if isinstance(model, KAnonymity)], default=1)
+
+    def account(self, command: float) -> None:
+        """Count what a command took beside the phases, which began at `command` by `time.perf_counter`."""
+        rest = time.perf_counter() - self.began - sum(self.seconds.values())
+        self.seconds = {"start": self.began - command, **self.seconds, "finish": rest}
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values; names are those of the documentation."""

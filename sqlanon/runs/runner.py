@@ -122,6 +122,7 @@ class Course:
         outcome = Outcome(
             run=run,
             engine=self.engine.name,
+            began=self.journal.began,
             source=plan.source_name,
             source_rows=plan.rows,
             subject=self.policy.subject,

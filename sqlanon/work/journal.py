@@ -58,6 +58,7 @@ class Journal:
     seconds: dict[str, float] = field(default_factory=dict)
     latest: Progress | None = None
     cancelled: str | None = None
+    began: float = field(default_factory=time.perf_counter)
     lock: threading.Lock = field(default_factory=threading.Lock)  # sub-trees report from threads of their own
 
     def note(self, statement: Statement, seconds: float, rows: int) -> None:
