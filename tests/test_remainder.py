@@ -16,7 +16,7 @@ from tests.run_support import Database, anonymize
 EXAMPLES = {"duckdb": 6, "postgres": 3}
 Groups = dict[Row, list[Row]]
 BUDGETS = (0.25, 0.5, 0.75)
-QUALITIES = ("loss", "height", "discernibility", "entropy", "kl-divergence")
+QUALITIES = ("loss", "height", "discernibility", "entropy", "entropy-arx", "kl-divergence")
 CLOSE = [model for model in MODELS if model["model"] == "t-closeness"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sqlanon.lattice.arx_entropy import ArxEntropy
 from sqlanon.lattice.class_quality import AverageClassSize, Discernibility
 from sqlanon.lattice.divergence import Divergence
 from sqlanon.lattice.entropy import Entropy
@@ -13,7 +14,8 @@ from sqlanon.lattice.quality import Height, Quality
 from sqlanon.policy import FullDomain
 
 QUALITIES: dict[str, type[Quality]] = {
-    kind.name: kind for kind in (Loss, Precision, Discernibility, AverageClassSize, Entropy, Height, Divergence)
+    kind.name: kind
+    for kind in (Loss, Precision, Discernibility, AverageClassSize, Entropy, ArxEntropy, Height, Divergence)
 }
 
 

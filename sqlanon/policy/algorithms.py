@@ -10,8 +10,8 @@ from sqlanon.policy.part import Number, Part, Whole, broken
 
 LEAST_BITS = 0.01  # the information gain below which TR 1590 cuts at medians
 MOST_BINS = 2**20
-Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "height", "kl-divergence"]
-WEIGHTED = ("loss", "precision", "entropy", "height")
+Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "entropy-arx", "height", "kl-divergence"]
+WEIGHTED = ("loss", "precision", "entropy", "entropy-arx", "height")
 
 
 def _bins(value: Any) -> Any:
@@ -116,7 +116,8 @@ class _FullDomain(Part):
     aggregate: Literal["geometric", "arithmetic", "max"] = "geometric"
     """How the `loss` of the quasi-identifiers is taken together."""
     weights: dict[str, Number] = {}  # noqa: RUF012 - pydantic copies it
-    """How much a quasi-identifier counts in `loss`, `precision`, `entropy` and `height`; 1 where none is given."""
+    """How much a quasi-identifier counts in `loss`, `precision`, `entropy`, `entropy-arx` and `height`; 1 where none is
+    given."""
     limits: dict[str, tuple[Whole, Whole]] = {}  # noqa: RUF012 - pydantic copies it
     """The least and the greatest level that a quasi-identifier may be shown at. Levels that its hierarchy does not have
     are refused: a mask has one for each character of the longest value, which depends on the table."""

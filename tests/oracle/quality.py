@@ -44,6 +44,19 @@ def entropy(case: Case, node: Node, weights: Weights) -> float:
     return math.fsum(total)
 
 
+def arx_entropy(case: Case, node: Node, weights: Weights) -> float:
+    """Values and groups are counted over the whole table; suppressed rows are counted once more, by their groups."""
+    out, total = case.suppressed_rows(node), []
+    for i, (hierarchy, level, weight) in enumerate(zip(case.hierarchies, node, weights, strict=True)):
+        shown = [hierarchy.label(row[i], level) for row in case.rows]
+        values, groups = Counter(row[i] for row in case.rows), Counter(shown)
+        pairs = zip(case.rows, shown, strict=True)
+        total += [-weight * math.log2(values[row[i]] / groups[group]) for row, group in pairs]
+        gone = Counter(hierarchy.label(row[i], level) for row in out)
+        total += [-weight * n * math.log2(n / len(out)) for n in gone.values()]
+    return math.fsum(total)
+
+
 def divergence(case: Case, node: Node, _weights: Weights) -> float:
     rows = case.rows
     originals = Counter(row[:-1] for row in rows)
@@ -66,6 +79,7 @@ SCORES: Mapping[str, Callable[[Case, Node, Weights], float]] = {
     "discernibility": discernibility,
     "aecs": aecs,
     "entropy": entropy,
+    "entropy-arx": arx_entropy,
     "kl-divergence": divergence,
 }
 
