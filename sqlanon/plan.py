@@ -12,6 +12,7 @@ from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.reading import FileReading
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
+from sqlanon.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan_checks import problems, subject_problems, warnings
 from sqlanon.plan_subject import Subject, look
@@ -25,12 +26,16 @@ from sqlanon.work.session import carried_to, catalog_place
 
 @dataclass(frozen=True)
 class Attribute:
-    """A column of the source that the release keeps or generalizes (identifiers are not among them)."""
+    """A column of the source that the release keeps or generalizes (identifiers are not among them).
+
+    limits: of a number that is top or bottom coded; those that are quantiles are not known before the source is coded.
+    """
 
     column: Column
     role: Role
     hierarchy: Hierarchy | None
     show: Show
+    limits: Limits = NO_LIMITS
 
     @property
     def name(self) -> str:
@@ -147,7 +152,7 @@ def _together(wrong: list[str], errors: Sequence[SqlanonError]) -> SqlanonError:
 
 def _attributes(subject: Subject) -> tuple[Attribute, ...]:
     return tuple(
-        Attribute(column, attribute.role, attribute.hierarchy, attribute.show)
+        Attribute(column, attribute.role, attribute.hierarchy, attribute.show, limits_of(attribute))
         for column, attribute in subject.attributes
         if attribute.role is not Role.IDENTIFIER
     )

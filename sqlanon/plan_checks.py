@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies import hierarchy_problems
+from sqlanon.limits import limit_problem, limits_of
 from sqlanon.plan_subject import Subject
 from sqlanon.policy import (
     Attribute,
@@ -57,6 +58,7 @@ def problems(subject: Subject) -> Iterator[str]:
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
         yield from _show_problems(place, column, attribute, subject.is_released_by_duckdb)
+        yield from _limit_problems(place, column, attribute)
     yield from _algorithm_problems(subject)
     yield from _model_problems(subject)
     yield from _name_problems(subject)
@@ -123,6 +125,25 @@ def _show_problems(place: str, column: Column, attribute: Attribute, to_duckdb: 
     kind = attribute.hierarchy.kind if attribute.hierarchy is not None else "none"
     if show is not Show.MEAN and kind not in ("none", "intervals", "date"):
         yield f"{place}: show: {show.value} does not go with a {kind} hierarchy: its groups have labels but no bounds."
+
+
+def _limit_problems(place: str, column: Column, attribute: Attribute) -> Iterator[str]:
+    limits, given = limits_of(attribute), [key for key in ("bottom", "top") if getattr(attribute, key) is not None]
+    if not given:
+        return
+    if not column.kind.is_numeric:
+        yield f"{place}: {given[0]} is a limit of numbers, and the column is {column.type}."
+        return
+    for key, number in (("bottom", limits.bottom), ("top", limits.top)):
+        problem = limit_problem(number, column) if number is not None else None
+        if problem is not None:
+            yield f"{place}: {key}: {problem}"
+    hierarchy = attribute.hierarchy
+    if hierarchy is not None and hierarchy.intervals is None:
+        rest = "group the numbers beyond it there"
+        yield f"{place}: {given[0]} does not go with a {hierarchy.kind} hierarchy, which says itself how {rest}."
+    elif hierarchy is not None and attribute.show is Show.RANGE:
+        yield f"{place}: {given[0]} of a column with a hierarchy does not go with show: range; use show: bounds."
 
 
 def _algorithm_problems(subject: Subject) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from sqlanon.cli.call import COMMON
 from sqlanon.cli.program import app
-from sqlanon.policy import Attribute, Hierarchy, Policy
+from sqlanon.policy import Attribute, Hierarchy, Policy, Quantile
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.problems import ALGORITHMS, MODELS
 
@@ -50,6 +50,7 @@ def _policy_page() -> str:
         *(_section(f"`{name}`", part, level=2) for name, part in named.items() if isinstance(part, type)),
         _section("`attributes`: an entry", Attribute, level=2),
         _section("`hierarchy`", Hierarchy, level=2),
+        _section("`quantile`", Quantile, level=2),
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
         *(_section(f"`{name}`", model, level=3) for name, model in MODELS.items()),
         "## `algorithm`: the searches\n\nChosen by `name`; docs/algorithms.md says when to choose which.",

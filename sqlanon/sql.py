@@ -115,14 +115,16 @@ class Text:
 class Withheld:
     """A number out of the data, such as a column's least value: the database gets it, records don't hold it."""
 
-    value: int | float
+    value: int | float | Decimal
 
     def __str__(self) -> str:
-        return f"{_WITHHELD} {_finalize(self.value)}"
+        return (
+            f"{_WITHHELD} {self.value:f}" if isinstance(self.value, Decimal) else f"{_WITHHELD} {_finalize(self.value)}"
+        )
 
 
 _WITHHELD = "/* withheld */"
-_WITHHELD_NUMBER = re.compile(re.escape(_WITHHELD) + r" (?:-?[0-9]+|CAST\('[^']*' AS FLOAT8\))")
+_WITHHELD_NUMBER = re.compile(re.escape(_WITHHELD) + r" (?:-?[0-9]+(?:[.][0-9]+)?|CAST\('[^']*' AS FLOAT8\))")
 
 
 @dataclass(frozen=True)

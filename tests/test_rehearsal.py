@@ -82,10 +82,16 @@ def _quasi(**more: dict[str, Any]) -> dict[str, Any]:
     return {**PLAIN, **changed}
 
 
+QUANTILES = {"bottom": {"big": {"quantile": 0.005}}, "hierarchy": {"income": HIERARCHIES["income"]}}
+LIMITS = {"age": 90, "big": {"quantile": 0.995}, "income": {"quantile": 0.9}, "weight": 120.5, "small": 7}
 POLICIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "plain": (PLAIN, [K]),
     "hierarchies": (_quasi(hierarchy=HIERARCHIES), [K, *DIVERSITY]),
     "shows": (_quasi(show=SHOWS), [K]),
+    "limits": (
+        _quasi(top=LIMITS, **QUANTILES),
+        [K],
+    ),
     "closeness": ({**PLAIN, "disease": {"role": "sensitive", "hierarchy": "suppress"}}, [K, *CLOSENESS]),
 }
 

@@ -114,6 +114,11 @@ def _source_column(field: Field) -> Markup:
     return Markup("s.") + Markup(str(Identifier(field.attribute.name)))
 
 
+def _coded_column(render: Renderer, field: Field) -> Markup:
+    """The number that a value of the source is coded with."""
+    return field.attribute.limits.coded(render, _source_column(field), field.attribute.column)
+
+
 def _code_expression(render: Renderer, field: Field) -> Markup:
     """The field's code, in place: times a power of two, which DuckDB reckons in half the time of a shift."""
     code = expression("coalesce({code}, 0)", code=_code_of_value(render, field))
@@ -126,8 +131,10 @@ def _code_of_value(render: Renderer, field: Field) -> Markup:
     if coding.dictionary is not None:
         return expression("d{number}.code", number=field.number)
     if coding.scale is not None:
-        return expression("{w} - ({before})", w=coding.whole_of(render, _source_column(field)), before=coding.before)
-    column, origin = _source_column(field), coding.origin or 0
+        return expression(
+            "{w} - ({before})", w=coding.whole_of(render, _coded_column(render, field)), before=coding.before
+        )
+    column, origin = _coded_column(render, field), coding.origin or 0
     if origin > -(2**63) and origin + coding.leaves < 2**63:
         return expression("CAST({column} AS BIGINT) - ({before})", column=column, before=coding.before)
     return expression("CAST({column} - ({before}) AS BIGINT)", column=column, before=coding.before)

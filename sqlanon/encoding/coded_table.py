@@ -17,8 +17,9 @@ from sqlanon.encoding.fields import Field, place, word_column
 from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ConflictError
+from sqlanon.limits import limits_in
 from sqlanon.measuring import measure_source
-from sqlanon.plan import Plan
+from sqlanon.plan import Attribute, Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, free_name
 from sqlanon.work.workspace import Workspace
@@ -89,6 +90,7 @@ def encode(engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | N
 
     fitting: a condition on rows `s` of the source; others are left out.
     """
+    plan = replace(plan, attributes=tuple(_limited(engine, plan, attribute) for attribute in plan.attributes))
     if fitting is None:
         return _encode(engine, plan, workspace, _measure(engine, plan))
     copy = workspace.table("source")
@@ -99,6 +101,12 @@ def encode(engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | N
     coded = _encode(engine, copied, workspace, _measure(engine, copied))
     workspace.drop(copy)
     return coded
+
+
+def _limited(engine: Engine, plan: Plan, attribute: Attribute) -> Attribute:
+    """The attribute with limits that are numbers."""
+    said = plan.policy.attributes[attribute.name]
+    return replace(attribute, limits=limits_in(engine, plan.source, attribute.column, said))
 
 
 def _encode(engine: Engine, plan: Plan, workspace: Workspace, measured: _Source) -> CodedTable:
@@ -144,5 +152,9 @@ def _measure(engine: Engine, plan: Plan) -> _Source:
     with_nulls = frozenset(name for name, n in measured.nulls.items() if n)
     if with_nulls & refusing:
         raise ConflictError(f"{plan.source_name} got NULLs that the policy refuses after the run began.")
-    ranges = {name: Range(*ends) if ends else Range(None, None) for name, ends in measured.ranges.items()}
+    limits = {attribute.name: attribute.limits for attribute in plan.attributes}
+    ranges = {
+        name: Range(*map(limits[name].of_whole, ends)) if ends else Range(None, None)
+        for name, ends in measured.ranges.items()
+    }
     return _Source(measured.rows, ranges | measure_fractions(engine, plan), with_nulls)

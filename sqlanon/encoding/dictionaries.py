@@ -8,6 +8,7 @@ from sqlanon.encoding.fields import Coding
 from sqlanon.encoding.fractions import Range
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import build_hierarchy
+from sqlanon.hierarchies.open_ends import open_groups
 from sqlanon.plan import Attribute, Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, expression
@@ -60,7 +61,8 @@ def _look_up(
     _create_values(engine, plan.source, attribute, values, keyed)
     if attribute.hierarchy is not None and not keyed:
         tree = build_hierarchy(engine, attribute.hierarchy, attribute.column, values, dictionary, plan.base_directory)
-        coding = Coding(attribute, tree.shifts[-1], tree.leaves, dictionary=dictionary, hierarchy=tree)
+        opened = open_groups(engine, attribute.hierarchy, attribute.column, attribute.limits, tree)
+        coding = Coding(attribute, tree.shifts[-1], tree.leaves, dictionary=dictionary, hierarchy=tree, opened=opened)
     else:
         order = _order(engine, attribute, keyed)
         leaves = engine.run("encoding/create_dictionary", dictionary=dictionary, values=values, order=order)
@@ -81,7 +83,11 @@ def _create_values(engine: Engine, source: Relation, attribute: Attribute, value
 
 
 def plain_value(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
-    """What equal values are coded by, written in one way: of PostgreSQL's decimals without a scale, of both zeros."""
+    """What equal values are coded by, written in one way: of PostgreSQL's decimals without a scale, of both zeros.
+
+    Numbers beyond a limit are coded by it.
+    """
+    value = attribute.limits.coded(engine.render, value, attribute.column)
     if attribute.column.type == "numeric":
         return engine.render.macro("trim_scale", value)
     if attribute.column.kind is Kind.FLOAT:

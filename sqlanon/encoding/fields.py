@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.hierarchies import HierarchyTable
+from sqlanon.hierarchies.open_ends import Opened
 from sqlanon.plan import Attribute
 from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
 
@@ -23,6 +24,7 @@ class Coding:
     they are told apart by). With a hierarchy the dictionary is its dimension table and the code is a path (one digit a
     level).
 
+    opened: labels of the hierarchy's groups that hold a limit of top or bottom coding.
     scale: how many units make one; None where codes aren't units. Quasi-identifiers alone are coded in units.
     """
 
@@ -34,6 +36,7 @@ class Coding:
     dictionary: Relation | None = None
     keyed: bool = False
     hierarchy: HierarchyTable | None = None
+    opened: tuple[Opened, ...] = ()
 
     @property
     def before(self) -> Withheld:

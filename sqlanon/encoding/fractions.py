@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.plan import Attribute, Plan
-from sqlanon.sql import Identifier, expression
+from sqlanon.sql import Identifier, Renderer, expression
 from sqlanon.text import is_single
 
 FINEST = 1_000_000  # the smallest unit is a millionth
@@ -40,7 +40,7 @@ def measure_fractions(engine: Engine, plan: Plan) -> dict[str, Range]:
     attributes = [attribute for attribute in plan.quasi_identifiers if _may_be_whole(attribute)]
     if not attributes:
         return {}
-    columns = [_column(number, attribute) for number, attribute in enumerate(attributes)]
+    columns = [_column(engine.render, number, attribute) for number, attribute in enumerate(attributes)]
     values = {"source": plan.source, "columns": columns, "finest": FINEST, "largest": LARGEST, "fives": FIVES}
     found = engine.query_one("encoding/measure_fractions", **values)
     each = [found[start : start + 5] for start in range(0, len(found), 5)]
@@ -51,11 +51,13 @@ def measure_fractions(engine: Engine, plan: Plan) -> dict[str, Range]:
     }
 
 
-def _column(number: int, attribute: Attribute) -> dict[str, Any]:
+def _column(render: Renderer, number: int, attribute: Attribute) -> dict[str, Any]:
     """What the statement says of one column: its values `t.…`, and how many units they are worth."""
     value, units = Identifier(f"value_{number}"), Identifier(f"units_{number}")
     return {
-        "value": expression("t.{name}", name=Identifier(attribute.name)),
+        "value": attribute.limits.coded(
+            render, expression("t.{name}", name=Identifier(attribute.name)), attribute.column
+        ),
         "value_name": value,
         "units": expression("s.{units}", units=units),
         "units_name": units,

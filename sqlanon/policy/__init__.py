@@ -18,7 +18,7 @@ from sqlanon.policy.algorithms import (
     Tree,
     seed_of,
 )
-from sqlanon.policy.attributes import HIERARCHY_KINDS, Attribute, Hierarchy, Role, Show
+from sqlanon.policy.attributes import HIERARCHY_KINDS, Attribute, Hierarchy, Quantile, Role, Show
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.places import Catalog, Release, Source
 from sqlanon.policy.privacy import (
@@ -50,6 +50,7 @@ __all__ = [
     "Optimal",
     "Policy",
     "Quality",
+    "Quantile",
     "RecursiveLDiversity",
     "Release",
     "Role",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeGuard
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from sqlanon.policy.part import Number, Part, Whole, broken
 
@@ -97,6 +98,28 @@ def _ascending(widths: tuple[float | int, ...]) -> bool:
     return bool(widths) and widths[0] > 0 and all(low < high for low, high in pairwise(widths))
 
 
+class Quantile(Part):
+    """A number out of the table: the least that so large a share of a column's finite numbers does not exceed."""
+
+    quantile: Number = Field(gt=0, lt=1)
+    """The share, such as 0.995."""
+
+
+def _limit(given: object) -> object:
+    """Refuse what is neither a number nor a quantile, in one sentence."""
+    share = given.get("quantile") if isinstance(given, dict) and list(given) == ["quantile"] else None
+    if given is None or isinstance(given, Quantile) or _is_number(given) or (_is_number(share) and 0 < share < 1):
+        return given
+    raise broken("must be a number, or {quantile: …} with a share between 0 and 1.")
+
+
+def _is_number(given: Any) -> TypeGuard[float]:
+    return isinstance(given, (int, float)) and not isinstance(given, bool) and math.isfinite(given)
+
+
+Limit = Annotated[Whole | Number | Quantile | None, BeforeValidator(_limit)]
+
+
 class Attribute(Part):
     """What the policy says of one column."""
 
@@ -112,6 +135,10 @@ class Attribute(Part):
     """What NULL is in the column. `refuse`: an error, before any work. Elsewhere it is allowed, and a value of its own.
     A sensitive attribute, where `nothing` is the default, says what NULL is to l-diversity: `nothing`, it adds none; or
     a `value` like any other."""
+    bottom: Limit = None
+    """Numbers: the release tells lesser ones apart no further; `{quantile: 0.005}` takes the number from the table."""
+    top: Limit = None
+    """Numbers: the release tells greater ones apart no further; `{quantile: 0.995}` takes the number from the table."""
 
     @model_validator(mode="before")
     @classmethod
@@ -131,4 +158,10 @@ class Attribute(Part):
             raise broken(f"has a hierarchy, which an attribute with role {self.role.value} does not use.")
         if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER:
             raise broken(f"has show, which an attribute with role {self.role.value} does not use.")
+        for key in ("bottom", "top"):
+            if getattr(self, key) is not None and self.role is not Role.QUASI_IDENTIFIER:
+                raise broken(f"has {key}, which an attribute with role {self.role.value} does not use.")
+        ends = (self.bottom, self.top)
+        if all(isinstance(end, (int, float)) for end in ends) and not self.bottom < self.top:  # type: ignore[operator]
+            raise broken("has a bottom that is not below its top.")
         return self

@@ -13,7 +13,7 @@ from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.reading import ReadOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Role
-from sqlanon.profile.facts import Basis, ColumnFacts, Profile
+from sqlanon.profile.facts import RARE, Basis, ColumnFacts, Profile
 from sqlanon.profile.proposal import is_postal
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
 
@@ -117,10 +117,10 @@ def _sql_name(part: str) -> str:
 
 def _attribute(profile: Profile, facts: ColumnFacts) -> str:
     proposal = profile.proposals[facts.name]
-    hierarchy = _hierarchy(facts) if proposal.role is Role.QUASI_IDENTIFIER else ""
+    hierarchy = _hierarchy(facts) + _limits(facts) if proposal.role is Role.QUASI_IDENTIFIER else ""
     doubt = "?" if proposal.basis is Basis.CAUTION else ""
     line = f"  {_key(facts.name)}: {{role: {proposal.role.value}{hierarchy}}}"
-    return f"{line}    # {_facts(facts)}; {proposal.reason}{doubt}"
+    return f"{line}    # {_facts(facts)}; {proposal.reason}{doubt}{_outliers(facts) if _limits(facts) else ''}"
 
 
 def _facts(facts: ColumnFacts) -> str:
@@ -140,6 +140,17 @@ def _hierarchy(facts: ColumnFacts) -> str:
     if kind is Kind.TEXT and (is_postal(facts.name) or fixed):
         return ", hierarchy: {mask: right}"
     return ""
+
+
+def _limits(facts: ColumnFacts) -> str:
+    """Bottom and top coding where the ends are rare: an outlier would show in the labels of its class."""
+    bottom = f", bottom: {{quantile: {RARE:g}}}" if facts.rare_bottom else ""
+    return bottom + (f", top: {{quantile: {1 - RARE:g}}}" if facts.rare_top else "")
+
+
+def _outliers(facts: ColumnFacts) -> str:
+    ends = [end for end, is_rare in (("least", facts.rare_bottom), ("greatest", facts.rare_top)) if is_rare]
+    return f"; its {' and '.join(ends)} {_percent(RARE)} span more than the rest, and are coded as one"
 
 
 def _combinations(profile: Profile) -> str:

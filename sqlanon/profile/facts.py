@@ -11,6 +11,8 @@ from sqlanon.policy import Role
 from sqlanon.repeating import Repetition
 from sqlanon.sql import Relation
 
+RARE = 0.005  # of a column's numbers: what so few span
+
 
 @dataclass(frozen=True)
 class ColumnFacts:
@@ -20,6 +22,7 @@ class ColumnFacts:
     unique_share: the share of all rows that are alone with their value (NULL is a value), from 0 to 1.
     shortest, longest: the lengths in characters of the values' texts; None if all are NULL.
     digits: how many values' texts hold nothing but the digits 0 to 9.
+    rare_bottom, rare_top: whether the least, the greatest, `RARE` of the numbers span more than all others.
     """
 
     column: Column
@@ -31,6 +34,8 @@ class ColumnFacts:
     shortest: int | None
     longest: int | None
     digits: int
+    rare_bottom: bool = False
+    rare_top: bool = False
 
     @property
     def name(self) -> str:

@@ -15,12 +15,13 @@ from math import prod
 from sqlanon.engines.base import Column, Engine
 from sqlanon.measuring import countable, in_part, portions
 from sqlanon.policy import Role
-from sqlanon.profile.facts import ColumnFacts, Combination, Profile
+from sqlanon.profile.facts import RARE, ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose
 from sqlanon.repeating import find_repeating
-from sqlanon.sql import Relation
+from sqlanon.sql import Identifier, Relation, expression
 
 EXACT_ROWS = 1_000_000
+FEW_ROWS = 1_000  # of fewer, hardly any number is rare
 MOST_PAIRED = 10  # columns, so 45 pairs
 COLUMNS_A_STATEMENT = 20
 SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of rows
@@ -29,14 +30,15 @@ SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of
 def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) -> Profile:
     """Measure a table and propose a role for each of its columns.
 
-    One statement for each twenty columns, one for each column, identifier, pair and the whole combination; rows are
-    never fetched.
+    One statement for each twenty columns, one for each column, identifier, quasi-identifier that is a number, pair and
+    the whole combination; rows are never fetched.
     """
     with engine.transaction():
         (rows,) = engine.query_one("count_rows", table=relation)
         measure = _Measure(engine, relation, rows, max(1, -(-rows // exact_rows)))
         facts = measure.facts()
         proposals = {f.name: propose(f) for f in facts}
+        facts = [measure.ends(f) if proposals[f.name].role is Role.QUASI_IDENTIFIER else f for f in facts]
         quasi = [f for f in facts if proposals[f.name].role is Role.QUASI_IDENTIFIER]
         identifiers = [f.column for f in facts if proposals[f.name].role is Role.IDENTIFIER]
         pairs = [measure.combination(pair) for pair in combinations(_most_telling(quasi), 2)]
@@ -98,6 +100,17 @@ class _Measure:
         if not exact:
             return replace(facts, unique_share=share)
         return replace(facts, unique_share=share, distinct=values - (facts.nulls > 0), exact=True)
+
+    def ends(self, facts: ColumnFacts) -> ColumnFacts:
+        """Whether the ends of a column of numbers are rare ones."""
+        column = facts.column
+        if not column.kind.is_numeric or facts.rows - facts.nulls < FEW_ROWS:
+            return facts
+        value = expression("s.{name}", name=Identifier(column.name))
+        is_finite = self._engine.render.macro("is_finite_number", value, column.kind.value)
+        values = {"relation": self._relation, "value": value, "is_finite": is_finite, "share": RARE}
+        bottom, top = self._engine.query_one("profile/find_rare_ends", **values)
+        return replace(facts, rare_bottom=bool(bottom), rare_top=bool(top))
 
     def combination(self, facts: Sequence[ColumnFacts]) -> Combination:
         """How identifying columns are together."""

@@ -14,9 +14,10 @@ from markupsafe import Markup
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Kind
 from sqlanon.hierarchies import HierarchyTable
+from sqlanon.limits import Limits
 from sqlanon.partition.axes import Axis
 from sqlanon.policy import Show
-from sqlanon.release.labels import interval_label, quote_member, set_label
+from sqlanon.release.labels import OPEN, interval_label, quote_member, set_label
 from sqlanon.sql import Identifier, Renderer, Withheld, expression
 from sqlanon.text import text_of
 
@@ -132,7 +133,22 @@ class Shown:
     def _interval_label(self) -> Markup:
         holds_null, is_null = self._at("t.{lo} = 0"), self._at("t.{hi} = 0")
         single = self._at("t.{known} = t.{hi}")
-        return interval_label(self._text(self._low), self._text(self._high), single, holds_null, is_null)
+        low, high = self._text(self._low), self._text(self._high)
+        if self._limits:
+            opens_low, opens_high = self._opens
+            low, high = _opened(opens_low, low, OPEN), _opened(opens_high, high, OPEN)
+            single = expression("{single} AND NOT {a} AND NOT {b}", single=single, a=opens_low, b=opens_high)
+        return interval_label(low, high, single, holds_null, is_null)
+
+    @property
+    def _limits(self) -> Limits:
+        return self.axis.field.attribute.limits
+
+    @property
+    def _opens(self) -> tuple[Markup, Markup]:
+        """Whether the least value of a region stands for all below it, and the greatest for all above."""
+        column = self.axis.field.attribute.column
+        return self._limits.is_bottom(self._low, column), self._limits.is_top(self._high, column)
 
     @property
     def _enum_label(self) -> Markup:
@@ -232,6 +248,9 @@ class Shown:
     @property
     def _range(self) -> Markup:
         low, high = self._bounds
+        if self._limits:
+            opens_low, opens_high = self._opens
+            low, high = _opened(opens_low, low, Markup("NULL")), _opened(opens_high, high, Markup("NULL"))
         ends = Markup("'[]'")
         if self.hierarchy is not None:
             ends = expression("CASE WHEN {one} THEN '[]' ELSE '[)' END", one=self.axis.is_value("t"))
@@ -246,3 +265,8 @@ class Shown:
             high=high,
             ends=ends,
         )
+
+
+def _opened(opens: Markup, end: Markup, instead: Markup) -> Markup:
+    """An end of a region, or what stands for an open one."""
+    return expression("CASE WHEN {opens} THEN {instead} ELSE {end} END", opens=opens, end=end, instead=instead)

@@ -15,7 +15,7 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.release.cells import RANGE_TYPES
-from sqlanon.release.labels import EVERYTHING, NULL, interval_label, quote_member, set_label
+from sqlanon.release.labels import EVERYTHING, NULL, OPEN, interval_label, quote_member, set_label
 from sqlanon.release.recode import cell_name
 from sqlanon.rules.routing import value_of
 from sqlanon.rules.tables import RuleAttribute, RuleTables
@@ -24,7 +24,6 @@ from sqlanon.text import text_of
 from sqlanon.work.workspace import Workspace
 
 _STEPPED = (Kind.INTEGER, Kind.DATE)  # what has a greatest value below a cut
-_OPEN = Markup("'*'")
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ def _interval_label(engine: Engine, attribute: RuleAttribute) -> Markup:
         single = expression("coalesce({low} = {high}, FALSE)", low=low, high=high)
     if attribute.kind.is_nominal or attribute.kind is Kind.ENUM:
         low, high = (quote_member(engine.render, end, always=True) for end in (low, high))
-    low, high = (expression("coalesce({end}, {open})", end=end, open=_OPEN) for end in (low, high))
+    low, high = (expression("coalesce({end}, {open})", end=end, open=OPEN) for end in (low, high))
     label = interval_label(low, high, single, _holds_null(attribute), Markup("p.hi = 0"))
     return expression(
         "CASE WHEN {all} THEN {everything} ELSE {label} END",

@@ -25,6 +25,7 @@ def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:
     found = []
     for axis in partition.axes:
         attribute, hierarchy = axis.field.attribute, axis.field.coding.hierarchy
+        bottom, top = attribute.limits.texts
         found.append(
             RuleAttribute(
                 number=axis.number,
@@ -36,6 +37,9 @@ def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:
                 has_null=axis.has_null,
                 listed=False,
                 height=hierarchy.height if hierarchy else None,
+                bottom=bottom,
+                top=top,
+                opened=axis.field.coding.opened,
             )
         )
     return tuple(found)

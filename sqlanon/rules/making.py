@@ -70,6 +70,7 @@ def _create_segments(
 def _attribute(axis: Axis, segments: int) -> RuleAttribute:
     coding, column, show = axis.field.coding, axis.field.attribute.column, axis.field.attribute.show
     nominal = show is Show.LABEL and coding.hierarchy is None and (column.kind.is_nominal or column.kind is Kind.ENUM)
+    bottom, top = axis.field.attribute.limits.texts
     return RuleAttribute(
         number=axis.number,
         name=column.name,
@@ -80,6 +81,9 @@ def _attribute(axis: Axis, segments: int) -> RuleAttribute:
         has_null=axis.has_null,
         listed=nominal and coding.leaves <= LISTED,
         height=coding.hierarchy.height if coding.hierarchy else None,
+        bottom=bottom,
+        top=top,
+        opened=coding.opened,
     )
 
 

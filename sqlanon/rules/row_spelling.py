@@ -49,7 +49,9 @@ class RowSpelling:
         return [{"name": Identifier(name), "value": expression("s.{c}", c=Identifier(name))} for name in names]
 
     def value(self, attribute: RuleAttribute) -> Markup:
-        return expression("s.{c}", c=Identifier(attribute.name))
+        """The value of a row, or the limit that it is beyond: cuts lie between the limits, groups need not."""
+        value = expression("s.{c}", c=Identifier(attribute.name))
+        return value if attribute.height is None else attribute.limits.coded(self.render, value, attribute.column)
 
     def text(self, attribute: RuleAttribute) -> Markup:
         return text_of(self.render, self.value(attribute), attribute.kind, attribute.type)
@@ -60,6 +62,11 @@ class RowSpelling:
         if level == attribute.height:
             return Markup(Text(EVERYTHING))
         hierarchy = self._hierarchy(attribute)
+        opened = [one for one in attribute.opened if one.level == level]
+        if opened:
+            label = self.text(attribute) if level == 0 else self._found(attribute, f"l{level}")
+            whens = [expression("WHEN {l} THEN {s}", l=Text(one.label), s=Text(one.shown)) for one in opened]
+            return expression("CASE {label} {whens} ELSE {label} END", label=label, whens=Markup(" ").join(whens))
         if level == 0:
             return self.text(attribute)
         if hierarchy.mask is not None:

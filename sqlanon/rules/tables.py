@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import Any
 
 from sqlanon.catalog import RulesKind
 from sqlanon.engines.base import Column, Kind
+from sqlanon.hierarchies.open_ends import Opened
+from sqlanon.limits import Limits
 from sqlanon.policy import Show
 from sqlanon.ranged import Ranged
 from sqlanon.sql import Identifier, Relation
@@ -28,6 +31,8 @@ class RuleAttribute(Ranged):
     has_null: whether the source held NULL.
     listed: whether all values are kept, because regions are shown as sets of them.
     height: of the hierarchy, None without one.
+    bottom, top: the numbers that stand for all beyond them, as texts; None for none.
+    opened: the labels of groups of the hierarchy that hold one of these, and what takes their place.
     """
 
     number: int
@@ -39,6 +44,9 @@ class RuleAttribute(Ranged):
     has_null: bool
     listed: bool
     height: int | None
+    bottom: str | None = None
+    top: str | None = None
+    opened: tuple[Opened, ...] = ()
 
     @property
     def stand_in(self) -> Identifier:
@@ -54,12 +62,18 @@ class RuleAttribute(Ranged):
     def column(self) -> Column:
         return Column(self.name, self.type, self.kind)
 
+    @property
+    def limits(self) -> Limits:
+        """The numbers that stand for all beyond them."""
+        return Limits(*(None if end is None else Decimal(end) for end in (self.bottom, self.top)))
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RuleAttribute:
-        return cls(**{**data, "kind": Kind(data["kind"]), "show": Show(data["show"])})
+        opened = tuple(Opened(**one) for one in data.get("opened", ()))
+        return cls(**{**data, "kind": Kind(data["kind"]), "show": Show(data["show"]), "opened": opened})
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -148,15 +149,26 @@ def _new_identifiers(stored: Policy, known: Policy | None) -> dict[str, Attribut
 
 
 def _pinned(policy: Policy, stored: StoredRules) -> Policy:
-    """The policy with masks as long as they were."""
+    """The policy with masks as long as they were, and limits that are the numbers they were."""
     heights = {a.name: a.height for a in stored.attributes}
+    limits = {a.name: a.limits for a in stored.attributes}
     attributes = dict(policy.attributes)
     for name, attribute in policy.attributes.items():
         hierarchy = attribute.hierarchy
         if hierarchy is not None and hierarchy.mask is not None and heights.get(name) is not None:
             pinned = hierarchy.model_copy(update={"length": heights[name]})
             attributes[name] = attribute.model_copy(update={"hierarchy": pinned})
+        if limits.get(name):
+            ends = {"bottom": limits[name].bottom, "top": limits[name].top}
+            attributes[name] = attribute.model_copy(update={key: _number(end) for key, end in ends.items()})
     return policy.model_copy(update={"attributes": attributes})
+
+
+def _number(end: Decimal | None) -> int | float | None:
+    """A limit as policies have it."""
+    if end is None:
+        return None
+    return int(end) if end == end.to_integral_value() else float(end)
 
 
 def _decided(application: Application, policy: Policy) -> Application:

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from sqlanon.comparing import exact
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine
+from sqlanon.limits import Limits
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
+from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
     Claims,
@@ -68,7 +70,10 @@ def check_release(
     (seen,) = engine.query_one("count_rows", table=witness)
     claims = Claims(witness, coded.witness_is_sample, recoding.partition.starred)
     ladders = _ladders(engine, workspace, plan, recoding)
-    outside = regions_contain(engine, claims, _regions(recoding, ladders)) + _unseen(engine, recoding, seen)
+    limited = _limited(engine, plan, recoding)
+    regions = _regions(recoding, ladders, [one.limits for one in limited])
+    outside = regions_contain(engine, claims, regions) + _unseen(engine, recoding, seen)
+    outside += sum(one.violations for one in limited)
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
     if not coded.witness_is_sample:
         checks["classes_equal"] = Check(_misplaced(engine, witness, staged, recoding), seen)
@@ -128,6 +133,23 @@ def _mask_length(engine: Engine, recoding: Recoding, field: Field, place: int) -
     return max(int(longest), claimed if recoding.coded.witness_is_sample else 1)
 
 
+def _limited(engine: Engine, plan: Plan, recoding: Recoding) -> list[Checked]:
+    """The numbers of the quasi-identifiers that stand for all beyond them, by the policy and the raw values."""
+    witness, whole = recoding.coded.witness, not recoding.coded.witness_is_sample
+    return [
+        check_limits(
+            engine,
+            witness,
+            expression("w.{name}", name=Identifier(f"r{place}")),
+            field.attribute.column,
+            plan.policy.attributes[field.attribute.name],
+            field.attribute.limits,
+            whole=whole,
+        )
+        for place, field in enumerate(recoding.coded.quasi_identifiers)
+    ]
+
+
 def _unseen(engine: Engine, recoding: Recoding, seen: int) -> int:
     """The rows of a sample that went to no class, where none may be left out."""
     if not recoding.coded.witness_is_sample or recoding.partition.omitted:
@@ -136,7 +158,7 @@ def _unseen(engine: Engine, recoding: Recoding, seen: int) -> int:
     return int(rows) - seen
 
 
-def _regions(recoding: Recoding, ladders: Sequence[Ladder | None]) -> list[Region]:
+def _regions(recoding: Recoding, ladders: Sequence[Ladder | None], limits: Sequence[Limits]) -> list[Region]:
     cells, ends = itertools.count(), itertools.count()
     whole = not recoding.boxed and not recoding.coded.witness_is_sample
     return [
@@ -149,6 +171,7 @@ def _regions(recoding: Recoding, ladders: Sequence[Ladder | None]) -> list[Regio
             tuple(end_name(next(ends)).name for _ in shown.ends) if recoding.has_ends else (),
             recoding.boxed and not shown.ends,
             tight=whole and not shown.axis.leveled,
+            limits=limits[place],
         )
         for place, shown in enumerate(recoding.shown)
     ]

@@ -21,10 +21,12 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.hierarchies.taxonomy import read_taxonomy
+from sqlanon.limits import NO_LIMITS, Limits
 from sqlanon.policy import Hierarchy
 from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.text import text_of
+from sqlanon.verification.open_labels import OpenLabel, open_labels, own_labels
 
 _FLOAT_UNITS = 2**52  # floats are counted exactly below so many units
 _EXACT_DIGITS = 37  # of decimals
@@ -51,13 +53,17 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Published cells beside raw values: two columns of a relation; `starred` says whether a cell may hide anything."""
+    """Published cells beside raw values: two columns of a relation; `starred` says whether a cell may hide anything.
+
+    limits: the numbers that stand for all beyond them.
+    """
 
     witness: Relation | Markup
     column: Column
     raw: str
     cell: str
     starred: bool = True
+    limits: Limits = NO_LIMITS
 
 
 def load_lines(engine: Engine, ladder: Ladder, column: Column, directory: Path | None, lines: Relation) -> Ladder:
@@ -187,6 +193,9 @@ def _count_grids(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     limit = _limit(column, spec)
     shown = [level for level in range(1, len(widths) + 1) if ladder.shows(level)]
     snapped = [level for level in shown if not _is_multiple(widths, level)]
+    within = labelled.limits.within(limit)  # beyond, intervals are open anyway
+    opened = open_labels(engine, column, spec, within, [level for level in shown if level not in snapped], snapped)
+    opened += own_labels(engine, column, labelled.limits) if ladder.shows(0) else []
     number = r"-?(?:0|[1-9][0-9]*)" + (rf"(?:[.][0-9]{{0,{decimals - 1}}}[1-9])?" if decimals else "")
     return _count_spans(
         engine,
@@ -205,11 +214,18 @@ def _count_grids(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
         is_float=column.kind is Kind.FLOAT,
         type=Markup("FLOAT8") if column.kind is Kind.FLOAT else _decimal(column, decimals),
         has_leaves=Markup("TRUE" if ladder.shows(0) else "FALSE"),
+        opened=[_opened(engine, column, label) for label in opened],
     )
 
 
 def _labels_anew(engine: Engine, column: Column, spec: Hierarchy) -> Markup:
     return label_intervals(engine.render, spec, column, Markup("(SELECT c.least AS value) AS v"))
+
+
+def _opened(engine: Engine, column: Column, label: OpenLabel) -> dict[str, Any]:
+    """A label with open ends, as its statement needs it."""
+    low, high = (None if end is None else _typed(engine, column, end) for end in (label.low, label.high))
+    return {"label": label.label, "low": low, "high": high, "closed": label.closed}
 
 
 def _units(spec: Hierarchy) -> tuple[int, int, list[int]]:

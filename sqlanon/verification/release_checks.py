@@ -12,10 +12,12 @@ from markupsafe import Markup
 from sqlanon.comparing import comparable, exact
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.limits import NO_LIMITS, Limits
 from sqlanon.policy import Show
 from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.text import text_of
+from sqlanon.verification.limited import clamped, is_limit
 from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels
 
 _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
@@ -64,6 +66,7 @@ class Region:
     region that was published as a number, if that is to be checked. Bounds that are `boxed`, or of a hierarchy, leave
     out the upper one, and are open where they are NULL.
     hierarchy: the policy's, if it has one. tight: whether a region is no wider than the values of its class.
+    limits: the numbers that stand for all beyond them: of labels and ranges those are open ends.
     """
 
     column: Column
@@ -74,6 +77,7 @@ class Region:
     ends: tuple[str, ...] = ()
     boxed: bool = False
     tight: bool = False
+    limits: Limits = NO_LIMITS
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
         return _outside_bounds(engine, witness, region, region.cells) + _loose_ends(engine, claims, region)
     if region.hierarchy is not None and region.show is Show.LABEL:
         (cell,) = region.cells
-        labelled = Labelled(witness, region.column, region.raw, cell, claims.starred is not None)
+        labelled = Labelled(witness, region.column, region.raw, cell, claims.starred is not None, region.limits)
         return count_untrue_labels(engine, labelled, region.hierarchy)
     raw, *cells = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *region.cells))
     values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
@@ -154,8 +158,8 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
     values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
     starred = {"starred": -1 if claims.starred is None else claims.starred}
     if kind in VALUES and region.tight:
-        ends = {f"{end}_text": _text_of_end(engine, region.column, end) for end in ("least", "greatest")}
-        return _count(engine, "verify/count_loose_intervals", **values, **starred, **ends)
+        values["raw"] = clamped(engine, values["raw"], region.column, region.limits)
+        return _count(engine, "verify/count_loose_intervals", **values, **starred, **_loose_ends_of(engine, region))
     if kind in VALUES:
         return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(engine, region.column))
     values |= _set_grammar(engine, region.column)
@@ -163,8 +167,22 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
     return outside + _count(engine, "verify/count_loose_sets", **values, **starred) if region.tight else outside
 
 
-def _text_of_end(engine: Engine, column: Column, end: str) -> Markup:
-    return text_of(engine.render, Markup(f"c.{end}"), column.kind, column.type)
+def _loose_ends_of(engine: Engine, region: Region) -> dict[str, Markup]:
+    """The texts of a class's least and greatest value, and whether these stand for all beyond them."""
+    found: dict[str, Markup] = {}
+    for end, opens, limit in (
+        ("least", "opens_low", region.limits.bottom),
+        ("greatest", "opens_high", region.limits.top),
+    ):
+        value = Markup(f"c.{end}")
+        found[f"{end}_text"] = text_of(engine.render, value, region.column.kind, region.column.type)
+        found[opens] = is_limit(value, limit, region.column)
+    return found
+
+
+def _raw(engine: Engine, region: Region) -> Markup:
+    """The number that a raw value stands for, or another raw value."""
+    return clamped(engine, expression("w.{name}", name=Identifier(region.raw)), region.column, region.limits)
 
 
 def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
@@ -172,7 +190,8 @@ def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
     if not region.tight or region.hierarchy is not None:
         return 0
     ends = region.ends or region.cells
-    raw, low, high = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *ends))
+    raw = _raw(engine, region)
+    low, high = (expression("w.{name}", name=Identifier(name)) for name in ends)
     starred = -1 if claims.starred is None else claims.starred
     return _count(
         engine, "verify/count_loose_ends", witness=claims.witness, raw=raw, low=low, high=high, starred=starred
@@ -182,9 +201,8 @@ def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
 def _outside_bounds(engine: Engine, witness: Relation, region: Region, bounds: Sequence[str]) -> int:
     """The rows whose value is not between two columns: the bounds of a group, where there is a hierarchy."""
     kind, grouped = region.column.kind, region.boxed or region.hierarchy is not None
-    raw, low, high = (
-        comparable(engine, expression("w.{name}", name=Identifier(name)), kind) for name in (region.raw, *bounds)
-    )
+    ends = (expression("w.{name}", name=Identifier(name)) for name in bounds)
+    raw, low, high = (comparable(engine, value, kind) for value in (_raw(engine, region), *ends))
     return _count(engine, "verify/count_outside_bounds", witness=witness, raw=raw, low=low, high=high, grouped=grouped)
 
 
@@ -193,9 +211,9 @@ def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
     if not region.ends:
         return 0
     kind, is_middle = region.column.kind, region.show is Show.MIDPOINT
-    cell, *columns = (expression("w.{n}", n=Identifier(n)) for n in (*region.cells, region.raw, *region.ends))
-    raw, *ends = (double_of(engine.render, column, kind) for column in columns)
-    low, high = ends if is_middle else columns[1:]  # of a mean they are doubles already
+    cell, *columns = (expression("w.{n}", n=Identifier(n)) for n in (*region.cells, *region.ends))
+    raw, *ends = (double_of(engine.render, column, kind) for column in (_raw(engine, region), *columns))
+    low, high = ends if is_middle else columns  # of a mean they are doubles already
     values: dict[str, Any] = {"witness": claims.witness, "cell": cell, "low": low, "high": high}
     untrue = _count(engine, "verify/count_untrue_numbers", **values, is_middle=is_middle)
     if is_middle:

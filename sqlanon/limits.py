@@ -1,0 +1,175 @@
+"""Top and bottom coding: numbers that stand for all that lie beyond them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.errors import PolicyError
+from sqlanon.policy import Attribute, Quantile
+from sqlanon.policy.document import path_text
+from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
+from sqlanon.text import is_single
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The least and the greatest number that a column is coded with; None for no limit.
+
+    Lesser numbers count as `bottom`, greater ones as `top`; NaN stays what it is.
+    """
+
+    bottom: Decimal | None = None
+    top: Decimal | None = None
+
+    def __bool__(self) -> bool:
+        return self.bottom is not None or self.top is not None
+
+    @property
+    def texts(self) -> tuple[str | None, str | None]:
+        """The limits as they are stored."""
+        return _stored(self.bottom), _stored(self.top)
+
+    def within(self, size: Decimal) -> Limits:
+        """Those of the limits that are nearer to 0 than this."""
+        bottom, top = (end if end is not None and abs(end) < size else None for end in (self.bottom, self.top))
+        return Limits(bottom, top)
+
+    def of_whole(self, number: int) -> int:
+        """What a whole number is coded with, where the limits are whole numbers."""
+        if self.bottom is not None and number < self.bottom:
+            return int(self.bottom)
+        return int(self.top) if self.top is not None and number > self.top else number
+
+    def coded(self, render: Renderer, value: Markup, column: Column) -> Markup:
+        """The number that `value` is coded with, in the column's type; the expression repeats `value`."""
+        whens = []
+        if self.bottom is not None:
+            whens.append(expression("WHEN {v} < {end} THEN {end}", v=value, end=literal(self.bottom, column)))
+        if self.top is not None:
+            number = render.macro("is_a_number", value, column.kind.value)
+            end = literal(self.top, column)
+            whens.append(expression("WHEN {v} > {end} AND {number} THEN {end}", v=value, end=end, number=number))
+        if not whens:
+            return value
+        return expression("CASE {whens} ELSE {v} END", whens=Markup(" ").join(whens), v=value)
+
+    def is_bottom(self, value: Markup, column: Column) -> Markup:
+        """Whether a coded value stands for all numbers below it, too."""
+        return _is_end(value, self.bottom, column)
+
+    def is_top(self, value: Markup, column: Column) -> Markup:
+        """Whether a coded value stands for all numbers above it, too."""
+        return _is_end(value, self.top, column)
+
+
+NO_LIMITS = Limits()
+
+
+def limits_of(attribute: Attribute) -> Limits:
+    """The limits that a policy says as numbers; one that is a quantile is not known before the table is read."""
+    bottom, top = (
+        None if end is None or isinstance(end, Quantile) else as_decimal(end)
+        for end in (attribute.bottom, attribute.top)
+    )
+    return Limits(bottom, top)
+
+
+def limits_in(engine: Engine, source: Relation, column: Column, attribute: Attribute) -> Limits:
+    """The limits of a column, quantiles taken from a table: one statement for each of these.
+
+    Raises PolicyError where the bottom is not below the top, or a quantile can't be written down.
+    """
+    known = limits_of(attribute)
+    bottom, top = (
+        find_quantile(engine, source, column, end.quantile) if isinstance(end, Quantile) else number
+        for end, number in ((attribute.bottom, known.bottom), (attribute.top, known.top))
+    )
+    if bottom is not None and top is not None and bottom >= top:
+        place = path_text(("attributes", column.name))
+        raise PolicyError(f"{place}: its bottom is not below its top in this table; leave one of them out.")
+    return Limits(bottom, top)
+
+
+def literal(number: Decimal, column: Column) -> Markup:
+    """A limit as a value of the column's type; records of statements leave it out, as it may be out of the data."""
+    if column.kind is Kind.FLOAT:
+        return expression("CAST({number} AS {type})", number=Withheld(float(number)), type=Markup(column.type))
+    whole = number == number.to_integral_value()
+    return expression(
+        "CAST({number} AS {type})", number=Withheld(int(number) if whole else number), type=Markup(column.type)
+    )
+
+
+def limit_problem(number: Decimal, column: Column) -> str | None:
+    """Why a number is no value of a column; None if it is one."""
+    if column.kind is Kind.INTEGER and number != number.to_integral_value():
+        return f"{number:f} is no whole number, and the column is {column.type}."
+    if column.kind is Kind.DECIMAL and column.decimals is not None:
+        exponent = number.normalize().as_tuple().exponent
+        if isinstance(exponent, int) and -exponent > column.decimals:
+            return f"{number:f} has more digits after the point than {column.type}."
+    least, greatest = _span(column)
+    if not least <= number <= greatest:
+        return f"{number:f} is beyond the values of {column.type}."
+    return None
+
+
+def find_quantile(engine: Engine, source: Relation, column: Column, share: float) -> Decimal | None:
+    """The least finite number of a column that at least this share of them does not exceed; None if it has none."""
+    value = expression("s.{name}", name=Identifier(column.name))
+    (found,) = engine.query_one(
+        "encoding/find_quantile",
+        source=source,
+        value=value,
+        is_finite=engine.render.macro("is_finite_number", value, column.kind.value),
+        share=share,
+    )
+    number = None if found is None else as_decimal(found)
+    if number is not None and not _survives(number):
+        place = path_text(("attributes", column.name))
+        raise PolicyError(f"{place}: its quantile has more digits than policies hold; give a number instead.")
+    return number
+
+
+def as_decimal(number: float | Decimal) -> Decimal:
+    """A number with the digits that it is written with."""
+    return number if isinstance(number, Decimal) else Decimal(repr(number))
+
+
+def _survives(number: Decimal) -> bool:
+    """Whether a number is the same in a policy."""
+    return abs(number) < 2**63 if number == number.to_integral_value() else as_decimal(float(number)) == number
+
+
+def _stored(number: Decimal | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _is_end(value: Markup, number: Decimal | None, column: Column) -> Markup:
+    if number is None:
+        return Markup("FALSE")
+    return expression("coalesce({value} = {end}, FALSE)", value=value, end=literal(number, column))
+
+
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
+
+
+def _span(column: Column) -> tuple[Decimal, Decimal]:
+    """The least and the greatest value of a type, as far as its name says them."""
+    name = column.type.upper()
+    digits = re.search(r"\(\s*(\d+)", name) if column.kind is Kind.DECIMAL else None
+    most = Decimal("1.7e308")
+    if digits is not None:
+        most = Decimal(10) ** (int(digits[1]) - (column.decimals or 0)) - Decimal(1).scaleb(-(column.decimals or 0))
+    elif is_single(column.type):
+        most = Decimal("3.4e38")
+    elif name in _BITS:
+        most = Decimal(2) ** (_BITS[name] - 1) - 1
+    elif name.removeprefix("U") in _BITS:
+        return Decimal(0), Decimal(2) ** _BITS[name.removeprefix("U")] - 1
+    return -most, most

@@ -1,0 +1,82 @@
+"""Top and bottom coding as the policy has it: what raw values stand for, and whether a quantile is one.
+
+Nothing here reads what a search coded values with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine
+from sqlanon.limits import Limits, as_decimal, literal
+from sqlanon.policy import Attribute, Quantile
+from sqlanon.sql import Relation, expression
+
+
+def clamped(engine: Engine, raw: Markup, column: Column, limits: Limits) -> Markup:
+    """The number that a raw value stands for: itself, or the limit that it is beyond; NULL and NaN are themselves."""
+    if not limits:
+        return raw
+    value = raw
+    if limits.bottom is not None:
+        value = expression("greatest({value}, {end})", value=value, end=literal(limits.bottom, column))
+    if limits.top is not None:
+        value = expression("least({value}, {end})", value=value, end=literal(limits.top, column))
+    is_number = engine.render.macro("is_a_number", raw, column.kind.value)
+    return expression("CASE WHEN {raw} IS NOT NULL AND {n} THEN {v} ELSE {raw} END", raw=raw, n=is_number, v=value)
+
+
+def is_limit(value: Markup, limit: Decimal | None, column: Column) -> Markup:
+    """Whether a value that is not NULL stands for all beyond it."""
+    return Markup("FALSE") if limit is None else expression("({v} = {end})", v=value, end=literal(limit, column))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The limits of a column by its policy, and the rows whose number shows that a claimed quantile is none."""
+
+    limits: Limits
+    violations: int = 0
+
+
+def check_limits(
+    engine: Engine,
+    witness: Relation,
+    raw: Markup,
+    column: Column,
+    attribute: Attribute,
+    claimed: Limits,
+    *,
+    whole: bool,
+) -> Checked:
+    """The limits that the policy says as numbers; quantiles as `claimed`, if they are quantiles of the raw values.
+
+    raw: of a row `w` of the witness. whole: whether those are all rows of the source; of a sample quantiles are not
+    looked at.
+    """
+    ends: list[Decimal | None] = []
+    wrong = 0
+    for said, number in ((attribute.bottom, claimed.bottom), (attribute.top, claimed.top)):
+        if not isinstance(said, Quantile):
+            ends.append(None if said is None else as_decimal(said))
+            continue
+        ends.append(number)
+        if whole:
+            wrong += _untrue_quantile(engine, witness, raw, column, said.quantile, number)
+    return Checked(Limits(*ends), wrong)
+
+
+def _untrue_quantile(
+    engine: Engine, witness: Relation, raw: Markup, column: Column, share: float, number: Decimal | None
+) -> int:
+    """The finite numbers of a column whose quantile is claimed to be another number, 0 where it is that one."""
+    end = Markup("NULL") if number is None else literal(number, column)
+    is_finite = engine.render.macro("is_finite_number", raw, column.kind.value)
+    total, below, reached = engine.query_one(
+        "verify/count_reached", witness=witness, raw=raw, end=end, is_finite=is_finite
+    )
+    is_true = not total or (number is not None and below < share * total <= reached)
+    return 0 if is_true else int(total)
