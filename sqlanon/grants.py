@@ -27,20 +27,23 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
         raise PolicyError("source: roles are PostgreSQL's; a DuckDB file is protected by its own permissions.")
     if released is None or policy.release.url not in (None, url) or policy.catalog.url not in (None, url):
         raise PolicyError("The script is for one database, and release or catalog are elsewhere: grant there by hand.")
-    if len({roles.owner, roles.runner, roles.reader}) < 3:
-        raise PolicyError("Owner, runner and reader are three roles: give each a name of its own.")
+    if roles.runner == roles.reader:
+        raise PolicyError("Runner and reader are two roles: give each a name of its own.")
+    if any("$$" in name for name in (roles.runner, roles.reader, policy.catalog.schema_)):
+        raise PolicyError("A name with $$ in it would end a block of the script early: choose another.")
     source, release = _relation(table), _relation(released)
     values: dict[str, Any] = {
         "database": Identifier(_database(url)),
         "roles": [
-            _role(roles.owner, owns=True),
-            _role(roles.runner, owns=True, logs_in=True),
+            _role(roles.runner, logs_in=True),
             _role(roles.reader),
         ],
-        "owner": Identifier(roles.owner),
         "runner": Identifier(roles.runner),
         "reader": Identifier(roles.reader),
+        "runner_literal": Text(roles.runner),
         "catalog": Identifier(policy.catalog.schema_),
+        "catalog_literal": Text(policy.catalog.schema_),
+        "shared": Text(_shared(policy.catalog.schema_, roles.runner)),
         "source": source,
         "source_schema": Identifier(str(source.schema)),
         "release_schema": Identifier(str(release.schema)),
@@ -57,8 +60,17 @@ def _relation(text: str) -> Relation:
     return Relation(read.name, read.schema or "public")
 
 
-def _role(name: str, *, owns: bool = False, logs_in: bool = False) -> dict[str, Any]:
-    return {"name": Identifier(name), "literal": Text(name), "owns": owns, "logs_in": logs_in}
+def _role(name: str, *, logs_in: bool = False) -> dict[str, Any]:
+    return {"name": Identifier(name), "literal": Text(name), "logs_in": logs_in}
+
+
+def _shared(schema: str, runner: str) -> str:
+    catalog, role = Identifier(schema), Identifier(runner)
+    return (
+        f"Schema {catalog} or what is in it does not belong to {role}, and it must be one runner's alone. Name another"
+        " schema in this runner's policy (catalog: {schema: ...}) and print the script again. To hand over the catalog"
+        f" of another role, run REASSIGN OWNED BY that role TO {role}, if it owns nothing else, and then this script."
+    )
 
 
 def _database(url: str) -> str:

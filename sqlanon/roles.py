@@ -1,4 +1,4 @@
-"""Who does what in PostgreSQL: the names of three roles."""
+"""Who does what in PostgreSQL: the names of two roles."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Roles:
-    """Who owns the catalog, who runs policies and jobs, and who reads releases."""
+    """Who runs policies and jobs and owns their catalog, and who reads releases."""
 
-    owner: str = "sqlanon_owner"
     runner: str = "sqlanon_runner"
     reader: str = "sqlanon_reader"

@@ -337,13 +337,19 @@ def test_a_role_without_access_to_the_existing_schema_falls_back_too(analyst: st
             assert catalog.home.schema == "own"
 
 
-def test_a_role_with_a_share_in_the_schema_uses_it(analyst: str, postgres_url: str) -> None:
+def test_a_role_uses_the_schema_that_a_superuser_shares_with_it_alone(analyst: str, postgres_url: str) -> None:
     with connect(postgres_url) as engine, Catalog.open(engine), connect(analyst) as restricted:
-        sql(engine, "GRANT USAGE, CREATE ON SCHEMA sqlanon TO PUBLIC")
-        sql(engine, "GRANT ALL ON ALL TABLES IN SCHEMA sqlanon TO PUBLIC")
+        ((role,),) = rows(restricted, "SELECT current_user")
+        sql(engine, f"GRANT USAGE, CREATE ON SCHEMA sqlanon TO {role}")
+        sql(engine, f"GRANT ALL ON ALL TABLES IN SCHEMA sqlanon TO {role}")
         with Catalog.open(restricted, fallback_schema="own") as catalog:
             assert catalog.home.schema == "sqlanon"
             assert catalog.run(catalog.start_run(START)).status is Status.RUNNING
+        with pytest.raises(AccessError, match=f"role {role} has DELETE"):
+            Catalog.open(engine)
+        sql(engine, "GRANT INSERT ON sqlanon.runs TO PUBLIC")
+        with pytest.raises(AccessError, match="PUBLIC has INSERT"):
+            Catalog.open(restricted, fallback_schema="own")
 
 
 def test_a_role_with_no_schema_at_all_is_told_what_to_ask_for(analyst: str) -> None:

@@ -246,17 +246,19 @@ def wait_for_gc(engine: Engine, catalog: Catalog, temporary: Path) -> list[str]:
 
 def test_tables_of_another_role_wait_for_its_own_collector(postgres_url: str, restricted_role: tuple[str, str]) -> None:
     role, url = restricted_role
-    with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
+    with connect(postgres_url) as engine, Catalog.open(engine) as catalog, connect(url) as theirs:
+        with Catalog.open(engine) as ending:
+            run = ending.start_run(START)
+            table = make(engine, Workspace(engine, ending, run).table("rows"))
         sql(engine, f"GRANT USAGE, CREATE ON SCHEMA sqlanon TO {role}")
         sql(engine, f"GRANT ALL ON ALL TABLES IN SCHEMA sqlanon TO {role}")
-        with connect(url) as theirs, Catalog.open(theirs) as their_catalog, connect(postgres_url) as mine:
-            with Catalog.open(engine) as ending:
-                run = ending.start_run(START)
-                table = make(engine, Workspace(engine, ending, run).table("rows"))
+        with Catalog.open(theirs) as their_catalog:
             assert gc(theirs, their_catalog) == [f"marked run {run} as failed"]
-            assert names(engine, "w_") == [table.name]
-            assert gc(mine, Catalog.open(mine)) == [f"dropped table {table} of run {run}"]
-            assert catalog.ledger(run) == []
+        assert names(engine, "w_") == [table.name]
+        sql(engine, f"REVOKE ALL ON SCHEMA sqlanon FROM {role}")
+        sql(engine, f"REVOKE ALL ON ALL TABLES IN SCHEMA sqlanon FROM {role}")
+        assert gc(engine, catalog) == [f"dropped table {table} of run {run}"]
+        assert catalog.ledger(run) == []
 
 
 def test_only_spill_directories_of_dead_processes_are_removed(tmp_path: Path) -> None:

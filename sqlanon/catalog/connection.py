@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from sqlanon.catalog.exclusive import require_exclusive
 from sqlanon.catalog.home import Home, find_home, is_schema
 from sqlanon.catalog.locks import advisory_key
 from sqlanon.catalog.migrate import HEAD, Migration, create_tables, revisions
@@ -55,11 +56,14 @@ class CatalogConnection:
     def upgrade(self, revision: str) -> None:
         """Upgrade the catalog's tables; whoever comes second, process or thread, finds the work done."""
         with _upgrading:
+            if revision == HEAD and self.current() == revisions()[-1]:
+                return
             if revision == HEAD and self.current() is None:
                 self.do("be made", self._create)
             if revision != HEAD or self.current() != revisions()[-1]:
                 self._session.require_writable()
                 self._migration.carry_out("upgrade", revision)
+            require_exclusive(self._session, self.home)  # default privileges may have given new tables away
 
     def downgrade(self, revision: str) -> None:
         """Downgrade the catalog's tables."""
@@ -85,6 +89,7 @@ class CatalogConnection:
             self._session.close()
 
     def _open(self) -> None:
+        require_exclusive(self._session, self.home)
         if self._session.dialect == "duckdb":
             with _upgrading:
                 self._session.run("catalog/create_schema", schema=self.home.name)

@@ -22,13 +22,13 @@ def register(app: typer.Typer) -> None:
 def grant_script_command(
     call: Call,  # noqa: ARG001 - every command has one
     policy: PolicyFile,
-    owner: Annotated[str, typer.Option(help="Who owns the catalog's tables.")] = _NAMES.owner,
-    runner: Annotated[str, typer.Option(help="Who runs policies and jobs.")] = _NAMES.runner,
+    runner: Annotated[str, typer.Option(help="Who runs policies and jobs, and owns their catalog.")] = _NAMES.runner,
     reader: Annotated[str, typer.Option(help="Who reads releases.")] = _NAMES.reader,
     pg_cron: Annotated[bool, typer.Option("--pg-cron", help="The runner may schedule jobs with pg_cron.")] = False,
 ) -> None:
     """Print the roles and grants that a policy needs on PostgreSQL, for a DBA to read and run; nothing is changed.
 
-    The runner sees the columns that are released, and no identifier; readers see releases alone.
+    The runner sees the columns that are released, and no identifier; readers see releases alone. The catalog is the
+    runner's alone: each runner has one of its own, in the schema that the policy names.
     """
-    print(grants.grant_script(loading.load_policy(policy), Roles(owner, runner, reader), pg_cron=pg_cron))
+    print(grants.grant_script(loading.load_policy(policy), Roles(runner, reader), pg_cron=pg_cron))

@@ -31,6 +31,7 @@ OWN_ERRORS: dict[str, type[SqlanonError]] = {
     "SA002": VerificationError,
     "SA003": ConflictError,
     "SA004": PolicyError,
+    "SA005": AccessError,
     "42501": AccessError,
 }
 """What the procedures of jobs end with, whose messages are the project's own; and a privilege that they lack."""

@@ -22,6 +22,7 @@ from sqlanon.jobs.recoded import (
     mask_column_beside,
     representatives_beside,
 )
+from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
 from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
@@ -170,7 +171,7 @@ def procedure_text(
     rules, digests = catalog.rules_run(found.id), policy.digest == "run"
     repeats = repeat_tests(engine, plan)
     text = ProcedureText(engine, catalog, made, models, recoded, misfits, repeats, rules, stored.digest, digests)
-    return replace(text, job=replace(made, inspection=text.inspection()))
+    return replace(text, job=sealed(replace(made, inspection=text.inspection())))
 
 
 def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job: Job) -> Iterator[str]:

@@ -16,12 +16,14 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.catalog import RECODING, Catalog, Job
+from sqlanon.catalog.exclusive import place_of, refusal
 from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of
+from sqlanon.jobs.sealing import digests_of
 from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.models import KAnonymity, PrivacyModel
 from sqlanon.publish.postgres import ALTERNATIVE_PATIENCE
@@ -104,7 +106,7 @@ class ProcedureText:
         ).text
 
     def _statements(self) -> dict[str, Text]:
-        """What the procedure would look up in the catalog."""
+        """Statements with values of the data, which the procedure looks up in the catalog."""
         found = self.recoded.parts
         parts = {} if found is None else {"assigning": Text(found.assigning), "showing": Text(found.showing)}
         return {"inspection": Text(self.inspection()), "recoding": Text(self.recoded.select), **parts}
@@ -144,11 +146,25 @@ class ProcedureText:
             "quotable": [Text(f"{state}%") for state in ("SA", "57014", *QUOTABLE)],
             "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],
             **{table: home.relation(table) for table in ("runs", "releases", "jobs", "work_tables")},
+            **self._catalog_values(),
             **self._source_values(),
             **self._staging.values(),
             **self._model_values(job.most_rows),
             **self._publishing_values(release),
             **self._digest_values(),
+        }
+
+    def _catalog_values(self) -> dict[str, Any]:
+        """What is to hold of the catalog, which the procedure acts on: nobody else may write it, or has done so."""
+        home = self.catalog.home
+        return {
+            **place_of(home),
+            "other_catalog": _pattern(lambda problems: refusal(home, problems)),
+            "statement_digests": {name: Text(digest) for name, digest in digests_of(self.job).items()},
+            "other_statement": Text(
+                f"What the catalog has of job {self.job.name} is not what was frozen: somebody changed table"
+                f" {home.relation('jobs')}; nothing was published. Freeze the run again, and see who may write there."
+            ),
         }
 
     def _settings(self) -> dict[str, Any]:
