@@ -111,3 +111,17 @@ def order_of_release(database: Database, name: str, rows: list[Row]) -> list[Row
     database.sql(f"TRUNCATE {name}_r")  # where rows lie among old ones depends on what was there
     carry_out(database)
     return database.sql(f"SELECT * FROM {name}_r ORDER BY ctid")
+
+
+def tamper(database: Database, change: str) -> None:
+    """Change statements of the job `nightly`, and the digests in its procedure too, as if they had been frozen so."""
+    columns = ("inspection", "recoding", "assigning", "showing")
+    digests = ", ".join(f"encode(sha256(convert_to({column}, 'UTF8')), 'hex')" for column in columns)
+    before = database.sql(f"SELECT {digests} FROM sqlanon.jobs")[0]
+    database.sql(f"UPDATE sqlanon.jobs SET {change}")
+    after = database.sql(f"SELECT {digests} FROM sqlanon.jobs")[0]
+    ((text,),) = database.sql("SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'job_nightly'")
+    for one, other in zip(before, after, strict=True):
+        if one is not None and other is not None:
+            text = text.replace(one, other)
+    database.sql(text)

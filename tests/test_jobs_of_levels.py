@@ -20,6 +20,7 @@ from tests.jobs_support import (
     released,
     replaced,
     runs,
+    tamper,
 )
 from tests.rules_support import GENERALIZATIONS, apply, coded
 from tests.run_support import Database, Row, anonymize, open_database
@@ -206,7 +207,7 @@ def test_classes_show_what_their_rows_do(database: Database, change: str) -> Non
     name, run = fulldomain(database)
     job_of(database, run)
     old = released(database, f"{name}_r")
-    database.sql(f"UPDATE sqlanon.jobs SET {change}")
+    tamper(database, change)
     with pytest.raises(VerificationError, match="do not show the same"):
         carry_out(database)
     assert released(database, f"{name}_r") == old
