@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 _BEGINNING = 3  # letters that tell which word was meant
+_LONGEST = 500  # letters of a word that anyone means; comparing takes their square
 
 
 def nearest(word: str, choices: Iterable[str], most: int = 3) -> list[str]:
@@ -13,6 +14,8 @@ def nearest(word: str, choices: Iterable[str], most: int = 3) -> list[str]:
 
     If none does, those that begin with it.
     """
+    if len(word) > _LONGEST:
+        return []
     folded: dict[str, list[str]] = {}
     for choice in choices:
         folded.setdefault(choice.casefold(), []).append(choice)

@@ -107,7 +107,7 @@ def command(app: typer.Typer, name: str | None = None, *, as_json: bool = True) 
         @functools.wraps(function)
         def called(**values: Any) -> None:
             limits = {key: values.pop(key) for key in _LIMITS}
-            call = Call(base.EngineOptions(**limits), values.pop("json", False), values.pop("verbose"))
+            call = Call(_options(limits), values.pop("json", False), values.pop("verbose"))
             _end(call, functools.partial(function, call, **values))
 
         _set_signature(called, function, as_json)
@@ -115,6 +115,14 @@ def command(app: typer.Typer, name: str | None = None, *, as_json: bool = True) 
         return function
 
     return register
+
+
+def _options(limits: dict[str, Any]) -> EngineOptions:
+    """The limits of sessions; one that no engine follows is a wrong command line."""
+    try:
+        return base.EngineOptions(**limits)
+    except PolicyError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _set_signature(called: Callable[..., None], function: Command, as_json: bool) -> None:

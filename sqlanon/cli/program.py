@@ -27,6 +27,7 @@ from sqlanon.cli import (
     verify,
 )
 from sqlanon.cli.call import INTERRUPTED
+from sqlanon.documents import is_text
 from sqlanon.engines.urls import scrubbed
 
 _HELP = """Anonymize a relational table where it lives.
@@ -76,6 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     _end_politely()
     try:
+        _refuse_what_is_no_text(given)
         code = app(given, prog_name="sqlanon", standalone_mode=False)
         _end_as_decided()
     except _UsageError as error:
@@ -83,6 +85,13 @@ def main(arguments: list[str] | None = None) -> None:
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     sys.exit(code or 0)
+
+
+def _refuse_what_is_no_text(given: list[str]) -> None:
+    """Bytes that are no UTF-8 come as half characters, which can neither be printed nor be sent to a database."""
+    for place, argument in enumerate(given, 1):
+        if not is_text(argument):
+            raise typer.BadParameter(f"argument {place} of the command line is not text in UTF-8.")
 
 
 def _end_politely() -> None:

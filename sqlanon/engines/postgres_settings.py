@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from decimal import Decimal
-
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.base import EngineOptions, kilobytes
 from sqlanon.errors import PolicyError
 
 _FIXED = {
@@ -24,10 +21,8 @@ MEANINGS_OF_VALUES = {name: value for name, value in _FIXED.items() if name != "
 """What makes a statement mean the same, and be planned alike, in sessions that are not ours."""
 USUAL_LOCK_TIMEOUT = "30s"  # for a lock of others, where no limit has been set for the role
 USUAL_WORK_MEM = "64MB"  # what sorts and hashes of a session may take, where the server's own setting is less
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\s*", re.IGNORECASE)
-_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _OPERATIONS_AT_ONCE = 8  # sorts and hashes that share the memory limit: a few a statement, in a few sessions
-_LEAST_WORK_MEM = 4096  # kB
+_LEAST_WORK_MEM, _MOST_WORK_MEM = 4096, 2**31 - 1  # kB
 
 
 def session_settings(options: EngineOptions, read_only: bool) -> dict[str, str]:
@@ -45,17 +40,9 @@ def session_settings(options: EngineOptions, read_only: bool) -> dict[str, str]:
     if options.threads is not None:
         settings["max_parallel_workers_per_gather"] = str(max(0, options.threads - 1))
     if options.memory_limit is not None:
-        settings["work_mem"] = f"{max(_LEAST_WORK_MEM, kilobytes(options.memory_limit) // _OPERATIONS_AT_ONCE)}kB"
+        memory = kilobytes(options.memory_limit) // _OPERATIONS_AT_ONCE
+        settings["work_mem"] = f"{min(max(_LEAST_WORK_MEM, memory), _MOST_WORK_MEM)}kB"
     return settings
-
-
-def kilobytes(size: str) -> int:
-    """A size such as `2GB`, `512MiB` or `1.5 G` in kilobytes of 1024 bytes."""
-    match = _SIZE.fullmatch(size)
-    if match is None:
-        raise PolicyError(f"'{size}' is not a size; write a number and a unit, such as 2GB.")
-    unit = 1024 if match[3] else 1000
-    return int(Decimal(match[1]) * unit ** _POWERS[match[2].upper()] / 1024)
 
 
 def _milliseconds(seconds: float) -> int:

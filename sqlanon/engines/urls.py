@@ -12,13 +12,11 @@ _SECRET_KEYS = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE
 _AUTHORITY = re.compile(r"(?P<user>[^:/?#@]*):.*@", re.DOTALL)
 _PARAMETER = re.compile(r"([?&])([^&]*)")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*)://(?P<rest>.*)", re.DOTALL)
-# In a message: what stands between a user's name and the last @, and what a setting is set to, but for a colon that
-# ends a part of the sentence. So messages of our own hold no @.
-_SPAN = re.compile(r"([^:/?#@\s]*):(?!//|\s)[^\n]*@")
-_SETTING = re.compile(
-    r"([\w.%-]*(?:pass|pwd|secret|token|key|credential)[\w.%-]*=)[^\s&,;)]*?(?=:?(?:[\s&,;)]|$))", re.IGNORECASE
-)
-
+# In a message: what stands between a user's name and the last @ of a line, and what settings are set to, but for a
+# colon that ends a part of the sentence. So messages of our own hold no @. No run of characters is gone through twice.
+_USER = re.compile(r"(?<![^:/?#@\s])[^:/?#@\s]*+(?=:(?!//|\s))")
+_NAME = re.compile(r"(?<![\w.%-])[\w.%-]++=")
+_VALUE = re.compile(r"[^\s&,;)]*+")
 
 _UNESCAPED = (
     "The {}:// URL has characters in its user's name or password that must be percent-encoded: "
@@ -64,4 +62,23 @@ def _redacted_parameter(parameter: str) -> str:
 
 def scrubbed(text: str) -> str:
     """A message that may quote URLs, whole or damaged, without what could be a secret in them."""
-    return _SETTING.sub(r"\1***", _SPAN.sub(r"\1@", text))
+    return _without_settings("\n".join(_without_password(line) for line in text.split("\n")))
+
+
+def _without_password(line: str) -> str:
+    """A line without what stands between the first user's name and the last @."""
+    end = line.rfind("@")
+    user = _USER.search(line, 0, end) if end > 0 else None
+    return line if user is None else line[: user.end()] + line[end:]
+
+
+def _without_settings(text: str) -> str:
+    """A text without what settings are set to whose names look like secrets."""
+    shown, done = "", 0
+    for name in _NAME.finditer(text):
+        if name.start() >= done and _SECRET_KEYS.search(name[0]):
+            value = _VALUE.match(text, name.end())
+            assert value is not None  # it may be empty
+            end = value.end() - value[0].endswith(":")
+            shown, done = shown + text[done : name.end()] + "***", end
+    return shown + text[done:]

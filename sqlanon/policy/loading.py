@@ -10,13 +10,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from sqlanon.documents import read_bounded, refuse_odd_data
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.environment import expand
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError
 from sqlanon.policy import HIERARCHY_KINDS, Policy, Role, Source
 from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.problems import problems_of
 from sqlanon.suggest import any_of, did_you_mean
+
+_MOST_BYTES = 8 * 2**20  # of a file with a policy; a minute's reading
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
@@ -24,14 +27,11 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
 
     Raises PolicyError if the file can't be read or anything in it is wrong.
     """
-    file = FilePath(path)
     try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise PolicyError(f"The policy {file} is not text in UTF-8.") from None
-    except OSError as error:
-        raise PolicyError(f"The policy {file} cannot be read: {error.strerror}.") from None
-    return parse_policy(text, file.parent)
+        text = read_bounded(path, "policy", _MOST_BYTES)
+    except AccessError as error:
+        raise PolicyError(str(error)) from None
+    return parse_policy(text, FilePath(path).parent)
 
 
 def parse_policy(text: str, base_directory: str | os.PathLike[str] | None = None) -> Policy:
@@ -54,6 +54,7 @@ def parse_stored(text: str) -> Policy:
 
 def build_policy(data: Mapping[str, Any], base_directory: str | os.PathLike[str] | None = None) -> Policy:
     """A policy from plain data of the same grammar (dicts, lists, text, numbers)."""
+    refuse_odd_data(data)
     return _build(Document(copy.deepcopy(dict(data))), base_directory)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlanon.api import verify_release
+from sqlanon.documents import parse_json, read_bounded, refuse_odd_data
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.signoff.record import FORMAT, VERSION, document_digest
-from sqlanon.signoff.release import place_of_release, recorded_policy, release_digest
+from sqlanon.signoff.release import look_at_release, place_of_release, recorded_policy
 from sqlanon.verification.verify import Verification
+
+_MOST_BYTES = 64 * 2**20  # of a file with a record: it holds a policy, and numbers of it
 
 
 @dataclass(frozen=True)
@@ -62,17 +64,25 @@ class RecordCheck:
 
 def read_record(path: Path) -> dict[str, Any]:
     """The record in a file; raises AccessError where there is none, PolicyError where it is no record."""
+    text = read_bounded(path, "record", _MOST_BYTES)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise AccessError(f"The record {path} can't be read: {error.strerror}.") from None
-    except ValueError:
-        raise PolicyError(f"{path} is no record: it isn't JSON.") from None
+        document = parse_json(text)
+    except PolicyError as error:
+        raise PolicyError(f"{path} is no record that `sqlanon record` wrote. {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise PolicyError(f"{path} is no record that `sqlanon record` wrote.")
     if document.get("version") != VERSION:
         raise PolicyError(f"{path} is a record of another version than {VERSION}: use the sqlanon that wrote it.")
     return document
+
+
+def _required(document: Mapping[str, Any], part: str, key: str) -> str:
+    """A text that every record has; PolicyError where this one lacks it."""
+    inside = document.get(part)
+    value = inside.get(key) if isinstance(inside, dict) else None
+    if not isinstance(value, str):
+        raise PolicyError(f"This is no record that `sqlanon record` wrote: {part}.{key} is missing.")
+    return value
 
 
 def check_record(
@@ -87,20 +97,24 @@ def check_record(
     url: the database that the release is in, if not that of the record, or if that needs a password.
     table: the table or file that the release is now, if it was renamed or copied.
 
-    Raises AccessError where the database can't be reached.
+    Raises:
+        AccessError: the database can't be reached.
+        PolicyError: the record lacks parts, or holds what no record does.
     """
+    refuse_odd_data(document)
     if document_digest(document) != document.get("digest"):
         return RecordCheck("?", "?", intact=False, note="Its digest is not that of its contents.")
+    run, recorded = _required(document, "run", "id"), _required(document, "release", "digest")
     policy = recorded_policy(document, url)
     place = table or place_of_release(policy)
-    recorded, digest = document["release"]["digest"], release_digest(policy, place, options)
-    checked = RecordCheck(document["run"]["id"], place, True, recorded, digest, note=f"{place} is no longer there.")
-    if digest is None:
+    now = look_at_release(policy, place, options)
+    checked = RecordCheck(run, place, True, recorded, now.digest, note=now.sentence(place))
+    if now.digest is None:
         return checked
     try:
         verification = verify_release(policy, table, options)
     except (PolicyError, EngineError, AccessError) as error:  # such as a column that is gone, or half a file
         if checked.unchanged:
             raise
-        return RecordCheck(checked.run, place, True, recorded, digest, note=str(error))
-    return RecordCheck(checked.run, place, True, recorded, digest, verification, verification.note)
+        return RecordCheck(checked.run, place, True, recorded, now.digest, note=str(error))
+    return RecordCheck(checked.run, place, True, recorded, now.digest, verification, verification.note)

@@ -13,7 +13,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.rules.store import read_rules
 from sqlanon.runs.choices import choices_of
-from sqlanon.signoff.release import place_of_release, recorded_policy, release_digest
+from sqlanon.signoff.release import look_at_release, place_of_release, recorded_policy
 
 FORMAT, VERSION = "sqlanon record", 1
 _CHECKED = ("models", "checks", "risk", "metrics", "verified")  # what a record repeats of the result of a run
@@ -72,15 +72,17 @@ def sealed(document: Mapping[str, Any], url: str | None, options: EngineOptions 
     url: the database that the release is in, if not the recorded one, or if that needs a password.
 
     Raises:
-        PolicyError: the release is no longer there.
+        PolicyError: the release is no longer there, or something else is in its place.
         AccessError: the database can't be reached.
     """
     release = dict(document["release"])
     if release["digest"] is None:
         policy = recorded_policy(document, url)
-        release["digest"] = release_digest(policy, place_of_release(policy), options)
-    if release["digest"] is None:
-        raise PolicyError(f"What run {document['run']['id']} released is no longer there, and the run took no digest.")
+        place = place_of_release(policy)
+        now = look_at_release(policy, place, options)
+        if now.digest is None:
+            raise PolicyError(f"Run {document['run']['id']} took no digest. {now.sentence(place)}")
+        release["digest"] = now.digest
     whole = {**document, "release": release}
     return {**whole, "digest": document_digest(whole)}
 

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.base import EngineOptions, RelationType
+from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.sql import Relation
 
+_TABLES = (RelationType.TABLE, RelationType.PARTITIONED_TABLE)
+
 
 def recorded_policy(document: Mapping[str, Any], url: str | None = None) -> Policy:
     """The policy of a record as it was run, with the URL of the release where another one is given."""
-    policy = parse_stored(json.dumps(document["policy"]))
+    data = document.get("policy")
+    if not isinstance(data, dict):
+        raise PolicyError("This is no record that `sqlanon record` wrote: policy is missing.")
+    policy = parse_stored(json.dumps(data, ensure_ascii=False))
     if url is None or policy.release.file is not None:
         return policy
     return policy.model_copy(update={"release": policy.release.model_copy(update={"url": url})})
@@ -28,10 +35,30 @@ def place_of_release(policy: Policy) -> str:
     return policy.release.file or policy.release.table or ""
 
 
-def release_digest(policy: Policy, place: str, options: EngineOptions | None) -> str | None:
-    """The digest of a release as it is now; None where it is no longer there."""
+@dataclass(frozen=True)
+class ReleasedNow:
+    """What is in a release's place: its digest, or the kind of what took its place; neither where nothing is there."""
+
+    digest: str | None = None
+    other: str | None = None
+
+    def sentence(self, place: str) -> str:
+        """Why there is no digest."""
+        if self.other is None:
+            return f"{place} is no longer there."
+        return (
+            f"{place} is a {self.other} now, and what was released is a table. What a {self.other} shows may be "
+            "different rows at the next look, so it was not read: drop it and run again, or name the table by --table."
+        )
+
+
+def look_at_release(policy: Policy, place: str, options: EngineOptions | None) -> ReleasedNow:
+    """Take the digest of a release as it is now. What is no table is not read."""
     if policy.release.file is not None:
-        return file_digest(place) if Path(place).is_file() else None
+        return ReleasedNow(file_digest(place) if Path(place).is_file() else None)
     with connect(policy.release.url or policy.source.url or "", options, read_only=True) as engine:
         found = engine.resolve(Relation.parse(place))
-        return None if found is None else table_digest(engine, found)
+        if found is None:
+            return ReleasedNow()
+        kind = engine.relation_type(found)
+        return ReleasedNow(table_digest(engine, found)) if kind in _TABLES else ReleasedNow(other=kind.value)

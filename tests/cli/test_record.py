@@ -11,6 +11,7 @@ import pytest
 
 from sqlanon import load_policy, read_record, run_record
 from sqlanon.hierarchies.digests import describe_hierarchies
+from sqlanon.signoff.record import document_digest
 from tests.cli.support import call, execute, only_object, write_policy
 
 pytestmark = pytest.mark.either_engine
@@ -173,3 +174,47 @@ def test_what_is_no_record_is_refused(duckdb_policy: Path, tmp_path: Path) -> No
         assert call("verify", "--record", file).exit_code == 2
     assert call("verify").exit_code == 2
     assert call("verify", duckdb_policy, "--record", file, "--k", "3").exit_code == 2
+
+
+def test_doubled_keys_make_no_record(policy: Path, tmp_path: Path) -> None:
+    """A person reads the first, a program the last: its digest is that of the last."""
+    file = tmp_path / "record.json"
+    record = record_of(digesting(policy), file)
+    k = record["policy"]["privacy"][0]["k"]
+    text = file.read_text(encoding="utf-8")
+    for place in (f'"k": {k}', '"format": '):
+        doubled = place.replace(str(k), "50") if place.startswith('"k"') else '"format": "x"'
+        assert place in text
+        file.write_text(text.replace(place, f"{doubled}, {place}", 1), encoding="utf-8")
+        refused = call("verify", "--record", file)
+        assert (refused.exit_code, "given twice" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["view", "materialized view"])
+def test_what_took_the_release_s_place_is_named_and_not_read(
+    policy: Path, patients_url: str, tmp_path: Path, kind: str
+) -> None:
+    file = tmp_path / "record.json"
+    record = record_of(policy, file)
+    if kind != "view" and patients_url.startswith("duckdb"):
+        pytest.skip("DuckDB has no materialized views")
+    execute(patients_url, "ALTER TABLE patients_released RENAME TO away")
+    execute(patients_url, f"CREATE {kind} patients_released AS SELECT * FROM away")
+    found = checked("--record", file, exit_code=3)
+    assert (found["intact"], found["unchanged"], found["models"]) == (True, False, None)
+    assert f"patients_released is a {kind} now" in found["note"]
+    assert f"patients_released is a {kind} now" in call("verify", "--record", file).stdout
+    assert checked("--record", file, "--table", "away", exit_code=0)["unchanged"] is True
+    again = call("record", record["run"]["id"], "--policy", policy)
+    assert (again.exit_code, f"is a {kind} now" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("part", ["run", "release", "policy"])
+def test_a_record_without_a_part_is_none(duckdb_policy: Path, tmp_path: Path, part: str) -> None:
+    file = tmp_path / "record.json"
+    record = record_of(duckdb_policy, file)
+    del record[part]
+    record["digest"] = document_digest(record)
+    file.write_text(json.dumps(record), encoding="utf-8")
+    refused = call("verify", "--record", file)
+    assert (refused.exit_code, f"{part}" in refused.stderr) == (2, True)

@@ -14,9 +14,8 @@ import psycopg
 import pytest
 
 from sqlanon.engines import connect, redacted
-from sqlanon.engines.base import EngineOptions, Kind, RelationType
+from sqlanon.engines.base import EngineOptions, Kind, RelationType, kilobytes
 from sqlanon.engines.postgres import PostgresEngine
-from sqlanon.engines.postgres_settings import kilobytes
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from tests.postgres_server import PostgresServer
