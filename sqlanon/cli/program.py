@@ -28,6 +28,7 @@ from sqlanon.cli import (
 )
 from sqlanon.cli.call import INTERRUPTED
 from sqlanon.documents import is_text
+from sqlanon.engines.private import umask_guard
 from sqlanon.engines.urls import scrubbed
 
 _HELP = """Anonymize a relational table where it lives.
@@ -73,9 +74,13 @@ demo.register(app)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program with the arguments of the process, and end the process with the exit code."""
+    """Run the program with the arguments of the process, and end the process with the exit code.
+
+    All files that it makes meanwhile are for their owner alone.
+    """
     given = sys.argv[1:] if arguments is None else arguments
     _end_politely()
+    mask = umask_guard.narrow()
     try:
         _refuse_what_is_no_text(given)
         code = app(given, prog_name="sqlanon", standalone_mode=False)
@@ -84,6 +89,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = _wrong_usage(error, "--json" in given)
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
+    finally:
+        umask_guard.leave(mask)
     sys.exit(code or 0)
 
 

@@ -15,6 +15,7 @@ from sqlanon.cli.deferred import environment as environments
 from sqlanon.cli.deferred import home, loading, pg_cron, units
 from sqlanon.cli.deferred import moments as times
 from sqlanon.cli.jobs import JobName
+from sqlanon.engines.private import umask_guard
 from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
@@ -177,6 +178,9 @@ def _write(directory: Path, texts: dict[str, str], mark: str) -> None:
                 )
         for path, text in paths.items():
             path.write_text(text, encoding="utf-8")
+            path.chmod(
+                0o666 & ~umask_guard.usual()
+            )  # they hold no secret, and systemd complains of units kept from others
     except OSError as error:
         raise SqlanonError(f"{path} can't be written: {error.strerror}.") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlanon.engines.private import umask_guard
+from sqlanon.engines.private import owners_alone
 from sqlanon.errors import AccessError
 
 
@@ -15,11 +15,9 @@ def require_writable(path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file, of the mode that the user's files have; raises AccessError if it can't be."""
+    """Write a file for its owner alone; one that is there keeps its mode. Raises AccessError if it can't be."""
     try:
-        is_new = not path.exists()
-        path.write_text(text, encoding="utf-8")
-        if is_new:
-            path.chmod(0o666 & ~umask_guard.usual())
+        with open(path, "w", encoding="utf-8", opener=owners_alone) as file:
+            file.write(text)
     except OSError as error:
         raise AccessError(f"{path} can't be written: {error.strerror}.") from None

@@ -1,7 +1,7 @@
 """What must not be read by others: directories for spilled data, and the modes of the files that a session makes.
 
-A private directory is named so that `gc` can find it, and holds the identity of its process, so that `gc` removes those
-of dead processes alone.
+A private directory is named so that `gc` can find it, and its process holds a lock on a file in it, so that `gc`
+removes those of dead processes alone.
 """
 
 from __future__ import annotations
@@ -17,16 +17,22 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from sqlanon import process
 from sqlanon.errors import AccessError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 _PREFIX = "sqlanon-spill-"
 _NAME = re.compile(_PREFIX + r"(\d+)-\w+")  # the number is the id of the process that made it
 _OWNER = "owner"  # the file that holds the identity of that process
 _OTHERS = 0o077
 
+_held: dict[Path, TextIO] = {}  # the owner files of this process's directories, each with its lock
 _spooled: dict[BinaryIO, Path] = {}
 
 
@@ -36,7 +42,11 @@ def make_private_directory(parent: str | os.PathLike[str] | None = None) -> Path
         if parent is not None:
             Path(parent).mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)).resolve()
-        (directory / _OWNER).write_text(process.this_process(), encoding="utf-8")
+        owner = open(directory / _OWNER, "x", encoding="utf-8", opener=owners_alone)  # noqa: SIM115
+        owner.write(process.this_process())
+        owner.flush()
+        _lock(owner)
+        _held[directory] = owner
         return directory
     except OSError as error:
         raise AccessError(f"The temporary directory {parent} can't be used: {error.strerror}.") from None
@@ -45,6 +55,8 @@ def make_private_directory(parent: str | os.PathLike[str] | None = None) -> Path
 def remove_directory(path: str | os.PathLike[str] | None) -> None:
     """Remove a private directory and what is in it."""
     if path is not None:
+        if (owner := _held.pop(Path(path), None)) is not None:
+            owner.close()
         shutil.rmtree(path, ignore_errors=True)
 
 
@@ -73,12 +85,29 @@ def _is_ours(path: Path) -> bool:
 
 
 def _is_in_use(path: Path) -> bool:
-    """Whether the process that made a private directory lives. Ids are used again, so its identity says more."""
+    """Whether the process that made a private directory lives.
+
+    It holds a lock until it ends, however it ends, which another container sees too; its identity tells where locks are
+    not to be had, and between the making of the directory and the lock. Ids alone are used again.
+    """
     try:
-        return process.is_alive((path / _OWNER).read_text(encoding="utf-8"))
+        with (path / _OWNER).open("r+", encoding="utf-8") as owner:
+            return not _lock(owner) or process.is_alive(owner.read())
     except (OSError, ValueError):  # made by an older version, or about to be
         named = _NAME.fullmatch(path.name)
         return named is None or process.is_running(int(named[1]))
+
+
+def _lock(owner: TextIO) -> bool:
+    """Take the lock of a directory, where the file's system has locks; False where a living process holds it."""
+    if fcntl is None:
+        return True
+    with contextlib.suppress(OSError):
+        try:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 class UmaskGuard:
@@ -100,8 +129,15 @@ class UmaskGuard:
             self._set()
         return mask
 
+    def narrow(self) -> int:
+        """Keep all that is made from others."""
+        with self._lock:
+            self._masks.append(_OTHERS)
+            self._set()
+        return _OTHERS
+
     def leave(self, mask: int) -> None:
-        """Take back what `enter` returned."""
+        """Take back what `enter` or `narrow` returned."""
         with self._lock:
             self._masks.remove(mask)
             self._set()
@@ -128,6 +164,11 @@ class UmaskGuard:
 
 umask_guard = UmaskGuard()
 """The guard of this process."""
+
+
+def owners_alone(path: str, flags: int) -> int:
+    """An opener of files: a new one is its owner's alone, one that is there keeps its mode."""
+    return os.open(path, flags, 0o600)
 
 
 def spool_standard_input() -> Path:

@@ -19,7 +19,6 @@ from pathlib import Path
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
-from sqlanon.engines.private import umask_guard
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text, short_hash
 
@@ -171,10 +170,8 @@ def _value(value: Identifier | Text) -> Markup:
 
 
 def _mode(target: Path) -> int:
-    """The mode of the file that is replaced; for a new one what the process gives its files."""
-    if target.exists():
-        return stat.S_IMODE(target.stat().st_mode)
-    return 0o666 & ~umask_guard.usual()
+    """The mode of the file that is replaced; a new one is its owner's alone, who decides whom it is handed to."""
+    return stat.S_IMODE(target.stat().st_mode) if target.exists() else _PRIVATE
 
 
 def _to_disk(path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sqlanon.catalog import Catalog
-from sqlanon.engines import connect
+from sqlanon.engines import connect, private
 from sqlanon.engines.private import UmaskGuard, make_private_directory, remove_dead_directories
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
@@ -24,7 +24,7 @@ from tests.run_support import OPTIONS
 
 SPILLING = """
 import sys, time
-from sqlanon.engines import connect
+from sqlanon.engines import connect, private
 from sqlanon.engines.base import EngineOptions
 from sqlanon.sql import Statement
 
@@ -74,11 +74,28 @@ def test_spilled_data_is_private_and_does_not_outlive_a_kill(
 
 
 def test_a_number_that_another_process_has_got_means_nothing(tmp_path: Path) -> None:
-    ours = make_private_directory(tmp_path)
-    theirs = make_private_directory(tmp_path)
+    ours, theirs = make_private_directory(tmp_path), make_private_directory(tmp_path)
+    private._held.pop(theirs).close()
     (theirs / "owner").write_text((theirs / "owner").read_text() + "0")  # of the same id, but begun at another time
     assert list(remove_dead_directories(tmp_path)) == [theirs]
     assert ours.exists()
+
+
+def test_a_process_that_only_its_lock_tells_of_lives(tmp_path: Path) -> None:
+    """As in another container of this host, whose ids and clocks mean nothing here."""
+    theirs = make_private_directory(tmp_path)
+    (theirs / "owner").write_text((theirs / "owner").read_text() + "0")
+    assert list(remove_dead_directories(tmp_path)) == []
+    private.remove_directory(theirs)
+    assert not theirs.exists()
+    assert theirs not in private._held
+
+
+def test_a_process_without_a_lock_lives(tmp_path: Path) -> None:
+    """Where files have no locks, and before the lock is taken."""
+    ours = make_private_directory(tmp_path)
+    private._held.pop(ours).close()
+    assert list(remove_dead_directories(tmp_path)) == []
 
 
 def test_what_an_older_version_spilled_is_named(tmp_path: Path) -> None:

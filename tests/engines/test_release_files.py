@@ -91,8 +91,8 @@ def test_an_existing_file_is_replaced_only_when_allowed(duckdb: Engine, tmp_path
     assert link.is_symlink()
 
 
-def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
-    before = os.umask(0o027)
+def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
+    before = os.umask(0o000)
     try:
         with connect(f"duckdb:///{tmp_path}/work.duckdb", create=True) as duckdb:
             run(duckdb, f"CREATE TABLE {RELATION} AS SELECT 1 AS a")
@@ -101,7 +101,7 @@ def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
                 file.commit()
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "o.csv").stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "o.csv").stat().st_mode) == 0o600
 
 
 def test_a_failure_leaves_the_old_file_and_no_part(duckdb: Engine, tmp_path: Path) -> None:
