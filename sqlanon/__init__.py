@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sqlanon.exploring.exploration import Exploration
     from sqlanon.exploring.explorer import explore
     from sqlanon.exploring.trials import Sweep, sweep
+    from sqlanon.labels.reading import read_labels
     from sqlanon.models import (
         DistinctLDiversity,
         EntropyLDiversity,
@@ -71,6 +72,7 @@ _HOMES = {
     ),
     "exploring.exploration": ("Exploration",),
     "exploring.explorer": ("explore",),
+    "labels.reading": ("read_labels",),
     "work.journal": ("Observer",),
     "models": (
         "DistinctLDiversity",
@@ -136,6 +138,7 @@ __all__ = [
     "load_policy",
     "parse_policy",
     "profile_table",
+    "read_labels",
     "read_record",
     "release_utility",
     "resume_run",
