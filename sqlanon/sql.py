@@ -14,7 +14,7 @@ import hashlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
@@ -28,6 +28,7 @@ from markupsafe import Markup
 from sqlanon.errors import PolicyError
 
 MAX_IDENTIFIER_BYTES = 63
+Number = int | float | Decimal
 
 
 @dataclass(frozen=True, order=True)
@@ -113,9 +114,12 @@ class Text:
 
 @dataclass(frozen=True)
 class Withheld:
-    """A number out of the data, such as a column's least value: the database gets it, records don't hold it."""
+    """A number out of the data, such as a column's least value.
 
-    value: int | float | Decimal
+    The database gets it; records and the log of a server don't hold it.
+    """
+
+    value: Number
 
     def __str__(self) -> str:
         return (
@@ -124,7 +128,7 @@ class Withheld:
 
 
 _WITHHELD = "/* withheld */"
-_WITHHELD_NUMBER = re.compile(re.escape(_WITHHELD) + r" (?:-?[0-9]+(?:[.][0-9]+)?|CAST\('[^']*' AS FLOAT8\))")
+_WITHHELD_NUMBER = re.compile(re.escape(_WITHHELD) + r" (-?[0-9]+(?:[.][0-9]+)?|CAST\('([^']*)' AS FLOAT8\))")
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,19 @@ class Statement:
     def record(self) -> str:
         """The text as it may be shown and kept: with `?` for what is withheld."""
         return _WITHHELD_NUMBER.sub(f"{_WITHHELD} ?", self.text)
+
+    def written(self, write: Callable[[Number], str]) -> str:
+        """The text with every number that is withheld as `write` says it."""
+        if _WITHHELD not in self.text:
+            return self.text
+        return _WITHHELD_NUMBER.sub(lambda found: write(_number_of(found)), self.text)
+
+
+def _number_of(found: re.Match[str]) -> Number:
+    """A number as it was before it was written into a statement."""
+    if found[2] is not None:
+        return float(found[2])
+    return Decimal(found[1]) if "." in found[1] else int(found[1])
 
 
 def _finalize(value: Any) -> Any:

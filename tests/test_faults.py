@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from sqlanon.catalog import Catalog
+from sqlanon.engines import connect
 from sqlanon.engines import duckdb as duckdb_engine
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
@@ -204,6 +206,27 @@ def test_a_statement_that_takes_too_long(database: Database) -> None:
     policy = database.policy("slow", ROLES, release={"table": "people_r"})
     options = EngineOptions(threads=1, statement_timeout=0.3)
     assert failure(database, policy, "statement timeout", options=options) == CLEAN
+
+
+def test_a_downgrade_during_a_run(database: Database) -> None:
+    """The catalog stays, and the run publishes; afterwards nothing is in the way, a dead run neither."""
+    policy = with_old_release(database)
+    refused: list[str] = []
+
+    def downgraded() -> None:
+        with connect(database.url) as engine, Catalog.open(engine, upgrade=False) as catalog:
+            with pytest.raises(ConflictError) as raised:
+                catalog.downgrade("base")
+            refused.append(str(raised.value))
+
+    observer = Doing("search", downgraded)
+    assert anonymize(policy, replace=True, observer=observer).published
+    assert observer.run in refused[0]
+    assert "sqlanon cancel" in refused[0]
+    database.sql("UPDATE sqlanon.runs SET status = 'running' WHERE id = ?", [observer.run])
+    with connect(database.url) as engine, Catalog.open(engine, upgrade=False) as catalog:
+        catalog.downgrade("base")
+        assert catalog.current() is None
 
 
 def test_two_procedures_of_a_job_at_once(postgres_url: str) -> None:

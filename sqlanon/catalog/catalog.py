@@ -12,6 +12,7 @@ from sqlanon.catalog.migrate import HEAD
 from sqlanon.catalog.releases import Releases
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
+from sqlanon.errors import ConflictError
 
 SCHEMA = "sqlanon"
 
@@ -65,7 +66,16 @@ class Catalog(Releases, Jobs, Liveness):
         self._connection.upgrade(revision)
 
     def downgrade(self, revision: str) -> None:
-        """Downgrade the tables: `base` removes them and all they hold, `-1` undoes the last migration."""
+        """Downgrade the tables: `base` removes them and all they hold, `-1` undoes the last migration.
+
+        Raises ConflictError while a run goes on, which would lose its record and what it has to clear up.
+        """
+        living = self.living_runs() if self.current() is not None else []
+        if living:
+            raise ConflictError(
+                f"The catalog was left as it is, as {', '.join(living)} goes on: wait for its end, or"
+                f" `sqlanon cancel {living[0]}`."
+            )
         self._connection.downgrade(revision)
 
     def close(self) -> None:

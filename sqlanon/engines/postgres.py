@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.engines.postgres_errors import connection_error, read_only_error, statement_error
+from sqlanon.engines.postgres_private import Private
 from sqlanon.engines.postgres_settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, session_settings
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import Cancelled, EngineError, PolicyError
@@ -62,6 +63,7 @@ class PostgresEngine(Engine):
         self.parallel_sessions = MOST_SESSIONS if options.threads is None else min(MOST_SESSIONS, options.threads)
         settings = session_settings(options, read_only)
         self._connection = _open(url)
+        self._private = Private(self._connection)
         try:
             self._check_version()
             self._path = self._narrow_path()
@@ -137,11 +139,17 @@ class PostgresEngine(Engine):
 
     def _execute(self, statement: Statement) -> int:
         with self._guarded(statement.name):
-            return self._connection.execute(statement.text.encode()).rowcount
+            return self._connection.execute(self._private.written(statement).encode()).rowcount
 
     def _fetch(self, statement: Statement) -> list[tuple[Any, ...]]:
         with self._guarded(statement.name):
-            return self._connection.execute(statement.text.encode()).fetchall()
+            return self._connection.execute(self._private.written(statement).encode()).fetchall()
+
+    def execute_privately(self, statement: Statement) -> None:
+        started = time.perf_counter()
+        with self._guarded(statement.name):
+            self._private.execute(statement)
+        self._tell(statement, started, -1)
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows through COPY."""
@@ -214,6 +222,7 @@ class PostgresEngine(Engine):
     def rollback(self) -> None:
         if self._connection.closed:  # the server has rolled back when it lost us
             return
+        self._private.forget()
         with self._guarded("rollback"):
             self._connection.execute("ROLLBACK")
 

@@ -248,7 +248,7 @@ def _columns_of(engine: Engine, select: str) -> list[Column]:
     pattern = Relation("sqlanon_pattern")  # temporary, in the schema that is looked through first
     engine.begin()
     try:
-        engine.run("jobs/create_pattern", table=pattern, recoding=Markup(select))
+        engine.execute_privately(engine.render("jobs/create_pattern", table=pattern, recoding=Markup(select)))
         return engine.columns(pattern)
     finally:
         engine.rollback()

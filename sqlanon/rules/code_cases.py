@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+from dataclasses import dataclass
+
 from markupsafe import Markup
 
 from sqlanon.encoding.fields import word_column
@@ -12,8 +15,20 @@ from sqlanon.rules.tables import RuleTables
 from sqlanon.sql import Relation, Withheld, expression
 
 
-def place_of_row(engine: Engine, routes: Relation, words: int, rules: RuleTables) -> Markup | None:
-    """The place where a coded row `r` ends, of a tree without hierarchies; None where it is to go by joins.
+@dataclass(frozen=True)
+class PlaceCase:
+    """The place where a coded row `r` ends; its thresholds are shifted by a number, `secret.shift` in the statement.
+
+    A code tells the value where the least one is 0 or 1. So that a server's log of statements holds none, thresholds
+    are shifted by a number that is drawn for this statement and withheld.
+    """
+
+    place: Markup
+    shift: Withheld
+
+
+def place_of_row(engine: Engine, routes: Relation, words: int, rules: RuleTables) -> PlaceCase | None:
+    """The rules of a tree without hierarchies as one CASE; None where rows are to go by joins.
 
     routes: `(place, first, threshold, mask_0, …)`, as `route` makes them.
     """
@@ -23,6 +38,7 @@ def place_of_row(engine: Engine, routes: Relation, words: int, rules: RuleTables
     if nodes > 2 * cases.MOST_RULES:
         return None
     found = engine.query("rules/read_routes", routes=routes, masks=[mask_column(w) for w in range(words)])
+    drawn = secrets.randbelow(2**61)
     splits = {int(place): (int(first), threshold, masks) for place, first, threshold, *masks in found}
 
     def case(place: int) -> Markup:
@@ -31,12 +47,12 @@ def place_of_row(engine: Engine, routes: Relation, words: int, rules: RuleTables
             return Markup(str(place))
         (word,) = (w for w, mask in enumerate(masks) if mask)
         return expression(
-            "CASE WHEN r.{word} & {mask} >= {threshold} THEN {above} ELSE {below} END",
+            "CASE WHEN (r.{word} & {mask}) + secret.shift >= {threshold} THEN {above} ELSE {below} END",
             word=word_column(word),
             mask=masks[word],
-            threshold=Withheld(threshold),
+            threshold=threshold + drawn,
             above=case(first + 1),
             below=case(first),
         )
 
-    return case(0)
+    return PlaceCase(case(0), Withheld(drawn))

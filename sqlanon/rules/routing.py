@@ -58,10 +58,11 @@ def route(
     engine.analyze(*([kids] if kids else []))
     odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
     rows, routed = coded.rows, workspace.table("routed")
-    values = {"routes": routes, "kids": kids, "carried": carried("r", coded.word_columns)}
+    values: dict[str, Any] = {"routes": routes, "kids": kids, "carried": carried("r", coded.word_columns)}
     words = _words_of(axes)
-    place = place_of_row(engine, routes, words, rules) if kids is None else None
-    depth, place = (rules.depth, Markup("0")) if place is None else (0, place)
+    case = place_of_row(engine, routes, words, rules) if kids is None else None
+    depth, place = (rules.depth, Markup("0")) if case is None else (0, case.place)
+    values["shift"] = None if case is None else case.shift
     for first in range(0, max(1, depth), LEVELS):
         ends = first + LEVELS >= depth
         levels, leaf = _chain(words, place, min(LEVELS, depth - first), nested=kids is not None)
