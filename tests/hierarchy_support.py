@@ -50,9 +50,9 @@ def content(engine: Engine, hierarchy: HierarchyTable) -> list[dict[str, Any]]:
     """The dimension table in leaf order; dates as text (Python has no year 10000), the raw value left out."""
     names = ["leaf", "code", *(f"{kind}{level}" for kind in "gl" for level in levels(hierarchy, kind == "l"))]
     bounds = [f"{end}{level}" for end in ("lower", "upper") for level in levels(hierarchy)] if hierarchy.bounded else []
-    dates = {column.name for column in engine.columns(hierarchy.table) if column.kind is Kind.DATE}
+    dates = {column.name for column in engine.columns(hierarchy.stored) if column.kind is Kind.DATE}
     columns = [f"CAST({name} AS VARCHAR) AS {name}" if name in dates else name for name in (*names, *bounds)]
-    rows = engine.fetch(Statement("test", f"SELECT {', '.join(columns)} FROM {hierarchy.table} ORDER BY leaf"))
+    rows = engine.fetch(Statement("test", f"SELECT {', '.join(columns)} FROM {hierarchy.table} AS h ORDER BY leaf"))
     return [dict(zip([*names, *bounds], row, strict=True)) for row in rows]
 
 
@@ -102,7 +102,7 @@ def assert_verified_without_the_table(
 ) -> None:
     """Verification takes each value's labels for true, at their own level alone, and no label of another value."""
     witness, lines = Relation("witness of labels"), Relation("lines of labels")
-    (column,) = (one for one in engine.columns(hierarchy.table) if one.name == "value")
+    (column,) = (one for one in engine.columns(hierarchy.stored) if one.name == "value")
     policy = Hierarchy(**spec)
     if policy.mask is not None and policy.length is None:
         policy = policy.model_copy(update={"length": hierarchy.height})
@@ -113,10 +113,10 @@ def assert_verified_without_the_table(
     def untrue(shown: range, of: str, by: Ladder = ladder) -> tuple[int, int]:
         """The rows that verification refuses, of values with labels of these levels; those that it has to refuse."""
         own = ", ".join(f"t.l{level}" for level in every if by.shows(level))
-        other = f"JOIN {TABLE} AS u ON u.leaf = t.leaf % {hierarchy.leaves} + 1"
+        other = f"JOIN {hierarchy.table} AS u ON u.leaf = t.leaf % {hierarchy.leaves} + 1"
         texts = " UNION ALL ".join(
             f"SELECT t.value AS r0, {of}.l{level} AS c0, {of}.l{level} NOT IN ({own}) AS wrong"
-            f" FROM {TABLE} AS t {other}"
+            f" FROM {hierarchy.table} AS t {other}"
             for level in shown
         )
         drop(engine, witness)

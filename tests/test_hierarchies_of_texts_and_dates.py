@@ -40,6 +40,31 @@ def test_masks_replace_characters_from_one_side(engines: Any, side: str, values:
             assert mask == (value[:kept] + stars if side == "right" else stars + value[-kept:])
 
 
+@SETTINGS
+@given(
+    side=st.sampled_from(["left", "right"]),
+    values=st.sets(st.text(")*+ab\u00e9\u4e2d", max_size=5), max_size=40),
+    length=st.sampled_from([None, 5, 7]),
+)
+def test_masks_are_in_the_order_of_their_labels(engines: Any, side: str, values: set[str], length: int | None) -> None:
+    """Ends of short values are masked too, so they lie among characters, before or after `*`."""
+    height = length or max([1, *map(len, values)])
+
+    def label(value: str, level: int) -> bytes:
+        kept = height - level
+        shown = value[:kept] + "*" * level if side == "right" else "*" * level + (value[-kept:] if kept else "")
+        return shown.encode()
+
+    rows = build_on_both(engines, "TEXT", sorted(values), mask=side, length=length)
+    ordered = sorted(values, key=lambda value: ([label(value, n) for n in range(height - 1, 0, -1)], value.encode()))
+    assert [row["l0"] for row in rows] == ordered
+
+
+def test_values_of_a_mask_that_are_numbers_are_in_their_order(engines: Any) -> None:
+    rows = build_on_both(engines, "INTEGER", [-13, -12, 5, 41, 40, 120], mask="right")
+    assert [row["l0"] for row in rows] == ["-13", "-12", "120", "40", "41", "5"]
+
+
 def test_masks_of_numbers_and_uuids(engines: Any) -> None:
     rows = build_on_both(engines, "INTEGER", [12345, -7, 12399, 0], mask="right")
     assert labels(rows)["12345"] == ["1234*", "123**", "12***", "1****", "*"]

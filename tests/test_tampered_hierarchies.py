@@ -23,14 +23,17 @@ KINDS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
 
 
 def exchange_labels(engine: Engine, coded: CodedTable) -> None:
-    """Exchange the labels of the two groups of level 1 of the only hierarchy."""
+    """Exchange the labels of the two groups of level 1 of the only hierarchy; of a mask the texts they are made of."""
     hierarchy = coded.quasi_identifiers[0].coding.hierarchy
     assert hierarchy is not None
-    ends = engine.fetch(Statement("test", f"SELECT min(l1), max(l1) FROM {hierarchy.table}"))
+    column = "l1" if hierarchy.counted else "left(l0, 2)"
+    ends = engine.fetch(Statement("test", f"SELECT min({column}), max({column}) FROM {hierarchy.stored}"))
     least, greatest = (str(end) for end in ends[0])
     assert least != greatest
-    exchanged = f"CASE l1 WHEN '{least}' THEN '{greatest}' ELSE '{least}' END"
-    engine.execute(Statement("test", f"UPDATE {hierarchy.table} SET l1 = {exchanged}"))
+    exchanged = f"CASE {column} WHEN '{least}' THEN '{greatest}' ELSE '{least}' END"
+    target = "l1" if hierarchy.counted else "l0"
+    rest = "" if hierarchy.counted else " || right(l0, 1)"
+    engine.execute(Statement("test", f"UPDATE {hierarchy.stored} SET {target} = {exchanged}{rest}"))
 
 
 @pytest.mark.parametrize("algorithm", ["optimal", "mondrian", "top-down"])

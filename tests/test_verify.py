@@ -64,7 +64,7 @@ def diseases(engine: Engine) -> HierarchyTable:
     """A dimension table: two kinds of flu in one group, colds in another, then the root."""
     columns = {"value": "VARCHAR(9)", "g1": "BIGINT", "g2": "BIGINT"}
     table = create(engine, columns, [("flu", 1, 0), ("Flu", 1, 0), ("cold", 2, 0)], "diseases")
-    return HierarchyTable(table, height=2, shifts=(0, 1, 2), leaves=3, domain=3, bounded=False)
+    return HierarchyTable(table, table, height=2, shifts=(0, 1, 2), leaves=3, domain=3)
 
 
 def worst_of(model: PrivacyModel, place: int, rows: Sequence[Row]) -> float | None:

@@ -62,7 +62,7 @@ def _look_up(
     if attribute.hierarchy is not None and not keyed:
         tree = build_hierarchy(engine, attribute.hierarchy, attribute.column, values, dictionary, plan.base_directory)
         opened = open_groups(engine, attribute.hierarchy, attribute.column, attribute.limits, tree)
-        coding = Coding(attribute, tree.shifts[-1], tree.leaves, dictionary=dictionary, hierarchy=tree, opened=opened)
+        coding = Coding(attribute, tree.shifts[-1], tree.leaves, dictionary=tree.stored, hierarchy=tree, opened=opened)
     else:
         order = _order(engine, attribute, keyed)
         leaves = engine.run("encoding/create_dictionary", dictionary=dictionary, values=values, order=order)

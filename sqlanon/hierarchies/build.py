@@ -5,28 +5,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
-from markupsafe import Markup
-
-from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import EngineError, PolicyError
+from sqlanon.hierarchies.codes import shifts_of, value_order
 from sqlanon.hierarchies.dates import date_problems, draft_dates
 from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.intervals import draft_intervals, interval_problems
-from sqlanon.hierarchies.mask import draft_mask
+from sqlanon.hierarchies.mask import build_mask
 from sqlanon.hierarchies.nesting import check_nesting
 from sqlanon.hierarchies.suppress import draft_suppression
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.hierarchies.taxonomy import draft_taxonomy
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Relation, expression
-
-MAX_CODE_BITS = 62
+from sqlanon.sql import Identifier, Relation
 
 _BUILDERS: dict[str, Callable[[Task], Draft]] = {
-    "mask": draft_mask,
     "date": draft_dates,
     "intervals": draft_intervals,
     "csv": draft_taxonomy,
@@ -79,6 +74,8 @@ def build_hierarchy(
 def _build(task: Task) -> HierarchyTable:
     if (problems := hierarchy_problems(task.spec, task.column)) and "week" not in (task.spec.date or ()):
         raise PolicyError(problems)
+    if task.spec.mask is not None:
+        return build_mask(task)
     draft = _BUILDERS[_kind(task.spec)](task)
     check_nesting(task, draft.height)
     return _number(task, draft)
@@ -113,7 +110,7 @@ def _number(task: Task, draft: Draft) -> HierarchyTable:
     )
     # the children of the root count from 1, others from 0
     skipped = 0 if draft.height == 1 else 1
-    shifts = _shifts(task, [max(largest - skipped, 0), *ordinals])
+    shifts = shifts_of(task, [max(largest - skipped, 0), *ordinals])
     task.engine.run(
         "hierarchies/code_leaves",
         table=task.table,
@@ -122,34 +119,15 @@ def _number(task: Task, draft: Draft) -> HierarchyTable:
         keys=draft.keys,
         kept=kept,
         covered=covered,
-        order=_value_order(task),
+        order=value_order(task),
         digits=[_Digit(level, 1 << shifts[level]) for level in inner],
         shifts=shifts[1:],
         skipped=skipped,
     )
-    return HierarchyTable(task.table, draft.height, shifts, leaves, max(domain, draft.lines), draft.bounded)
+    domain = max(domain, draft.lines)
+    return HierarchyTable(task.table, task.table, draft.height, shifts, leaves, domain, draft.bounded)
 
 
 def _kept_columns(draft: Draft) -> list[Identifier]:
     kinds = ("l", "lower", "upper") if draft.bounded else ("l",)
     return [Identifier(f"{kind}{level}") for kind in kinds for level in range(1, draft.height + 1)]
-
-
-def _shifts(task: Task, greatest: list[int]) -> tuple[int, ...]:
-    """The bits below each level's digit, from the greatest digit per level; the topmost has at least one bit."""
-    widths = [digit.bit_length() for digit in greatest]
-    widths[-1] = max(widths[-1], 1)
-    shifts = tuple(accumulate(widths, initial=0))
-    if shifts[-1] > MAX_CODE_BITS:
-        raise task.error(
-            f"its codes need {shifts[-1]} bits, and {MAX_CODE_BITS} are there; use fewer levels, "
-            "or give a csv or mapping with fewer groups in a group."
-        )
-    return shifts
-
-
-def _value_order(task: Task) -> Markup:
-    """The order of values of a group: by value; by canonical text for texts and types without an order of their own."""
-    if task.column.kind in (Kind.TEXT, Kind.OTHER):
-        return task.engine.render.macro("collate", expression("l0"))
-    return expression("value")

@@ -1,25 +1,63 @@
-"""Masking: level l replaces l characters by '*', from the right or from the left."""
+"""Masking: level l replaces l characters by '*', from the right or from the left.
+
+A mask has a level a character, and often about as many groups as values at the lower ones, so it is built otherwise
+than the others: values are put into depth-first order once, each is noted with the topmost level that it opens, and
+codes are worked out level by level from the top, each value once. Labels are not stored: they are part of the text.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from markupsafe import Markup
 
-from sqlanon.hierarchies.draft import Draft, Task
-from sqlanon.sql import Identifier, expression
+from sqlanon.hierarchies.codes import shifts_of, value_order
+from sqlanon.hierarchies.draft import Task
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.sql import Text, expression
 
 MAX_MASK_LEVELS = 64
 """A level a character: beyond this the dimension table would have more columns than any use for them."""
 
+_TEXT = expression("l0")
 
-def draft_mask(task: Task) -> Draft:
+
+@dataclass(frozen=True)
+class _Opened:
+    """A level that values open: the greatest ordinal of its groups inside their parents."""
+
+    level: int
+    greatest: int
+    values: int
+
+
+def build_mask(task: Task) -> HierarchyTable:
     """Mask the canonical texts; characters are code points.
 
     Values shorter than the longest count as padded to its length at the masked side, so that level l keeps the same
     positions of every value and the levels nest: with `mask: right` and five positions, level 3 keeps the first two.
     The specification may give a length instead, for values that come later. Raises PolicyError where a value is longer
-    than that, or the length would need more than `MAX_MASK_LEVELS` levels.
+    than that, the length would need more than `MAX_MASK_LEVELS` levels, or codes need more than 62 bits.
     """
-    (length,) = task.engine.query_one("hierarchies/measure_length", text=task.text, values=task.values)
+    height, has_short = _measure(task)
+    _put_in_order(task, height, has_short)
+    parent = _part(task, _TEXT, expression("{all} - opens", all=height - 1))
+    task.engine.run(
+        "hierarchies/number_masks", numbered=task.numbered, leaves=task.leaves, height=height, parent=parent
+    )
+    task.engine.run("hierarchies/drop_table", table=task.leaves)
+    found = task.engine.query("hierarchies/measure_openings", numbered=task.numbered)
+    opened = [_Opened(int(level), int(greatest), int(values)) for level, greatest, values in found]
+    shifts = _shifts(task, height, opened)
+    _code(task, height, shifts, {one.level for one in opened})
+    leaves = sum(one.values for one in opened)
+    return HierarchyTable(_selected(task, height, shifts), task.table, height, shifts, leaves, leaves, counted=False)
+
+
+def _measure(task: Task) -> tuple[int, bool]:
+    """The number of levels, and whether there are values that end before the characters that level 1 keeps."""
+    length, shortest = task.engine.query_one("hierarchies/measure_length", text=task.text, values=task.values)
     if task.spec.length is not None:
         if length > task.spec.length:
             raise task.error(f"a value has {length} characters, and the mask's length is {task.spec.length}.")
@@ -30,28 +68,99 @@ def draft_mask(task: Task) -> Draft:
             "use csv, mapping or suppress."
         )
     height = max(length, 1)
-    kept = _part(task, expression("l0"), height - 1)
-    task.engine.run("hierarchies/mask_values", leaves=task.leaves, values=task.values, text=task.text, kept=kept)
+    return height, shortest < height - 1
+
+
+def _put_in_order(task: Task, height: int, has_short: bool) -> None:
+    kept, previous = expression("kept"), expression("previous")
     task.engine.run(
-        "hierarchies/group_masks",
-        groups=task.groups,
+        "hierarchies/order_masks",
         leaves=task.leaves,
-        labels=[_label(task, height, level) for level in range(1, height)],
-        order=[Identifier(f"l{level}") for level in range(height, 0, -1)],
+        values=task.values,
+        text=task.text,
+        kept=_part(task, _TEXT, height - 1),
         height=height,
+        levels=[
+            {
+                "number": level,
+                "part": _part(task, kept, height - level),
+                "previous": _part(task, previous, height - level),
+            }
+            for level in range(height - 1, 0, -1)
+        ],
+        order=[*_order(task, height, has_short), value_order(task)],
     )
-    return Draft(height=height, keys=(Identifier("kept"),))
 
 
-def _part(task: Task, text: Markup, length: int) -> Markup:
+def _order(task: Task, height: int, has_short: bool) -> list[Markup]:
+    """What puts level-1 groups in the order of the labels of their groups from the top down, compared byte by byte.
+
+    Where all texts are as long, the kept characters do, from the side that is masked last. A text that ends early has
+    a '*' there, and comes before one that has '*' itself: this end is written '*a', the character '*b'. Masked from the
+    left, what an end is compared with are all characters kept at that level, so the labels themselves are the order.
+    """
+    kept = expression("kept")
+    if task.spec.mask == "right":
+        keys = [kept]
+        if has_short:
+            end = expression("CASE WHEN length(kept) < {full} THEN '*a' ELSE '' END", full=height - 1)
+            keys = [
+                expression("replace(kept, {star}, {spelled}) || {end}", star=Text("*"), spelled=Text("*b"), end=end)
+            ]
+    elif has_short:
+        keys = [_label(task, kept, height, level) for level in range(height - 1, 0, -1)]
+    else:
+        keys = [expression("substr(kept, {place}, 1)", place=place) for place in range(height - 1, 0, -1)]
+    return [task.engine.render.macro("collate", key) for key in keys]
+
+
+def _shifts(task: Task, height: int, opened: list[_Opened]) -> tuple[int, ...]:
+    """The bits below each level's digit; the children of the root count from 1, others from 0."""
+    greatest = [0] * height
+    for one in opened:
+        if one.level < height:
+            greatest[one.level] = one.greatest
+    greatest[-1] += 1
+    return shifts_of(task, greatest)
+
+
+def _code(task: Task, height: int, shifts: tuple[int, ...], opened: set[int]) -> None:
+    """Write the dimension table from the top level down: what opens a level has its parent's code and a digit."""
+    engine = task.engine
+    known: dict[str, Any] = {"table": task.table, "numbered": task.numbered}
+    engine.analyze(task.numbered)
+    engine.run("hierarchies/code_first_mask", height=height, code=1 << shifts[height - 1], **known)
+    for level in sorted(opened - {height}, reverse=True):
+        parents, own = (
+            _part(task, expression("{alias}.l0", alias=Markup(alias)), height - level - 1)
+            for alias in ("parents", "opened")
+        )
+        engine.run(
+            "hierarchies/code_masks", level=level, factor=1 << shifts[level], parents=parents, opened=own, **known
+        )
+
+
+def _selected(task: Task, height: int, shifts: tuple[int, ...]) -> Markup:
+    """The dimension table with the labels of its values, to select from."""
+    levels = [
+        {"number": level, "shift": shifts[level], "label": _label(task, _TEXT, height, level)}
+        for level in range(1, height)
+    ]
+    levels.append({"number": height, "shift": shifts[height], "label": expression("'*'")})
+    return Markup("({})").format(
+        Markup(task.engine.render("hierarchies/select_masks", table=task.table, levels=levels).text)
+    )
+
+
+def _part(task: Task, text: Markup, length: int | Markup) -> Markup:
     """What stays of a text when all but `length` positions are masked."""
     if task.spec.mask == "right":
         return expression("left({string}, {length})", string=text, length=length)
     return expression("right({string}, {length})", string=text, length=length)
 
 
-def _label(task: Task, height: int, level: int) -> Markup:
-    part = _part(task, expression("kept"), height - level)
+def _label(task: Task, text: Markup, height: int, level: int) -> Markup:
+    part = _part(task, text, height - level)
     if task.spec.mask == "right":
         return expression("{part} || repeat('*', {level})", part=part, level=level)
     return expression("repeat('*', {level}) || {part}", part=part, level=level)

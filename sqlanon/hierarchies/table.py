@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlanon.sql import Relation
+from markupsafe import Markup
+
+from sqlanon.sql import Relation, Renderer
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,30 @@ class HierarchyTable:
     from 1, because code 0 is that of NULL, which has no row here. With `unknown`, `csv` and `mapping` hierarchies hold
     the values they lack in one group under the root. Only values of the data have rows; `n1..nh` are the leaves of the
     hierarchy under each group, of which a csv or mapping may have some that the data lack.
+
+    A mask stores `value`, `leaf`, `code` and `l0` alone: its groups and labels are worked out where they are read, and
+    its leaves, which are values of the data, are counted where they are asked for.
     """
 
-    table: Relation
+    table: Relation | Markup  # to select from, with an alias
+    stored: Relation
     height: int  # levels above the value; level `height` is '*', the single root
     shifts: tuple[int, ...]  # height + 1 entries: the group of a code at level l is code >> shifts[l]
     leaves: int  # number of values in the table
     domain: int  # number of leaves of the hierarchy: those, and what a csv or mapping has beside them
-    bounded: bool  # whether it has lower and upper columns
+    bounded: bool = False  # whether it has lower and upper columns
+    counted: bool = True  # whether it has n1..nh
+
+    def covered(self, render: Renderer, codes: Markup | None = None) -> Relation | Markup:
+        """What has `n1..nh` by `code`, to select from with an alias: of the codes that `codes` selects, or of all."""
+        if self.counted:
+            return self.table
+        wanted = codes or Markup("SELECT code FROM {}").format(Markup(self.stored))
+        levels = [{"number": level, "shift": shift} for level, shift in enumerate(self.shifts) if level]
+        shifts = sorted({level["shift"] for level in levels})
+        statement = render("hierarchies/count_covered", table=self.stored, codes=wanted, levels=levels, shifts=shifts)
+        return Markup("({})").format(Markup(statement.text))
+
+    def leaves_of_group(self, level: int) -> Markup:
+        """The number of leaves under the group of level `level` that rows of `table` are grouped by."""
+        return Markup(f"min(n{level})" if self.counted else "count(*)")

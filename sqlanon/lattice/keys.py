@@ -56,8 +56,8 @@ class Dimension(Ranged):
         return self.field.attribute.name
 
     @property
-    def table(self) -> Relation:
-        """Its dimension table."""
+    def table(self) -> Relation | Markup:
+        """Its dimension table, to select from with an alias."""
         assert self.field.coding.hierarchy is not None
         return self.field.coding.hierarchy.table
 

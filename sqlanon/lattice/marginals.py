@@ -80,13 +80,14 @@ def marginal_table(workspace: Workspace, dimension: Dimension) -> Relation:
 
 
 def _create(engine: Engine, workspace: Workspace, dimension: Dimension, table: Relation) -> Relation:
-    marginal = marginal_table(workspace, dimension)
+    marginal, hierarchy = marginal_table(workspace, dimension), dimension.field.coding.hierarchy
+    assert hierarchy is not None
     engine.run(
         "lattice/create_marginal",
         marginal=marginal,
         table=table,
         words=_packed(dimension),
-        dimension=dimension.table,
+        dimension=hierarchy.covered(engine.render),
         covered=[Identifier(f"n{level}") for level in range(1, dimension.height)],
     )
     return marginal

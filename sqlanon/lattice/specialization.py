@@ -130,6 +130,7 @@ def _levels(one: Field) -> list[dict[str, Any]]:
             "shift": shift,
             "digit": shift - shifts[level - 1] if level else 0,
             "is_root": level == hierarchy.height,
+            "leaves": hierarchy.leaves_of_group(level),
         }
         for level, shift in enumerate(shifts)
     ]

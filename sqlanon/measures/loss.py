@@ -36,7 +36,7 @@ class Loss:
 
 def measure_loss(engine: Engine, partition: Partition) -> Loss:
     """The information loss of a partition; the same numbers on every engine."""
-    axes = [_penalty(engine, axis) for axis in partition.axes]
+    axes = [_penalty(engine, partition, axis) for axis in partition.axes]
     gcp, *each = engine.query_one(
         "release/measure_loss", leaves=partition.leaves, axes=axes, omitted=partition.omitted, scale=_SCALE
     )
@@ -44,7 +44,7 @@ def measure_loss(engine: Engine, partition: Partition) -> Loss:
     return Loss(float(gcp or 0.0), {n: round(float(one or 0.0), 9) for n, one in zip(names, each, strict=True)})
 
 
-def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
+def _penalty(engine: Engine, partition: Partition, axis: Axis) -> dict[str, Any]:
     """What the template needs to know of one attribute."""
     low, high = Identifier(f"low_{axis.number}"), Identifier(f"high_{axis.number}")
     known: dict[str, Any] = {"axis": axis, "low": low, "high": high, "groups": [], "measure": None, "hierarchy": None}
@@ -53,7 +53,9 @@ def _penalty(engine: Engine, axis: Axis) -> dict[str, Any]:
     hierarchy = axis.field.coding.hierarchy
     if hierarchy is not None:
         groups = [{"level": level, "there": axis.is_at("l", level)} for level in range(1, hierarchy.height + 1)]
-        return known | {"groups": groups, "hierarchy": hierarchy.table, "leaves": hierarchy.domain}
+        codes = expression("SELECT DISTINCT {lo} AS code FROM {leaves}", lo=axis.lo, leaves=partition.leaves)
+        covered = hierarchy.covered(engine.render, codes)
+        return known | {"groups": groups, "hierarchy": covered, "leaves": hierarchy.domain}
     if not axis.field.attribute.column.kind.is_numeric:
         return known | {"measure": _share(axis), "null_counts": Markup(" AND FALSE")}
     width = _width_by_value(engine, axis)

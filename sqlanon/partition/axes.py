@@ -55,7 +55,7 @@ class Axis(Ranged):
         return Identifier(f"known_{self.number}")
 
     @property
-    def dimension(self) -> Relation | None:
+    def dimension(self) -> Relation | Markup | None:
         hierarchy = self.field.coding.hierarchy
         return hierarchy.table if hierarchy else None
 

@@ -85,9 +85,9 @@ def end_name(number: int) -> Identifier:
 
 
 def _ends(shown: Shown) -> dict[str, Any]:
-    number = shown.axis.number
+    number, coding = shown.axis.number, shown.axis.field.coding
     return {
-        "table": shown.axis.field.coding.dictionary,
+        "table": coding.hierarchy.table if coding.hierarchy is not None else coding.dictionary,
         "low": Identifier(f"low_{number}"),
         "high": Identifier(f"high_{number}"),
         "known": Identifier(f"known_{number}"),
