@@ -335,11 +335,17 @@ class DuckDBEngine(Engine):
 
 
 def _lists_of(rows: list[Sequence[Any]]) -> list[list[list[Any]]]:
-    """The rows as one list a column; each row by itself where a column mixes types: a list converts to one of them."""
+    """The rows as one list a column; each row by itself where the values of a column are not all of one type."""
     lists = [list(column) for column in zip(*rows, strict=True)]
-    if all(len({type(value) for value in values if value is not None}) <= 1 for values in lists):
-        return [lists]
-    return [[[value] for value in row] for row in rows]
+    if any(map(_mixes_types, lists)):
+        return [[[value] for value in row] for row in rows]
+    return [lists]
+
+
+def _mixes_types(values: list[Any]) -> bool:
+    """Whether DuckDB would have to convert values of a list: it has several types for numbers beyond 64 bits."""
+    types = {type(value) for value in values if value is not None}
+    return len(types) > 1 or (int in types and any(value is not None and abs(value) >= 2**63 for value in values))
 
 
 def _written(result: duckdb.DuckDBPyConnection) -> int:
