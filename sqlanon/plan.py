@@ -21,6 +21,7 @@ from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
 from sqlanon.repeating import NO_REPETITION, Repetition
 from sqlanon.sql import Identifier, Relation, short_hash
+from sqlanon.trust import hold_trusted
 from sqlanon.work.session import carried_to, catalog_place
 
 
@@ -103,7 +104,7 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     release, found = _release(policy, source if shared else None, target, replace)
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
-    subject = look(policy, engine, source)
+    subject = _look(policy, engine, source)
     wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
     if wrong or found:
         raise _together(wrong, found)
@@ -119,13 +120,20 @@ def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) 
     source = _source(policy, engine) if reading is None else reading.relation
     if source is None:
         raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
-    subject = look(policy, engine, source)
+    subject = _look(policy, engine, source)
     wrong = list(problems(subject))
     refused = list(subject_problems(subject))
     if wrong or (publishing and refused):
         raise PolicyError([*wrong, *refused])
     plan = _plan(subject, source, _named_release(policy), reading)
     return replace(plan, warnings=(*plan.warnings, *(f"A run would be refused: {problem}" for problem in refused)))
+
+
+def _look(policy: Policy, engine: Engine, source: Relation) -> Subject:
+    """Look at the source, unless that would run code of others."""
+    with engine.transaction():
+        hold_trusted(policy, engine, source)
+        return look(policy, engine, source)
 
 
 def _plan(subject: Subject, source: Relation, release: Relation, reading: FileReading | None) -> Plan:

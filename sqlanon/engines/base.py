@@ -263,6 +263,15 @@ class Engine(ABC):
         del relation
         return frozenset()
 
+    def code_of_others(self, relation: Relation) -> list[str]:
+        """What runs code of roles that are not trusted when a resolved relation is read, in the session's name."""
+        del relation
+        return []
+
+    def hold(self, relation: Relation) -> None:
+        """Keep others from replacing or altering the relation until the transaction ends; it is not read."""
+        del relation
+
     @abstractmethod
     def reads(self, relation: Relation, table: Relation) -> bool:
         """Whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""

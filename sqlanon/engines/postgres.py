@@ -280,6 +280,15 @@ class PostgresEngine(Engine):
         found = self.query("engine/list_unreadable_columns", table=Text(str(self._known(relation))))
         return frozenset(name for (name,) in found)
 
+    def code_of_others(self, relation: Relation) -> list[str]:
+        found = self.query("engine/list_code_of_others", table=Text(str(relation)))
+        return [problem for (problem,) in found]
+
+    def hold(self, relation: Relation) -> None:
+        """Lock it as a query does while it is parsed: LOCK TABLE would take a privilege on the whole table."""
+        self.run("engine/prepare_holding", relation=relation)
+        self.run("engine/end_holding")
+
     def reads(self, relation: Relation, table: Relation) -> bool:
         names = {"relation": Text(str(relation)), "table": Text(str(table))}
         (found,) = self.query_one("engine/reads_table", **names)

@@ -24,6 +24,7 @@ from sqlanon.models import models_of
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy, seed_of
 from sqlanon.policy.writer import policy_text
+from sqlanon.trust import hold_trusted
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Silent, status_after
 from sqlanon.work.session import MEMORY_URL, open_catalog
@@ -61,6 +62,7 @@ def posed(
             plan = resolve_source(policy, engine)
         with _workspace(plan, engine, journal) as workspace:
             with journal.during("encode"), engine.transaction():
+                hold_trusted(policy, engine, plan.source)
                 coded = encode(engine, _judged_only(plan), workspace)
             require_unchanged(policy.source.file, version)
             with journal.during("search"):

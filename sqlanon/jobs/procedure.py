@@ -33,6 +33,7 @@ from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, rel
 from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import NULL_CHOICE
 from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.trust import refusal as refusal_of_source
 from sqlanon.verification.verify import verifying_statements
 from sqlanon.work.workspace import STAGED_AS, release_lock_name
 
@@ -41,6 +42,7 @@ _JUDGED = Relation("sqlanon_judged", "pg_temp")
 _ROWS = Markup("sqlanon_rows")  # the variable that counts the rows of staging
 _BESIDE = Markup("sqlanon_beside")  # the variable that names the table which is to take the release's place
 _HERE = "\0"  # in a sentence where a run or columns belong; no name holds it
+_KINDS = {"r": "table", "p": "partitioned table", "f": "foreign table", "v": "view", "m": "materialized view"}
 _LEAST_ROWS = 1_000_000
 _GROWTH = 16
 
@@ -200,6 +202,15 @@ class ProcedureText:
                 f"There is no {source} any more: it was renamed or dropped. Job {self.job.name} reads it by that name;"
                 " nothing was published."
             ),
+            "source_kind": Text(self.recoded.kind),
+            "source_owner": Text(self.recoded.owner),
+            "other_owner": Text(
+                f"{source} is not the {_KINDS.get(self.recoded.kind, 'relation')} of role {self.recoded.owner} that it"
+                f" was when job {self.job.name} was frozen; nothing was published. See who replaced it, and freeze the"
+                " run again."
+            ),
+            "trusts_owner": self.recoded.trusts_owner,
+            "code_of_others": _pattern(lambda problems: refusal_of_source(source, problems)),
             "linked_warning": _pattern(lambda run: linked_warning(run, str(source))),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
             "other_columns": _pattern(

@@ -48,6 +48,10 @@ class Policy(Part):
     subject: Literal["none"] | None = None
     """Whom the rows are about. `none`: rows are counted and protected, whoever they are about. It must be given where
     an identifier repeats, or may not be looked at: a class of k rows may be of fewer persons than k there."""
+    trust: Literal["owner"] | None = None
+    """Whose code may run when the source is read, on PostgreSQL, with the rights of the role that reads. `owner`: that
+    of whoever owns the source, so that views, foreign tables and functions of theirs are no reason to refuse it. If
+    not given, only code of superusers, of the database's owner and of the role itself may."""
     catalog: Catalog = Catalog()
     """Where runs are recorded."""
 

@@ -36,6 +36,7 @@ from sqlanon.runs.outcome import Outcome, QuasiIdentifier
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.runs.searching import distinct_tuples, search_partition
 from sqlanon.sql import Relation
+from sqlanon.trust import hold_trusted
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.control import Control
@@ -269,6 +270,7 @@ class Course:
         """One snapshot of the source, coded; files of it and of hierarchies must stay as they were meanwhile."""
         hierarchies = describe_hierarchies(self.policy)
         with self.engine.transaction():
+            hold_trusted(self.policy, self.engine, plan.source)
             coded = self._encoded(plan, workspace)
             outcome.columns = columns_of(self.engine, plan.source)
             if self.ends_as is Status.PUBLISHED and self._rules_of() is None:
