@@ -83,7 +83,8 @@ def check_table(
 ) -> Verification:
     """Check any table (or, without a URL, the file `table`) against privacy models, without a policy.
 
-    The database is opened for reading only. Rows whose quasi-identifiers all show `suppressed_label` are no class.
+    The database is opened for reading only. Rows whose quasi-identifiers all show `suppressed_label` are a class
+    that models don't judge, and the result says so.
     sensitive: columns of which is measured what classes tell, beside those that models are about.
     Raises PolicyError for an unknown table or column.
     """
@@ -92,7 +93,13 @@ def check_table(
         told = list(dict.fromkeys([*_attributes(models), *sensitive]))
         require_columns(engine, relation, [*quasi_identifiers, *told])
         return verify_table(
-            engine, relation, quasi_identifiers, models, suppressed_label=suppressed_label, sensitive=told
+            engine,
+            relation,
+            quasi_identifiers,
+            models,
+            suppressed_label=suppressed_label,
+            exempt=suppressed_label is not None,
+            sensitive=told,
         )
 
 
@@ -123,7 +130,7 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
         sensitive = policy.sensitive
         require_columns(engine, relation, [*columns, *_attributes(models), *sensitive])
-        label = EVERYTHING if policy.suppressed == "star" else None
+        label = EVERYTHING if policy.stars else None
         with hierarchies_of_models(engine, policy, models, relation) as hierarchies:
             return verify_table(
                 engine,
@@ -132,6 +139,7 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
                 models,
                 hierarchies=hierarchies,
                 suppressed_label=label,
+                exempt=policy.exempts_stars,
                 sensitive=sensitive,
             )
 

@@ -163,7 +163,7 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
     if isinstance(algorithm, TopDown):
         yield from _target_problems(subject, algorithm)
         return
-    if subject.policy.suppressed == "star" and not any(a.show is Show.LABEL for _, a in quasi):
+    if subject.policy.stars and not any(a.show is Show.LABEL for _, a in quasi):
         yield "suppressed: star needs a quasi-identifier with show: label, which can show `*`; or use omit."
     for key in ("limits", "weights"):
         for name in getattr(algorithm, key):
@@ -258,7 +258,7 @@ def _collision(name: str, other: str, where: str) -> str:
 def warnings(subject: Subject) -> Iterator[str]:
     """What can be carried out, but may not be what was meant."""
     yield from _protection_warnings(subject)
-    asked = subject.policy.suppression or subject.policy.suppressed == "star" or subject.policy.remainder == "recode"
+    asked = subject.policy.suppression or subject.policy.stars or subject.policy.remainder == "recode"
     if asked and not isinstance(subject.policy.algorithm, FullDomain):
         name = subject.policy.algorithm.name
         yield f"suppression: {name} puts every row into a class and leaves none out, so nothing will be suppressed."

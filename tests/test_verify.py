@@ -129,15 +129,20 @@ def test_classes_and_violations(engine: Engine, rows: list[Row]) -> None:
     assert statistics == verify_table(engine, create(engine, COLUMNS, rows), QUASI_IDENTIFIERS, ()).statistics
 
 
-def test_suppressed_rows_are_no_class_but_part_of_the_distribution(engine: Engine) -> None:
+def test_suppressed_rows_are_a_class_and_part_of_the_distribution(engine: Engine) -> None:
     columns = {"age": "VARCHAR(9)", "wage_min": "BIGINT", "disease": "VARCHAR(9)"}
     rows = [("[1-5]", 1, "a"), ("[1-5]", 1, "b"), ("*", None, "a"), ("*", None, "c"), ("*", 3, "b"), ("*", 3, "b")]
     table = create(engine, columns, rows)
     models = [KAnonymity(2), DISTANCES["equal"]("disease", 0.5), DistinctLDiversity("disease", 1)]
-    found = verify_table(engine, table, ["age", "wage_min"], models, suppressed_label="*")
-    assert (found.statistics.rows, found.statistics.suppressed, found.statistics.classes) == (6, 2, 2)
+    found = verify_table(engine, table, ["age", "wage_min"], models, suppressed_label="*", exempt=True)
+    assert (found.statistics.rows, found.statistics.suppressed, found.statistics.classes) == (6, 2, 3)
+    assert found.statistics.sizes == ((2, 3),)
     assert found.statistics.discernibility() == 4 + 4 + 2 * 6
     assert [result.worst for result in found.models] == [2.0, 0.5, 1.0]
+    strict = verify_table(engine, table, ["age", "wage_min"], [KAnonymity(3)], suppressed_label="*")
+    assert [(result.violations, result.violating_rows) for result in strict.models] == [(3, 6)]
+    assert strict.starred == ("k-anonymity",)
+    assert not strict.fails_by_stars_alone
     assert verify_table(engine, table, ["age", "wage_min"], []).statistics.classes == 3
     everything = verify_table(engine, table, ["age"], [KAnonymity(9)], suppressed_label="[1-5]")
     assert everything.statistics.suppressed == 2
@@ -151,9 +156,12 @@ def test_a_table_without_classes_satisfies_and_says_so(engine: Engine) -> None:
     assert empty.note is not None
     assert "empty" in empty.note
     starred = create(engine, {"age": "VARCHAR(9)"}, [("*",)])
-    note = verify_table(engine, starred, ["age"], [KAnonymity(2)], suppressed_label="*").note
-    assert note is not None
-    assert "suppressed" in note
+    found = verify_table(engine, starred, ["age"], [KAnonymity(2)], suppressed_label="*", exempt=True)
+    assert found.satisfied
+    assert found.note == "UNPROTECTED: 1 suppressed rows, shown as one class, which violate k-anonymity."
+    judged = verify_table(engine, starred, ["age"], [KAnonymity(2)], suppressed_label="*")
+    assert judged.fails_by_stars_alone
+    assert judged.note is None
 
 
 def test_without_quasi_identifiers_the_table_is_one_class(engine: Engine) -> None:

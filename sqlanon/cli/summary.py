@@ -87,7 +87,11 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
             generalization_text(outcome),
             sampling_text(outcome),
             _classes(release),
-            "Verified independently on the release:\n" + models + _checks(outcome["checks"]) + _subject(outcome),
+            "Verified independently on the release:\n"
+            + models
+            + _checks(outcome["checks"])
+            + _stars(outcome)
+            + _subject(outcome),
             _metrics(outcome, policy.target),
             disclosure_text(outcome.get("disclosure", ())),
             _listed("Warnings", outcome["warnings"]),
@@ -109,7 +113,13 @@ def applied_text(outcome: Mapping[str, Any]) -> str:
         f" ({_phases(outcome['seconds'])})"
     )
     models = _models([ModelResult(**result) for result in outcome["models"]])
-    verified = "Verified independently on the release:\n" + models + _checks(outcome["checks"]) + _subject(outcome)
+    verified = (
+        "Verified independently on the release:\n"
+        + models
+        + _checks(outcome["checks"])
+        + _stars(outcome)
+        + _subject(outcome)
+    )
     parts = (
         head,
         _classes(release),
@@ -176,6 +186,12 @@ def _verdict(result: ModelResult) -> str:
     if result.satisfied:
         return "holds"
     return f"violated by {result.violations:,} classes"
+
+
+def _stars(outcome: Mapping[str, Any]) -> str:
+    """What to know of suppressed rows that are shown and not judged, under the verdict."""
+    note = outcome.get("starred", {}).get("note")
+    return f"\n{note}" if note else ""
 
 
 def _subject(outcome: Mapping[str, Any]) -> str:

@@ -245,7 +245,7 @@ def project_files(
 
 
 def _problems(policy: Policy, models: Sequence[PrivacyModel], wanted: Freezing) -> Iterator[str]:
-    if policy.suppressed == "star" and wanted.on_violation == "suppress":
+    if policy.stars and wanted.on_violation == "suppress":
         yield "dbt leaves suppressed rows out, and the policy says `suppressed: star`."
     if any(isinstance(model, HierarchicalTCloseness) for model in models):
         yield "dbt has no hierarchy to measure t-closeness with `distance: hierarchical` by."

@@ -215,7 +215,7 @@ class _Trial(Course):
         del plan, workspace
         partition = recoding.partition
         with self.journal.during("recode"):
-            found = self.engine.query("release/measure_regions", regions=recoding.regions, starred=partition.starred)
+            found = self.engine.query("release/measure_regions", regions=recoding.regions)
         outcome.trial, outcome.release = True, NO_RELEASE
         sizes = tuple((int(size), int(classes)) for size, classes in found)
         starred = 0 if partition.starred is None else partition.suppressed

@@ -181,7 +181,7 @@ def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job:
         yield "A procedure needs the source, the release and the catalog in one database."
     if not is_same_database(engine, catalog.store):
         yield "A procedure needs the catalog in the database of the source."
-    if policy.suppressed == "star" and job.on_violation == "suppress":
+    if policy.stars and job.on_violation == "suppress":
         yield (
             "A procedure leaves suppressed rows out, and the policy says `suppressed: star`; with --on-violation error"
             " it suppresses none."

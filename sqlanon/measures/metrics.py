@@ -22,7 +22,7 @@ class ClassStatistics:
     """The equivalence classes of a table.
 
     rows: the rows of the table, suppressed ones that it still shows included.
-    suppressed: the rows whose quasi-identifiers are all suppressed; they are no class.
+    suppressed: the rows whose quasi-identifiers are all suppressed, but which the table shows: they are one class.
     sizes: each class size that occurs and the number of its classes, ascending.
     counted: the share of the classes that were counted, beside all large ones; below 1 the sizes are estimates.
     """
@@ -31,11 +31,6 @@ class ClassStatistics:
     suppressed: int
     sizes: tuple[tuple[int, int], ...]
     counted: float = 1.0
-
-    @property
-    def released(self) -> int:
-        """The rows that are in a class."""
-        return self.rows - self.suppressed
 
     @property
     def classes(self) -> int:
@@ -52,7 +47,7 @@ class ClassStatistics:
 
     @property
     def mean_class_size(self) -> float:
-        return self.released / self.classes if self.sizes else 0.0
+        return self.rows / self.classes if self.sizes else 0.0
 
     @property
     def prosecutor_max(self) -> float:
@@ -62,11 +57,11 @@ class ClassStatistics:
     @property
     def prosecutor_mean(self) -> float:
         """The mean of 1/size over the released rows, which is classes/rows."""
-        return self.classes / self.released if self.sizes else 0.0
+        return self.classes / self.rows if self.sizes else 0.0
 
     @property
     def marketer(self) -> float:
-        """The expected share of all rows that are picked rightly when each is matched; suppressed ones never are."""
+        """The expected share of the rows that are picked rightly when each is matched."""
         return self.classes / self.rows if self.rows else 0.0
 
     def c_avg(self, k: int) -> float:
@@ -76,9 +71,9 @@ class ClassStatistics:
     def discernibility(self, omitted: int = 0) -> int:
         """The sum of squared class sizes, plus the table's rows for each suppressed one (Bayardo, Agrawal, ICDE 2005).
 
-        `omitted` is the number of suppressed rows that the table does not show.
+        `omitted` is the number of suppressed rows that the table does not show; those that it shows are no class here.
         """
-        squares = sum(size * size * classes for size, classes in self.sizes)
+        squares = sum(size * size * classes for size, classes in self.sizes) - self.suppressed**2
         return squares + (self.suppressed + omitted) * (self.rows + omitted)
 
     def buckets(self) -> tuple[SizeBucket, ...]:

@@ -31,8 +31,10 @@ class Policy(Part):
     remainder: Literal["suppress", "recode"] = "suppress"
     """What full-domain generalization does with rows in classes that violate a model: leaves them out, or generalizes
     them again among themselves, further up."""
-    suppressed: Literal["omit", "star"] = "omit"
-    """What becomes of them: left out, or shown with `*` for every quasi-identifier."""
+    suppressed: Literal["omit", "star", "star: unprotected"] = "omit"
+    """What becomes of them: left out, or shown with `*` for every quasi-identifier. Rows of stars are a class that a
+    reader sees, so with `star` they satisfy every model like any other class; where they don't, nothing is published.
+    With `{star: unprotected}` they need not, and every verdict says so."""
     ranges: Literal["observed", "cuts"] = "observed"
     """How far the ranges reach that a search which cuts a table in parts (mondrian, rothko-t, rothko-s) shows:
     `observed`, over the values of the class; `cuts`, from cut to cut of the tree, so that rows that the rules are
@@ -54,6 +56,16 @@ class Policy(Part):
     not given, only code of superusers, of the database's owner and of the role itself may."""
     catalog: Catalog = Catalog()
     """Where runs are recorded."""
+
+    @property
+    def stars(self) -> bool:
+        """Whether suppressed rows are shown."""
+        return self.suppressed != "omit"
+
+    @property
+    def exempts_stars(self) -> bool:
+        """Whether suppressed rows that are shown need not satisfy the models."""
+        return self.suppressed == "star: unprotected"
 
     @property
     def sensitive(self) -> list[str]:

@@ -98,6 +98,8 @@ class _Preparation:
                 self._locate(data[part], "file", (part, "file"))
         if isinstance(data.get("source"), dict):
             _put_in_full(data["source"])
+        if data.get("suppressed") == {"star": "unprotected"}:
+            data["suppressed"] = "star: unprotected"
         attributes = data.get("attributes")
         for name, attribute in attributes.items() if isinstance(attributes, dict) else ():
             if isinstance(attribute, dict) and "hierarchy" in attribute:

@@ -72,6 +72,7 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "choices": material.choices,
         "told": [] if material.choices is None else wording.told(material.choices, policy.get("suppressed", "omit")),
         "persons": wording.persons(result),
+        "starred": result.get("starred", {}).get("note"),
         "repeats": bool(result.get("subject", {}).get("note")),
         "how_checked": wording.CHECKED[_checked_by(material.choices)],
         "unmeasured": wording.unmeasured(result, material.choices) if result and material.choices else "",

@@ -150,7 +150,7 @@ def _job(choices: Choices) -> str:
 def _violation(choices: Choices, suppressed: str) -> str:
     match choices.on_violation:
         case "suppress":
-            return "suppressed: " + ("shown with *" if suppressed == "star" else "left out of the release")
+            return "suppressed: " + ("shown with *" if suppressed.startswith("star") else "left out of the release")
         case "error":
             return "an error: nothing is published then"
     return _UNRECORDED

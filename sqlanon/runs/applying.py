@@ -259,7 +259,7 @@ class _Apply(Course):
 
     def _encoded(self, plan: Plan, workspace: Workspace) -> CodedTable:
         """Rows that no rule is about are left out where rows may be; a row of stars would have to be coded."""
-        if self.policy.suppressed == "star":
+        if self.policy.stars:
             return super()._encoded(plan, workspace)
         if self.application.on_violation == "error":
             try:
@@ -333,7 +333,7 @@ class _Apply(Course):
 
     def _judge(self, coded: CodedTable, applied: Applied, workspace: Workspace) -> Partition:
         """Find the classes that violate a model, and suppress them if that is wanted."""
-        stars = self.policy.suppressed == "star"
+        stars = self.policy.stars
         search = Suppression(self.engine, workspace, coded, self.models, applied, not stars, coded.source_rows)
         rows = search.run()
         self._refuse(rows, coded.source_rows)

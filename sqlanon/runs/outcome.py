@@ -119,6 +119,7 @@ class Outcome:
             },
             "subject": {"declared": self.subject, **self.repetition.as_json()},
             "models": [vars(result) for result in self.verification.models],
+            **self._stars(),
             "metrics": {
                 "c_avg": statistics.c_avg(self.k),
                 "discernibility": statistics.discernibility(self.suppressed - statistics.suppressed),
@@ -154,6 +155,13 @@ class Outcome:
             and self.verification.satisfied
             and not any(check.violations for check in self.checks.values())
         )
+
+    def _stars(self) -> dict[str, Any]:
+        """Of suppressed rows that the release shows, if it does: how many, and whether the models judge them."""
+        assert self.verification is not None
+        rows, found = self.verification.statistics.suppressed, self.verification
+        told = {"rows": rows, "unprotected": found.exempt, "violate": list(found.starred), "note": found.note}
+        return {"starred": told} if rows else {}
 
     def _columns(self) -> list[dict[str, str]]:
         return [{"name": name, "type": kind} for name, kind in self.columns]

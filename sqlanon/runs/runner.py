@@ -10,7 +10,7 @@ from sqlanon.catalog import Catalog, ReleaseRecord, RunStart, Status
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
-from sqlanon.errors import Cancelled, ConflictError, SqlanonError, VerificationError
+from sqlanon.errors import Cancelled, ConflictError, ProtectionError, SqlanonError, VerificationError
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lattice.wishes import Wishes
@@ -350,9 +350,12 @@ class Course:
                     self.models,
                     hierarchies=hierarchies,
                     suppressed_label=None if recoding.partition.starred is None else EVERYTHING,
+                    exempt=self.policy.exempts_stars,
                     sensitive=self.policy.sensitive,
                 )
         failed = [name for name, check in outcome.checks.items() if check.violations]
+        if not failed and outcome.verification.fails_by_stars_alone:
+            raise ProtectionError(outcome.verification.stars_problem)
         failed += [result.model for result in outcome.verification.models if not result.satisfied]
         if failed:
             raise VerificationError(

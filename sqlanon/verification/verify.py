@@ -47,11 +47,18 @@ class ModelResult:
 
 @dataclass(frozen=True)
 class Verification:
-    """What the check found; a table without a class satisfies every model, and `note` says so."""
+    """What the check found; a table without a class satisfies every model, and `note` says so.
+
+    disclosure: of every sensitive attribute, protected by a model or not.
+    starred: the models that the suppressed rows violate which the table shows, as the class that a reader sees.
+    exempt: whether these rows are not judged.
+    """
 
     statistics: ClassStatistics
     models: tuple[ModelResult, ...]
-    disclosure: tuple[Disclosure, ...] = ()  # of every sensitive attribute, protected by a model or not
+    disclosure: tuple[Disclosure, ...] = ()
+    starred: tuple[str, ...] = ()
+    exempt: bool = False
 
     @property
     def satisfied(self) -> bool:
@@ -63,9 +70,25 @@ class Verification:
         """What a reader must know to read the result rightly."""
         if not self.statistics.rows:
             return "The table is empty: there is no equivalence class that could violate a model."
-        if not self.statistics.classes:
-            return "Every row is suppressed: there is no equivalence class that could violate a model."
+        if self.exempt and self.statistics.suppressed:
+            of = f", which violate {', '.join(self.starred)}" if self.starred else ""
+            return f"UNPROTECTED: {self.statistics.suppressed:,} suppressed rows, shown as one class{of}."
         return None
+
+    @property
+    def fails_by_stars_alone(self) -> bool:
+        """Whether the suppressed rows are the only class that violates a model."""
+        failed = [result for result in self.models if not result.satisfied]
+        return bool(failed) and all(r.model in self.starred and r.violations == 1 for r in failed)
+
+    @property
+    def stars_problem(self) -> str:
+        """What to say then."""
+        return (
+            f"The {self.statistics.suppressed:,} suppressed rows, which `suppressed: star` shows as one class, violate"
+            f" {', '.join(self.starred)}; nothing was published. Leave them out with `suppressed: omit`, change what"
+            " may be suppressed, or accept rows that no model protects with `suppressed: {star: unprotected}`."
+        )
 
 
 def verify_table(
@@ -76,20 +99,22 @@ def verify_table(
     *,
     hierarchies: Mapping[str, HierarchyTable] | None = None,
     suppressed_label: str | None = None,
+    exempt: bool = False,
     sensitive: Sequence[str] = (),
 ) -> Verification:
     """Check a table: one GROUP BY over it for each sensitive attribute, or a single one where no model has any.
 
-    NULLs are equal to each other; without quasi-identifiers the whole table is one class. With `suppressed_label`, rows
-    whose text quasi-identifiers all hold it, and whose others are all NULL, are suppressed: no class, but part of the
-    distribution of the sensitive values, for the reader sees them. `hierarchies` gives the hierarchies of sensitive
-    attributes. What classes tell of `sensitive` ones is measured too, by one more GROUP BY for each.
+    NULLs are equal to each other; without quasi-identifiers the whole table is one class. With `suppressed_label`,
+    rows whose text quasi-identifiers all hold it, and whose others are all NULL, are suppressed: a class like any
+    other, for the reader sees it, which is told apart in the result; with `exempt` the models don't judge it.
+    `hierarchies` gives the hierarchies of sensitive attributes. What classes tell of `sensitive` ones is measured
+    too, by one more GROUP BY for each.
 
     Raises PolicyError for an unknown table or column, or a hierarchical distance without a hierarchy, and
     VerificationError where what a model measures and what it calls a violation contradict each other.
     """
-    check = _Check(engine, *_live(engine, table), tuple(quasi_identifiers), suppressed_label)
-    results: dict[int, ModelResult] = {}
+    check = _Check(engine, *_live(engine, table), tuple(quasi_identifiers), suppressed_label, exempt)
+    results: dict[int, tuple[ModelResult, bool]] = {}
     statistics: ClassStatistics | None = None
     for attribute, places in _by_attribute(models).items():
         judged = [models[place] for place in places]
@@ -98,8 +123,10 @@ def verify_table(
         results.update(zip(places, found, strict=True))
     if statistics is None:
         statistics, _ = check.run(None, [], None)
-    judged_models = tuple(results[place] for place in range(len(models)))
-    return Verification(statistics, judged_models, tuple(check.disclosures(sensitive, models)))
+    listed = [results[place] for place in range(len(models))]
+    starred = tuple(result.model for result, violates in listed if violates)
+    told = tuple(check.disclosures(sensitive, models))
+    return Verification(statistics, tuple(result for result, _ in listed), told, starred, exempt)
 
 
 def _live(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:
@@ -168,7 +195,7 @@ def verifying_statements(
     found = []
     for attribute, places in _by_attribute(models).items():
         counted = rows_of(attribute)
-        check = _Check(engine, counted.table, columns, tuple(quasi_identifiers), None, counted.times)
+        check = _Check(engine, counted.table, columns, tuple(quasi_identifiers), None, False, counted.times)
         statement = check.statement(attribute, [models[place] for place in places], None, *rows)
         found.append(VerifyingStatement(statement, tuple(places)))
     return found
@@ -183,20 +210,26 @@ class _Check:
     columns: dict[str, Column]
     quasi_identifiers: tuple[str, ...]
     suppressed_label: str | None
+    exempt: bool = False
     times: Identifier | None = None
 
     def run(
         self, attribute: str | None, models: Sequence[PrivacyModel], hierarchy: HierarchyTable | None
-    ) -> tuple[ClassStatistics, list[ModelResult]]:
-        """One statement: the class sizes, and each model's worst measure and violations."""
+    ) -> tuple[ClassStatistics, list[tuple[ModelResult, bool]]]:
+        """One statement: the class sizes, each model's worst measure and violations, and whether stars violate it."""
         (rows,) = self.engine.query_one("count_rows", table=self.table)
         with self.engine.grouping_by_hash():
             found = self.engine.fetch(self.statement(attribute, models, hierarchy, int(rows)))
-        by_part = {part: rest for part, *rest in found if part > 0}
+        by_part = {part: rest for part, *rest in found}
         sizes = tuple(sorted((int(size), int(tally)) for part, size, tally, *_ in found if part == 0))
         suppressed = next(int(tally) for part, _, tally, *_ in found if part == -1)
         statistics = ClassStatistics(int(rows), suppressed, sizes)
-        results = [_result(model, statistics, *by_part[place]) for place, model in enumerate(models, start=1)]
+        judged = statistics.classes - int(self.exempt and suppressed > 0)
+        results = []
+        for place, model in enumerate(models, start=1):
+            stars = by_part.get(-1 - place)
+            result = _result(model, (judged, statistics.rows), *by_part[place])
+            results.append((result, stars is not None and stars[1] > 0))
         return statistics, results
 
     def disclosures(self, sensitive: Sequence[str], models: Sequence[PrivacyModel]) -> Iterator[Disclosure]:
@@ -232,6 +265,8 @@ class _Check:
             "times": self.times,
             "columns": columns,
             "suppressed": self._suppressed(),
+            "starred": self.suppressed_label is not None,
+            "exempt": self.exempt,
             "keyed": False,
         }
         if attribute is None:
@@ -271,7 +306,7 @@ class _Check:
 
 def _result(
     model: PrivacyModel,
-    statistics: ClassStatistics,
+    counted: tuple[int, int],
     measured: int,
     violations: int,
     least: float | None,
@@ -280,11 +315,14 @@ def _result(
 ) -> ModelResult:
     """What a model's part of the statement says; VerificationError where the worst measure says something else.
 
+    counted: the classes that are judged, and the rows of the table.
+
     The search judges by the same SELECT of a model: a mistake in it would go unnoticed here without another opinion.
     """
+    classes, rows = counted
     worst = None if least is None or greatest is None else model.worst((least, greatest))
-    holds = not statistics.classes if worst is None else model.holds(worst, statistics.rows)
-    if measured != statistics.classes or holds not in (None, not violations):
+    holds = not classes if worst is None else model.holds(worst, rows)
+    if measured != classes or holds not in (None, not violations):
         raise VerificationError(
             f"The check of {model.name} contradicts itself, so nothing is taken for verified. Please report this."
         )

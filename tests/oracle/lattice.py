@@ -87,7 +87,9 @@ class Case:
     @property
     def policy(self) -> dict[str, Any]:
         """The rest of the policy, without the algorithm."""
-        return {"privacy": list(self.models), "suppression": self.suppression, "suppressed": self.suppressed}
+        shown = {"star": {"star": "unprotected"}, "judged star": "star"}
+        suppressed = shown.get(self.suppressed, self.suppressed)
+        return {"privacy": list(self.models), "suppression": self.suppression, "suppressed": suppressed}
 
     @property
     def budget(self) -> int:
