@@ -108,7 +108,8 @@ def test_suppressed_rows_show_no_number(database: Database, show: str) -> None:
     attributes = {"age": ages, "sex": {"role": "quasi-identifier", "hierarchy": "suppress"}, "s": "sensitive"}
     rows = [(age, sex, 1) for age in (10, 11, 12) for sex in ("f", "m")] + [(77, "f", 2)]
     table = database.create({"age": "INTEGER", "sex": "VARCHAR(9)", "s": "INTEGER"}, rows)
-    policy = database.policy(table, attributes, algorithm=ALGORITHM, suppression=0.2, suppressed="star")
+    stars = {"star": "unprotected"}
+    policy = database.policy(table, attributes, algorithm=ALGORITHM, suppression=0.2, suppressed=stars)
     outcome = anonymize(policy).as_json()
     released = database.sql(f"SELECT * FROM {table}_r")
     assert outcome["release"]["suppressed"] == 1

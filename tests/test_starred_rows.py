@@ -1,4 +1,4 @@
-"""Suppressed rows that are shown with stars are a class that a reader sees: judged, counted, or said to be unprotected."""
+"""Suppressed rows that are shown with stars are a class that a reader sees: judged, or counted and said to be open."""
 
 from __future__ import annotations
 
@@ -48,6 +48,23 @@ def test_one_starred_row_is_refused(database: Database) -> None:
     assert f"{table}_r" not in [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables")]
 
 
+def test_others_join_the_starred_rows(database: Database) -> None:
+    """Whole classes, the smallest first, within the budget: the six of the south, not the seven of the north."""
+    rows = [("north", "flu")] * 7 + ROWS[6:]
+    table = database.create(COLUMNS, rows)
+    outcome = anonymize(policy_of(database, table, "star", suppression=0.6))
+    assert sorted(database.sql(f"SELECT * FROM {table}_r")) == [
+        *[("*", "HIV")],
+        *[("*", "cold")] * 6,
+        *[("north", "flu")] * 7,
+    ]
+    assert outcome.suppressed == 7
+    assert outcome.as_json()["release"]["classes"] == 2
+    assert outcome.as_json()["starred"] == {"rows": 7, "unprotected": False, "violate": [], "note": None}
+    diverse = [K3, {"model": "distinct-l-diversity", "attribute": "disease", "l": 1}]
+    assert anonymize(policy_of(database, table, "star", suppression=0.6, privacy=diverse), replace=True).suppressed == 7
+
+
 def test_unprotected_rows_are_counted_and_said_to_be(database: Database) -> None:
     table = database.create(COLUMNS, ROWS)
     policy = policy_of(database, table, UNPROTECTED)
@@ -72,8 +89,10 @@ def test_rules_that_star_too_few_rows_are_refused(database: Database) -> None:
     table = database.create(COLUMNS, ROWS[:12])
     run = anonymize(policy_of(database, table, "star")).run
     newer = database.create(COLUMNS, ROWS)
-    with pytest.raises(ProtectionError):
-        apply(database, run, newer, f"{newer}_r")
+    with pytest.raises(ProtectionError, match="more than the budget allows"):
+        apply(database, run, newer, f"{newer}_r", budget=0.1)
+    assert apply(database, run, newer, f"{newer}_r").suppressed == 7
+    database.sql(f"DROP TABLE {newer}_r")
     lax = anonymize(policy_of(database, table, UNPROTECTED), replace=True).run
     assert apply(database, lax, newer, f"{newer}_r").as_json()["starred"]["unprotected"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Keys
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.marginals import Marginal, marginal_table, measure_marginals
+from sqlanon.lattice.stars import complete_stars
 from sqlanon.lattice.task import Task, Verdict
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.partition.domains import Sensitive
@@ -103,7 +104,8 @@ class FrequencySets:
         """The classes to suppress at a generalization, as a work table `(class, n, floor)`, and the verdict.
 
         `class` is `record` of the node's keys. Where leaving rows out changes the distribution that the others are
-        compared with, classes are left out until all that remain satisfy the models, or the budget is exceeded.
+        compared with, classes are left out until all that remain satisfy the models, or the budget is exceeded. Where
+        suppressed rows are judged as a class, others join it until it satisfies them (see `Stars`).
         """
         table = (source or self.base).table
         failing = self.workspace.table("failing", next(self.numbers))
@@ -111,13 +113,15 @@ class FrequencySets:
         self.engine.run("lattice/create_failing", failing=failing, **self.judged(node, table, sensitive))
         suppressed, floor, classes = self._sum(failing)
         before = 0
-        while self.task.moves and before < classes and suppressed <= self.task.budget:
+        while self.task.shifts and before < classes and suppressed <= self.task.budget:
             before = classes
             self.engine.analyze(failing)
             sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
             judged = self.judged(node, table, sensitive, failing, self.task.rows - suppressed)
             self.engine.run("lattice/add_failing", **judged)
             suppressed, _, classes = self._sum(failing)
+        if self.task.completes and 0 < suppressed <= self.task.budget:
+            suppressed = complete_stars(self, named_groups(self.task.sensitive), (node, table, failing), suppressed)
         return failing, Verdict(suppressed, floor)
 
     @cached_property
@@ -239,13 +243,11 @@ class FrequencySets:
         rows: int | None = None,
     ) -> dict[str, Any]:
         """What the statements over failing classes interpolate; `rows` are those that are not left out."""
-        named: dict[str, dict[str, Any]] = {
-            one.name: {"column": sensitive_column(i), "avs": Identifier(f"avs_{i}")} for i, one in enumerate(sensitive)
-        }
+        named = named_groups(sensitive)
         domains = {one.name: one for one in sensitive}
         measures = [
             {
-                "statement": Markup(self._measure(model, named, domains, rows or self.task.compared or self.task.rows)),
+                "statement": Markup(self.measure(model, named, domains, rows or self.task.compared or self.task.rows)),
                 "floor": model.lost(),
             }
             for model in self.task.models
@@ -260,8 +262,8 @@ class FrequencySets:
             "several": False,
         }
 
-    def _measure(
-        self, model: PrivacyModel, named: dict[str, Any], domains: dict[str, Sensitive], rows: int
+    def measure(
+        self, model: PrivacyModel, named: Mapping[str, Any], domains: dict[str, Sensitive], rows: int
     ) -> Statement:
         groups = Groups(Markup("classes"), None, None, rows)
         if model.attribute is not None:
@@ -269,6 +271,11 @@ class FrequencySets:
             avs, table = expression("{avs}", avs=named[model.attribute]["avs"]), expression("{t}", t=domain.domain)
             groups = Groups(Markup("classes"), avs, table, rows, domain.height)
         return model.measure(self.engine.render, groups)
+
+
+def named_groups(sensitive: Sequence[Sensitive]) -> dict[str, dict[str, Identifier]]:
+    """The columns of sensitive attributes in frequency sets, and the names of their AVS groups in statements."""
+    return {one.name: {"column": sensitive_column(i), "avs": Identifier(f"avs_{i}")} for i, one in enumerate(sensitive)}
 
 
 def sensitive_column(number: int) -> Identifier:

@@ -67,14 +67,14 @@ def _judging(sets: FrequencySets, models: Sequence[PrivacyModel]) -> FrequencySe
 
 def _needed(sets: FrequencySets, node: Node) -> int:
     """The rows that a generalization would have to suppress."""
-    return _judging(sets, sets.task.models).check(node).suppressed
+    return min(sets.task.rows, _judging(sets, sets.task.models).check(node).suppressed)
 
 
 def _failures(problem: Problem, node: Node, what: str) -> str:
     failing = [
         f"{_model_text(model)} fails for {rows:,} rows"
         for model in problem.sets.task.models
-        if (rows := _judging(problem.sets, [model]).check(node).suppressed)
+        if (rows := min(problem.sets.task.rows, _judging(problem.sets, [model]).check(node).suppressed))
     ]
     together = "; ".join(failing) or "each model alone is within reach, but not all together"
     return f"{what}, {levels_text(problem.lattice, node)}: {together}."

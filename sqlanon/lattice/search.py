@@ -68,7 +68,8 @@ def pose(
     assert isinstance(algorithm, FullDomain)
     sensitive = create_domains(engine, workspace, coded, models)
     budget = int(Decimal(str(policy.suppression)) * coded.source_rows)
-    task = Task(models, sensitive, coded.source_rows, budget, omits=not policy.stars)
+    judges_stars = policy.stars and not policy.exempts_stars and policy.remainder == "suppress"
+    task = Task(models, sensitive, coded.source_rows, budget, omits=not policy.stars, judges_stars=judges_stars)
     if not budget:
         require_attainable(engine, coded.source_rows, models, sensitive)
     lattice = lattice_of(coded, algorithm)

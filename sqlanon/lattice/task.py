@@ -35,6 +35,8 @@ class Task:
     rows: of the table, or of the part of it that is generalized.
     omits: whether suppressed rows leave the table, and with them the distribution that t-closeness compares with.
     compared: the rows of that distribution, where only a part of the table is generalized.
+    judges_stars: whether suppressed rows are shown, and must satisfy the models as one class: if they don't, more
+        classes are suppressed with them, the smallest first, until they do.
     """
 
     models: tuple[PrivacyModel, ...]
@@ -43,21 +45,36 @@ class Task:
     budget: int
     omits: bool = True
     compared: int | None = None
+    judges_stars: bool = False
 
     @property
     def predictive(self) -> bool:
-        """Whether a generalization that satisfies the models vouches for all above it."""
-        return self.budget == 0 or all(model.closed_under_union for model in self.models)
+        """Whether a generalization that satisfies the models vouches for all above it.
+
+        Where suppressed rows are judged it does not: those of a more general one may be too few for a class, and its
+        other classes too large to join them.
+        """
+        return self.budget == 0 or (not self.completes and all(model.closed_under_union for model in self.models))
 
     @property
     def moves(self) -> bool:
+        """Whether more may have to be suppressed than the classes that violate a model in the whole table."""
+        return self.shifts or self.completes
+
+    @property
+    def shifts(self) -> bool:
         """Whether suppression changes what the remaining classes are judged by."""
         return self.omits and self.budget > 0 and not all(m.monotone_under_suppression for m in self.models)
 
     @property
+    def completes(self) -> bool:
+        """Whether suppressed rows are a class that may need more rows."""
+        return self.judges_stars and self.budget > 0
+
+    @property
     def least_rows(self) -> int | None:
-        """The k of plain k-anonymity; None where other models look at the classes too."""
-        if all(isinstance(model, KAnonymity) for model in self.models):
+        """The k of plain k-anonymity; None where more than the size of a class says whether it is suppressed."""
+        if not self.completes and all(isinstance(model, KAnonymity) for model in self.models):
             return self.fewest_rows
         return None
 

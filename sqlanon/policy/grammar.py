@@ -33,8 +33,8 @@ class Policy(Part):
     them again among themselves, further up."""
     suppressed: Literal["omit", "star", "star: unprotected"] = "omit"
     """What becomes of them: left out, or shown with `*` for every quasi-identifier. Rows of stars are a class that a
-    reader sees, so with `star` they satisfy every model like any other class; where they don't, nothing is published.
-    With `{star: unprotected}` they need not, and every verdict says so."""
+    reader sees, so with `star` they satisfy every model like any other class: further classes are starred until they
+    do, or nothing is published. With `{star: unprotected}` they need not, and every verdict says so."""
     ranges: Literal["observed", "cuts"] = "observed"
     """How far the ranges reach that a search which cuts a table in parts (mondrian, rothko-t, rothko-s) shows:
     `observed`, over the values of the class; `cuts`, from cut to cut of the tree, so that rows that the rules are

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -124,7 +124,16 @@ class Case:
                 out += kept.pop(key)
             if not failing or self.suppressed == "star":
                 return out
+            if self.suppressed == "judged star":
+                return self._completed(out, kept, table)
             table = [row[-1] for rows in kept.values() for row in rows]
+
+    def _completed(self, out: list[Row], kept: dict[Row, list[Row]], table: list[Any]) -> list[Row]:
+        """The suppressed rows with as many of the smallest other classes as they need to satisfy the models."""
+        joining = sorted(kept.values(), key=len)
+        while joining and self.violates([row[-1] for row in out], table):
+            out = out + joining.pop(0)
+        return out
 
     def violates(self, values: list[Any], table: list[Any]) -> bool:
         """Whether a class with these sensitive values violates a model, in a table with those."""
@@ -289,6 +298,13 @@ def cascades(case: Case) -> bool:
         if 0 < first <= case.budget and len(case.suppressed_rows(node)) > first:
             return True
     return False
+
+
+def judged_cases() -> st.SearchStrategy[Case]:
+    """Cases whose suppressed rows are judged as a class; by their number alone, so that ties don't matter."""
+    models = [model for model in MODELS if model["model"] == "k-anonymity"]
+    drawn = cases([*models, {"model": "k-anonymity", "k": 4}], budgets=[0.25, 0.5])
+    return drawn.map(lambda case: replace(case, suppressed="judged star"))
 
 
 @st.composite

@@ -32,6 +32,7 @@ from tests.oracle.lattice import (
     cascading_cases,
     cases,
     gapped_cases,
+    judged_cases,
     overruled_cases,
     prefers_higher,
     shifting_cases,
@@ -175,7 +176,7 @@ DIVERSE = {
     "EntropyLDiversity": "entropy-l-diversity",
     "RecursiveLDiversity": "recursive-l-diversity",
 }
-PREDICTIVE = "self.budget == 0 or all(model.closed_under_union for model in self.models)"
+PREDICTIVE = "not self.completes and all(model.closed_under_union for model in self.models)"
 
 PLAIN = cases(models("k-anonymity"), budgets=[0.1, 0.25])
 DISTINCT = cases(models("distinct-l-diversity"), budgets=[0.0, 0.25])
@@ -192,6 +193,10 @@ MUTANTS = (
     # properties of models, and what tasks conclude from them
     Mutant(f"{TASK}.predictive", PREDICTIVE, "True", check_all, shifting_cases()),
     Mutant(f"{TASK}.predictive", PREDICTIVE, "True", check_chart, shifting_cases()),
+    Mutant(f"{TASK}.predictive", "not self.completes and ", "", check_all, judged_cases()),
+    Mutant(f"{TASK}.predictive", "not self.completes and ", "", check_chart, judged_cases()),
+    Mutant(f"{TASK}.least_rows", "not self.completes and ", "", check_samarati, judged_cases()),
+    Mutant(f"{SETS}.create_failing", "self.task.completes and", "False and", check_all, judged_cases()),
     Mutant(f"{BASE}.closed_under_union", "False", "True", check_all, shifting_cases()),
     Mutant(f"{CLOSENESS}:TCloseness.monotone_under_suppression", "False", "True", check_all, cascading_cases()),
     Mutant(f"{TASK}.moves", "self.budget > 0", "False", check_all, cascading_cases()),
@@ -372,3 +377,8 @@ def test_the_program_as_it_is_passes(
     database: Database, check: Callable[[Database, Any], None], drawn: SearchStrategy[Any]
 ) -> None:
     tried(database, check, drawn, 3)
+
+
+@pytest.mark.parametrize("check", [check_all, check_chart, check_samarati, check_floors])
+def test_starred_rows_that_are_judged_are_completed(database: Database, check: Callable[[Database, Any], None]) -> None:
+    tried(database, check, judged_cases(), 30)
