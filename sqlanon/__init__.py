@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from sqlanon.exploring.exploration import Exploration
     from sqlanon.exploring.explorer import explore
     from sqlanon.exploring.trials import Sweep, sweep
+    from sqlanon.frames.anonymizing import anonymize
+    from sqlanon.frames.result import Anonymized
     from sqlanon.labels.reading import read_labels
     from sqlanon.models import (
         DistinctLDiversity,
@@ -72,6 +74,8 @@ _HOMES = {
     ),
     "exploring.exploration": ("Exploration",),
     "exploring.explorer": ("explore",),
+    "frames.anonymizing": ("anonymize",),
+    "frames.result": ("Anonymized",),
     "labels.reading": ("read_labels",),
     "work.journal": ("Observer",),
     "models": (
@@ -99,6 +103,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AccessError",
+    "Anonymized",
     "Cancelled",
     "ConflictError",
     "Difference",
@@ -127,6 +132,7 @@ __all__ = [
     "Verification",
     "VerificationError",
     "__version__",
+    "anonymize",
     "build_policy",
     "check_policy",
     "check_record",
@@ -155,3 +161,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'sqlanon' has no attribute '{name}'")
     return getattr(importlib.import_module(f"sqlanon.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, those too that were not used yet."""
+    return sorted({*globals(), *__all__})

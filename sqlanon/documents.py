@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlanon.errors import AccessError, PolicyError
+from sqlanon.errors import PolicyError, unreadable
 
 DEEPEST = 64  # levels; policies and records have fewer than ten
 
@@ -21,14 +21,15 @@ DEEPEST = 64  # levels; policies and records have fewer than ten
 def read_bounded(path: str | os.PathLike[str], what: str, most: int) -> str:
     """Read a file of text in UTF-8 with at most so many bytes.
 
-    Raises AccessError where it can't be read, PolicyError where it is longer or no such text.
+    Raises AccessError where it may not be read, PolicyError where there is none, it is longer or no such text.
     """
     try:
         with Path(path).open("rb") as file:
             data = file.read(most + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "this is no name of a file"
-        raise AccessError(f"The {what} {path} can't be read: {reason}.") from None
+    except OSError as error:
+        raise unreadable(f"The {what} {path}", error) from None
+    except ValueError:
+        raise PolicyError(f"The {what} {path} can't be read: this is no name of a file.") from None
     if len(data) > most:
         raise PolicyError(f"The {what} {path} has more than {most // 2**20} MiB; none that is meant has as many.")
     try:

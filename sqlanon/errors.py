@@ -60,3 +60,12 @@ class Cancelled(SqlanonError):
     """The run was interrupted; nothing was published."""
 
     exit_code = 130
+
+
+def unreadable(what: str, error: OSError) -> SqlanonError:
+    """Make the error of a file that can't be read: a wrong name is the caller's, a denied one the system's.
+
+    what: the file with an article, such as `The policy policy.yml`.
+    """
+    kind = AccessError if isinstance(error, PermissionError) else PolicyError
+    return kind(f"{what} can't be read: {error.strerror}.")

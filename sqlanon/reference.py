@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from typer.models import ArgumentInfo, OptionInfo
 
-from sqlanon.cli.call import COMMON
+from sqlanon.cli.call import COMMON, LIMITS
 from sqlanon.cli.program import app
 from sqlanon.policy import Attribute, Hierarchy, Policy, Quantile
 from sqlanon.policy.meanings import meanings
@@ -153,10 +153,28 @@ def commands(group: typer.Typer, path: str) -> Iterator[tuple[str, Callable[...,
 
 
 def _common() -> str:
-    """The options that all commands take, once."""
-    _, function = next(commands(app, "sqlanon"))
-    rows = [[f"`{_spelled(part)}`", _meaning(part)] for part in _parameters(function) if part.name in COMMON]
-    return "## Options of every command\n\n" + _table(["option", "meaning"], rows)
+    """The options that all commands take, and those of all that work on data, once."""
+    every = dict(commands(app, "sqlanon"))
+    function = every["sqlanon run"]
+    on_data = [f"`{name.removeprefix('sqlanon ')}`" for name, one in every.items() if _takes_limits(one)]
+    return "\n\n".join(
+        [
+            "## Options of every command",
+            _options_table(function, COMMON),
+            "## Limits of database sessions",
+            f"Options of the commands that work on data: {', '.join(on_data)}.",
+            _options_table(function, LIMITS),
+        ]
+    )
+
+
+def _takes_limits(function: Callable[..., Any]) -> bool:
+    return not {part.name for part in _parameters(function)}.isdisjoint(LIMITS)
+
+
+def _options_table(function: Callable[..., Any], names: tuple[str, ...]) -> str:
+    rows = [[f"`{_spelled(part)}`", _meaning(part)] for part in _parameters(function) if part.name in names]
+    return _table(["option", "meaning"], rows)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -164,7 +182,7 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _command(name: str, function: Callable[..., Any]) -> str:
-    parameters = [part for part in _parameters(function) if part.name not in COMMON]
+    parameters = [part for part in _parameters(function) if part.name not in (*COMMON, *LIMITS)]
     arguments = [part for part in parameters if isinstance(_info(part), ArgumentInfo)]
     options = [part for part in parameters if isinstance(_info(part), OptionInfo)]
     usage = " ".join([name, *(_metavar(part) for part in arguments), "[OPTIONS]"])

@@ -85,7 +85,7 @@ def test_a_run_that_published_nothing_has_no_release_to_compare(database: Databa
     first = anonymize(policy).run
     with pytest.raises(ProtectionError):
         anonymize(build_policy(policy.model_dump(exclude_unset=True) | {"privacy": IMPOSSIBLE}), replace=True)
-    refused = only_object(call("runs", "--url", database.url, "--json").stdout)["runs"][0]["id"]
+    refused = only_object(call("runs", "--url", database.url, "--json").stdout)["runs"][0]["run"]
     with pytest.raises(PolicyError, match="published nothing"):
         diff_runs(first, refused, policy=policy)
 

@@ -86,7 +86,8 @@ def test_the_policy_of_the_readme_fits_its_table(tmp_path: Path) -> None:
 
 
 def test_the_program_of_the_readme_uses_names_that_are_there() -> None:
-    (block,) = _blocks("python")
+    short, block = _blocks("python")
+    compile(short, "README.md", "exec")
     compile(block, "README.md", "exec")
     (line,) = re.findall(r"from sqlanon import (.*)", block)
     for name in line.split(", "):

@@ -10,7 +10,7 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.errors import AccessError, PolicyError
+from sqlanon.errors import PolicyError
 from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Release, Role, Show
 from sqlanon.sql import Relation
@@ -319,7 +319,7 @@ def test_a_file_is_a_source_on_duckdb_only(engine: Engine, tmp_path: Path, name:
     assert (plan.rows, plan.release) == (100, Relation(str(tmp_path / "out.csv")))
     assert engine.resolve(plan.source) == plan.source
     assert "overwrite its source" in one_problem(engine, **{**places, "release": places["source"]}, replace=True)
-    with pytest.raises(AccessError, match="no file"):
+    with pytest.raises(PolicyError, match="no file"):
         resolve(policy_with(**{**places, "source": {"file": str(tmp_path / "none.csv")}}), engine)
 
 

@@ -81,7 +81,7 @@ def identity_of(engine: Engine) -> str | None:
 
 def database_of(engine: Engine) -> str:
     """The engine's database as the catalog writes it down."""
-    return identity_of(engine) or ":memory:"
+    return identity_of(engine) or engine.memory_name
 
 
 def is_same_database(one: Engine, other: Engine) -> bool:

@@ -14,6 +14,8 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
@@ -21,6 +23,7 @@ from typer.models import ArgumentInfo
 
 from sqlanon.cli import BEGAN
 from sqlanon.cli.deferred import base
+from sqlanon.cli.deferred import session as sessions
 from sqlanon.engines.urls import scrubbed
 from sqlanon.environment import expand
 from sqlanon.errors import Cancelled, OutputError, PolicyError, SqlanonError
@@ -85,6 +88,8 @@ Follow = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress; the same as --progress none.")]
+PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.")]
+HERE = Path("policy.yml")  # where no policy is named
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, on failure too.")]
 
 _LIMITS: dict[str, Any] = {
@@ -93,25 +98,40 @@ _LIMITS: dict[str, Any] = {
     "temp_directory": TempDirectory,
     "statement_timeout": StatementTimeout,
 }
-COMMON = (*_LIMITS, "verbose")  # the options of every command
+LIMITS = tuple(_LIMITS)  # options of the commands that work on data
+COMMON = ("verbose",)  # the options of every command
 Command = Callable[..., int | None]
 
 
-def command(app: typer.Typer, name: str | None = None, *, as_json: bool = True) -> Callable[[Command], Command]:
+class Panel(StrEnum):
+    """Groups of commands in the program's help."""
+
+    RELEASE = "From a table to a release"
+    CHOICE = "Choose and measure"
+    HISTORY = "Runs and their records"
+    JOBS = "New rows and jobs"
+    UPKEEP = "Access and upkeep"
+
+
+def command(
+    app: typer.Typer, name: str, panel: Panel | None = None, *, as_json: bool = True, limits: bool = False
+) -> Callable[[Command], Command]:
     """Register a command that takes a `Call` first; the options a `Call` is made of are added to its own.
 
     What the command returns is the exit code, 0 if nothing. Its errors become messages and exit codes here.
+
+    limits: it works on data, and takes limits for its database sessions.
     """
 
     def register(function: Command) -> Command:
         @functools.wraps(function)
         def called(**values: Any) -> None:
-            limits = {key: values.pop(key) for key in _LIMITS}
-            call = Call(_options(limits), values.pop("json", False), values.pop("verbose"))
-            _end(call, functools.partial(function, call, **values))
+            given = {key: values.pop(key) for key in _LIMITS if key in values}
+            call = Call(_options(given), values.pop("json", False), values.pop("verbose"))
+            _end(call, functools.partial(function, call, **_discovered(values)))
 
-        _set_signature(called, function, as_json)
-        app.command(name)(called)
+        _set_signature(called, function, as_json, limits)
+        app.command(name, rich_help_panel=panel)(called)
         return function
 
     return register
@@ -125,10 +145,20 @@ def _options(limits: dict[str, Any]) -> EngineOptions:
         raise typer.BadParameter(str(error)) from None
 
 
-def _set_signature(called: Callable[..., None], function: Command, as_json: bool) -> None:
+def _discovered(values: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a command, with the catalog that the working directory names where none is given."""
+    if not {"url", "policy"} <= values.keys() or values["url"] is not None or values["policy"] is not None:
+        return values
+    if HERE.is_file():
+        return {**values, "policy": HERE}
+    here = sessions.LOCAL_CATALOG
+    return {**values, "url": f"duckdb:///{here}"} if Path(here).is_file() else values
+
+
+def _set_signature(called: Callable[..., None], function: Command, as_json: bool, limits: bool) -> None:
     """Give the registered function the parameters that Typer is to see."""
     own = [_named(part) for part in list(inspect.signature(function, eval_str=True).parameters.values())[1:]]
-    added = [_option(key, kind, None) for key, kind in _LIMITS.items()]
+    added = [_option(key, kind, None) for key, kind in _LIMITS.items()] if limits else []
     if as_json:
         added.insert(0, _option("json", Json, False))
     added.append(_option("verbose", Verbose, False))

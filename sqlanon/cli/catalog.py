@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.call import HERE, Call, Panel, command, expanded
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import loading, summary, workspace
 from sqlanon.cli.deferred import session as sessions
@@ -28,21 +28,28 @@ UrlOption = Annotated[
     str | None, typer.Option("--url", envvar="SQLANON_URL", help="A database's URL.", rich_help_panel=_WHERE)
 ]
 PolicyOption = Annotated[
-    Path | None, typer.Option("--policy", "-p", help="A policy, whose catalog is meant.", rich_help_panel=_WHERE)
+    Path | None,
+    typer.Option(
+        "--policy",
+        "-p",
+        help="A policy, whose catalog is meant. If neither is given: that of policy.yml, or sqlanon.duckdb, where they "
+        "are in the working directory.",
+        rich_help_panel=_WHERE,
+    ),
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "runs")(runs_command)
-    command(app, "show")(show_command)
-    command(app, "cancel")(cancel_command)
-    command(app, "gc")(gc_command)
+    command(app, "runs", Panel.HISTORY)(runs_command)
+    command(app, "show", Panel.HISTORY)(show_command)
+    command(app, "cancel", Panel.HISTORY)(cancel_command)
+    command(app, "gc", Panel.UPKEEP, limits=True)(gc_command)
     database = typer.Typer(help="The catalog's tables: upgrade, downgrade, current.", no_args_is_help=True)
     command(database, "upgrade")(upgrade_command)
     command(database, "downgrade")(downgrade_command)
     command(database, "current")(current_command)
-    app.add_typer(database, name="db")
+    app.add_typer(database, name="db", rich_help_panel=Panel.UPKEEP)
 
 
 @contextlib.contextmanager
@@ -63,10 +70,23 @@ def opened(
 def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None]:
     """The URL and schema of the catalog, and the schema that stands in for it."""
     if policy is not None:
-        return sessions.catalog_place(loading.load_policy(policy))
+        return _place_of_policy(policy)
     if url is None:
-        raise PolicyError("Which catalog? Give --url, --policy, or set SQLANON_URL.")
+        raise PolicyError(
+            f"Which catalog? Give --url or --policy, or set SQLANON_URL; there is no {HERE} and no "
+            f"{sessions.LOCAL_CATALOG} here."
+        )
     return expanded(url), catalogs.SCHEMA, None
+
+
+def _place_of_policy(path: Path) -> tuple[str, str, str | None]:
+    """The catalog of a policy; raises PolicyError where it is to be a file of its own, and no run has made it."""
+    policy = loading.load_policy(path)
+    place = sessions.catalog_place(policy)
+    file = place[0].removeprefix("duckdb:///")
+    if policy.source.file is not None and file != place[0] and not Path(file).exists():
+        raise PolicyError(f"No run of {path} is recorded yet: its catalog, {file}, is made by the first.")
+    return place
 
 
 def runs_command(
@@ -103,7 +123,8 @@ def _rows(run: Run) -> int | None:
 
 def run_object(run: Run) -> dict[str, Any]:
     """A run as programs read it."""
-    values = asdict(run)
+    values = {"run": run.id, **asdict(run)}
+    del values["id"]
     error = {"type": values.pop("error_class"), "message": values.pop("error_message")}
     started, finished = values.pop("started"), values.pop("finished")
     return {

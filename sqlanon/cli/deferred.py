@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sqlanon.exploring import explorer, trials
     from sqlanon.jobs import environment, freezing, moments, pg_cron, running, units
     from sqlanon.lattice import refusal, wishes
-    from sqlanon.policy import loading
+    from sqlanon.policy import loading, schema
     from sqlanon.report import material, page
     from sqlanon.rules import listing, select, store
     from sqlanon.runs import applying, linking, resuming, runner
@@ -47,7 +47,7 @@ _PARTS = {
     "sqlanon.exploring": ("explorer", "trials"),
     "sqlanon.jobs": ("environment", "freezing", "moments", "pg_cron", "running", "units"),
     "sqlanon.lattice": ("refusal", "wishes"),
-    "sqlanon.policy": ("loading",),
+    "sqlanon.policy": ("loading", "schema"),
     "sqlanon.report": ("material", "page"),
     "sqlanon.rules": ("listing", "select", "store"),
     "sqlanon.runs": ("applying", "linking", "resuming", "runner"),
@@ -90,6 +90,7 @@ __all__ = [
     "resuming",
     "runner",
     "running",
+    "schema",
     "select",
     "session",
     "sql",

@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from sqlanon.cli.call import Call, command
+from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.deferred import before_after, loading, progress, runner, summary
 from sqlanon.cli.deferred import demo as demonstration
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "demo", as_json=False)(demo_command)
+    command(app, "demo", Panel.RELEASE, as_json=False, limits=True)(demo_command)
 
 
 def demo_command(

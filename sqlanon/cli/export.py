@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sqlanon.cli.call import Call, command
+from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import freezing, project, select, sql, store
 from sqlanon.cli.rules import RunName
@@ -22,7 +22,7 @@ Form = Literal["sql", "view", "procedure", "dbt"]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "export")(export_command)
+    command(app, "export", Panel.JOBS)(export_command)
 
 
 def export_command(

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.call import Call, Panel, PolicyFile, command, expanded
 from sqlanon.cli.catalog import opened
 from sqlanon.cli.deferred import api, hierarchies, loading
 from sqlanon.cli.layout import table
+from sqlanon.cli.writing import STDOUT
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.suggest import did_you_mean
 
@@ -22,17 +23,16 @@ if TYPE_CHECKING:
     from sqlanon.policy import Policy
 
 Attribute = Annotated[str, typer.Argument(help="The attribute whose hierarchy is meant.")]
-PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     group = typer.Typer(help="Generalization hierarchies.", no_args_is_help=True)
-    command(group, "show")(show_command)
-    command(group, "export", as_json=False)(export_command)
+    command(group, "show", limits=True)(show_command)
+    command(group, "export", as_json=False, limits=True)(export_command)
     command(group, "import")(import_command)
     command(group, "list")(list_command)
-    app.add_typer(group, name="hierarchy")
+    app.add_typer(group, name="hierarchy", rich_help_panel=Panel.CHOICE)
 
 
 def show_command(
@@ -82,7 +82,9 @@ def export_command(
         str, typer.Argument(metavar="POLICY|URL", help="A policy, or a database whose catalog is meant.")
     ],
     attribute: Annotated[str, typer.Argument(metavar="ATTRIBUTE|NAME", help="The attribute, or the recorded name.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of to stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here; by default, and with -, to stdout.")
+    ] = None,
 ) -> None:
     """Write a hierarchy as lines `value;level 1;...;*`, the format that ARX reads and writes.
 
@@ -113,7 +115,7 @@ def _recorded(catalog: Catalog, name: str) -> HierarchyRecord:
 
 
 def _write(lines: Iterator[str], output: Path | None) -> None:
-    if output is None:
+    if output is None or str(output) == STDOUT:
         for line in lines:
             print(line, end="")
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import Call, Follow, Quiet, command
+from sqlanon.cli.call import Call, Follow, Panel, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_object
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import freezing, loading, pg_cron, running, summary
@@ -28,12 +28,12 @@ JobName = Annotated[str, typer.Argument(help="The job's name.")]
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "freeze")(freeze_command)
-    command(app, "jobs")(jobs_command)
+    command(app, "freeze", Panel.JOBS)(freeze_command)
+    command(app, "jobs", Panel.JOBS)(jobs_command)
     group = typer.Typer(help="One job: show, run.", no_args_is_help=True)
     command(group, "show")(show_command)
-    command(group, "run")(run_command)
-    app.add_typer(group, name="job")
+    command(group, "run", limits=True)(run_command)
+    app.add_typer(group, name="job", rich_help_panel=Panel.JOBS)
 
 
 def freeze_command(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli.call import Call, Follow, Quiet, command
+from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command
 from sqlanon.cli.deferred import explorer, loading, picture, refusal, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import number, percent, table
-from sqlanon.cli.writing import require_writable, write
+from sqlanon.cli.writing import quoted, require_writable, write
 
 if TYPE_CHECKING:
     from sqlanon.exploring.exploration import Candidate, Exploration
@@ -29,12 +28,12 @@ AnySize = Annotated[bool, typer.Option("--any-size", help="Search however many g
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "lattice")(lattice_command)
+    command(app, "lattice", Panel.CHOICE, limits=True)(lattice_command)
 
 
 def lattice_command(
     call: Call,
-    policy: Annotated[Path, typer.Argument(help="The policy, a YAML file.", show_default=False)],
+    policy: PolicyFile = HERE,
     everything: Annotated[
         bool, typer.Option("--all", help="Find all generalizations that satisfy the models, whatever the algorithm.")
     ] = False,
@@ -46,8 +45,7 @@ def lattice_command(
 ) -> None:
     """Explore the generalization lattice: which levels satisfy the models, and which are best. Nothing is released."""
     loaded = loading.load_policy(policy)
-    if svg is not None:
-        require_writable(svg)
+    require_writable(svg)
     with progressing.observer(call, progress, quiet) as watching:
         found = explorer.explore(
             loaded,
@@ -66,8 +64,10 @@ def lattice_command(
     if svg is not None:
         call.note(f"Drew {svg}.")
     levels = shlex.quote(refusal.levels_text(found.lattice, found.optimum.levels))
-    file = shlex.quote(os.fspath(policy))
-    print("\n" + summary.commands_text([[f"{summary.program()} run {file} --levels {levels}", "release the best"]]))
+    print(
+        "\n"
+        + summary.commands_text([[f"{summary.program()} run {quoted(policy)} --levels {levels}", "release the best"]])
+    )
 
 
 def exploration_text(found: Exploration) -> str:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import Call, Follow, Quiet, command, expanded
+from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command, expanded
 from sqlanon.cli.deferred import api, before_after, linking, loading, rehearsal, resuming, runner, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import wishes as wished
 from sqlanon.cli.lattice import AnySize, TimeLimit
 from sqlanon.cli.levels import parse_levels
-from sqlanon.cli.writing import write
+from sqlanon.cli.writing import STDOUT, quoted, write
 from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
     from sqlanon.policy import Policy
     from sqlanon.runs.outcome import Outcome
 
-PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.", show_default=False)]
 Replace = Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "init", as_json=False)(init_command)
-    command(app, "check")(check_command)
-    command(app, "run")(run_command)
+    command(app, "init", Panel.RELEASE, as_json=False, limits=True)(init_command)
+    command(app, "check", Panel.RELEASE, limits=True)(check_command)
+    command(app, "run", Panel.RELEASE, limits=True)(run_command)
 
 
 def init_command(
@@ -42,7 +41,7 @@ def init_command(
     ],
     table: Annotated[str | None, typer.Argument(help="The table, as SQL writes it; none for a file.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the policy here instead of to stdout.")
+        Path | None, typer.Option("--output", "-o", help="Write the policy here; by default, and with -, to stdout.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output file.")] = False,
     encoding: Annotated[str, _of_file("Its encoding, such as latin-1.")] = "utf-8",
@@ -55,6 +54,7 @@ def init_command(
     Every column is listed with a proposed role and the facts it rests on. Look at each before you run the policy.
     """
     source = expanded(url)
+    output = None if output is None or str(output) == STDOUT else output
     if output is not None and output.exists() and not force:
         raise PolicyError(f"{output} exists; choose another name, or allow it to be overwritten (--force).")
     given = {"encoding": encoding, "delimiter": delimiter, "null": null, "dates": dates}
@@ -63,7 +63,7 @@ def init_command(
         print(text, end="")
         return
     write(output, text)
-    call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {output}")
+    call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {quoted(output)}")
 
 
 def _of_file(help: str) -> Any:
@@ -87,7 +87,7 @@ def _draft(source: str, table: str | None, output: Path | None, reading: dict[st
 
 def check_command(
     call: Call,
-    policy: PolicyFile,
+    policy: PolicyFile = HERE,
     sql: Annotated[bool, typer.Option("--sql", help="Print the statements over data that a run would issue.")] = False,
     replace: Replace = False,
 ) -> None:
@@ -107,14 +107,14 @@ def check_command(
         return
     print(summary.plan_text(plan))
     if refusal is None:
-        call.note(f"No problem found. Next: sqlanon run {policy}")
+        call.note(f"No problem found. Next: sqlanon run {quoted(policy)}")
     else:
         call.note(f"The policy fits its table, but a run would be refused: {refusal}")
 
 
 def run_command(
     call: Call,
-    policy: PolicyFile,
+    policy: PolicyFile = HERE,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan and the statements over data; change nothing.")
     ] = False,

@@ -23,6 +23,7 @@ from sqlanon.cli import (
     roles,
     rules,
     schedules,
+    schema,
     utility,
     verify,
 )
@@ -31,15 +32,22 @@ from sqlanon.documents import is_text
 from sqlanon.engines.private import umask_guard
 from sqlanon.engines.urls import scrubbed
 
-_HELP = """Anonymize a relational table where it lives.
-
-Exit codes: 0 done; 1 an error at run time; 2 a wrong command line or policy; 3 the protection can't be met, or a
-verification failed; 4 no connection or no permission; 5 published, but the output could not be written; 130
-interrupted.
-"""
+_HELP = (
+    "Anonymize a relational table where it lives.\n\n"
+    "Exit codes: 0 done; 1 an error at run time; 2 a wrong command line or policy, or no such file; 3 the protection "
+    "can't be met, or a verification failed; 4 no connection or no permission; 5 published, but the output could not "
+    "be written; 130 interrupted."
+)
 _UsageError: Any = typer.BadParameter.__mro__[1]  # the base of all errors in a command line
 
-app = typer.Typer(name="sqlanon", help=_HELP, no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    name="sqlanon",
+    help=_HELP,
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _version(wanted: bool) -> None:
@@ -60,6 +68,7 @@ def _options(
 policy.register(app)
 lattice.register(app)
 verify.register(app)
+schema.register(app)
 utility.register(app)
 catalog.register(app)
 roles.register(app)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.call import Call, Panel, command, expanded
 from sqlanon.cli.catalog import PolicyOption, UrlOption
 from sqlanon.cli.deferred import check, loading, reading, summary
 from sqlanon.cli.rules import RunName
-from sqlanon.cli.writing import require_writable, write
+from sqlanon.cli.writing import give, require_writable
 from sqlanon.errors import ProtectionError
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "record", as_json=False)(record_command)
+    command(app, "record", Panel.HISTORY, as_json=False, limits=True)(record_command)
 
 
 def record_command(
     call: Call,
     run: RunName,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the record here instead of to stdout.")
+        Path | None, typer.Option("--output", "-o", help="Write the record here; by default, and with -, to stdout.")
     ] = None,
     url: UrlOption = None,
     policy: PolicyOption = None,
@@ -38,18 +38,13 @@ def record_command(
     It is one JSON document. `sqlanon verify --record` holds the release against it later. With `digest: run` in the
     policy it tells of the release as it was published, otherwise as it is now.
     """
-    if output is not None:
-        require_writable(output)
+    require_writable(output)
     place = {"url": expanded(url)} if policy is None and url is not None else {}
     document = reading.run_record(
         run, policy=None if policy is None else loading.load_policy(policy), options=call.options, **place
     )
     text = json.dumps(document, ensure_ascii=False, indent=2)
-    if output is None:
-        print(text)
-        return
-    write(output, text + "\n")
-    call.note(f"Wrote {output}.")
+    give(call, output, text + "\n")
 
 
 def _url(place: str | None) -> str | None:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli.call import Call, Follow, Quiet, command
+from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, place_of
 from sqlanon.cli.deferred import difference, loading, material, tradeoff, trials
 from sqlanon.cli.deferred import page as pages
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.layout import number, percent, table
-from sqlanon.cli.policy import PolicyFile
 from sqlanon.cli.rules import RunName
-from sqlanon.cli.writing import require_writable, write
+from sqlanon.cli.writing import give, require_writable, write
 from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
@@ -28,16 +27,16 @@ _SHARES = ("gcp", "prosecutor_max", "prosecutor_mean", "marketer")
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "report", as_json=False)(report_command)
-    command(app, "diff")(diff_command)
-    command(app, "sweep")(sweep_command)
+    command(app, "report", Panel.HISTORY, as_json=False)(report_command)
+    command(app, "diff", Panel.HISTORY)(diff_command)
+    command(app, "sweep", Panel.CHOICE, limits=True)(sweep_command)
 
 
 def report_command(
     call: Call,
     run: RunName,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the page here instead of to stdout.")
+        Path | None, typer.Option("--output", "-o", help="Write the page here; by default, and with -, to stdout.")
     ] = None,
     population: Annotated[
         int | None,
@@ -52,15 +51,10 @@ def report_command(
 
     It is made from the catalog alone, loads nothing, prints well, and holds no value of the data.
     """
-    if output is not None:
-        require_writable(output)
+    require_writable(output)
     with sessions.open_recorded(place_of(url, policy), call.options) as catalog:
         page = pages.render(material.collect(catalog, run), population)
-    if output is None:
-        print(page)
-        return
-    write(output, page)
-    call.note(f"Wrote {output}.")
+    give(call, output, page)
 
 
 def diff_command(
@@ -130,8 +124,8 @@ def _plain(value: object) -> str:
 
 def sweep_command(
     call: Call,
-    policy: PolicyFile,
     k: Annotated[str, typer.Option("--k", metavar="K,K,...", help="The k to try, separated by commas.")],
+    policy: PolicyFile = HERE,
     svg: Annotated[Path | None, typer.Option("--svg", help="Draw privacy against utility into this file.")] = None,
     progress: Follow = "auto",
     quiet: Quiet = False,
@@ -141,8 +135,7 @@ def sweep_command(
     Exit code 3 if none of them can be met.
     """
     loaded, ks = loading.load_policy(policy), _parse(k)
-    if svg is not None:
-        require_writable(svg)
+    require_writable(svg)
     with progressing.observer(call, progress, quiet) as watching:
         found = trials.sweep(loaded, ks, options=call.options, observer=watching)
     if svg is not None and found.points:

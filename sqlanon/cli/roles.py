@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sqlanon.cli.call import Call, command
+from sqlanon.cli.call import HERE, Call, Panel, PolicyFile, command
 from sqlanon.cli.deferred import grants, loading
-from sqlanon.cli.hierarchy import PolicyFile
 from sqlanon.roles import Roles
 
 _NAMES = Roles()
@@ -16,12 +15,12 @@ _NAMES = Roles()
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "grant-script", as_json=False)(grant_script_command)
+    command(app, "grant-script", Panel.UPKEEP, as_json=False)(grant_script_command)
 
 
 def grant_script_command(
     call: Call,  # noqa: ARG001 - every command has one
-    policy: PolicyFile,
+    policy: PolicyFile = HERE,
     runner: Annotated[str, typer.Option(help="Who runs policies and jobs, and owns their catalog.")] = _NAMES.runner,
     reader: Annotated[str, typer.Option(help="Who reads releases.")] = _NAMES.reader,
     pg_cron: Annotated[bool, typer.Option("--pg-cron", help="The runner may schedule jobs with pg_cron.")] = False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import Call, Follow, Quiet, command
+from sqlanon.cli.call import Call, Follow, Panel, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
 from sqlanon.cli.deferred import applying, listing, loading, select, store, summary
 from sqlanon.cli.deferred import catalog as catalogs
@@ -24,8 +24,8 @@ RunName = Annotated[str, typer.Argument(help="The run's id, its beginning, or it
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "rules")(rules_command)
-    command(app, "apply")(apply_command)
+    command(app, "rules", Panel.JOBS)(rules_command)
+    command(app, "apply", Panel.JOBS, limits=True)(apply_command)
 
 
 def rules_command(

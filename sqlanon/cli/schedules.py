@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sqlanon.cli.call import Call, command
+from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
 from sqlanon.cli.deferred import environment as environments
 from sqlanon.cli.deferred import home, loading, pg_cron, units
@@ -29,8 +29,8 @@ Scheduler = Literal["pg_cron", "systemd", "cron", "print"]
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "schedule")(schedule_command)
-    command(app, "unschedule")(unschedule_command)
+    command(app, "schedule", Panel.JOBS)(schedule_command)
+    command(app, "unschedule", Panel.JOBS)(unschedule_command)
 
 
 def schedule_command(

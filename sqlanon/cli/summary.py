@@ -77,7 +77,7 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
         f"Published {release_text(policy)}\n"
         f"  from {source_text(policy)}: {outcome['source']['rows']:,} rows -> {release['rows']:,} rows{left_out}\n"
         f"  run {outcome['run']} on {outcome['engine']}, {number(round(outcome['seconds']['total'], 2))} s"
-        f" ({_phases(outcome['seconds'])})"
+        f" ({_phases(outcome['seconds'])}){_recorded(outcome)}"
     )
     models = _models([ModelResult(**result) for result in outcome["models"]])
     return "\n\n".join(
@@ -110,7 +110,7 @@ def applied_text(outcome: Mapping[str, Any]) -> str:
         f"  from {source['table']} by the rules of run {outcome['algorithm']['applied']}: "
         f"{source['rows']:,} rows -> {release['rows']:,} rows{left_out}\n"
         f"  run {outcome['run']} on {outcome['engine']}, {number(round(outcome['seconds']['total'], 2))} s"
-        f" ({_phases(outcome['seconds'])})"
+        f" ({_phases(outcome['seconds'])}){_recorded(outcome)}"
     )
     models = _models([ModelResult(**result) for result in outcome["models"]])
     verified = (
@@ -129,6 +129,17 @@ def applied_text(outcome: Mapping[str, Any]) -> str:
         _listed("Notes", outcome["notes"]),
     )
     return "\n\n".join(part for part in parts if part)
+
+
+def _recorded(outcome: Mapping[str, Any]) -> str:
+    """Where the run is recorded; nothing of a job's procedure, which is in the database that it records in."""
+    place = outcome.get("catalog")
+    if not place:
+        return ""
+    return (
+        f"\n  recorded in schema {place['schema']} of {place['url']}, which holds values of quasi-identifiers: it"
+        "\n  is for those who may see the source"
+    )
 
 
 def generalization_text(outcome: Mapping[str, Any]) -> str:
@@ -301,6 +312,7 @@ def next_text(run: str, path: str, policy: Policy) -> str:
         ]
     commands = [
         [f"{sqlanon} verify {file}", "check the release again, at any time"],
+        [f"{sqlanon} report {run} --policy {file} -o report.html", "a page that people can read and sign"],
         [f"{sqlanon} show {run} --policy {file}", "what was done; --steps adds every statement"],
         again,
     ]

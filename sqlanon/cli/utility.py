@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sqlanon.cli.call import Call, command
+from sqlanon.cli.call import HERE, Call, Panel, PolicyFile, command
 from sqlanon.cli.deferred import loading, utility
 from sqlanon.cli.layout import number, percent, table
-from sqlanon.cli.policy import PolicyFile
 from sqlanon.workload import SAMPLE, Prediction
 
 if TYPE_CHECKING:
@@ -18,15 +17,15 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "utility")(utility_command)
+    command(app, "utility", Panel.CHOICE, limits=True)(utility_command)
 
 
 def utility_command(
     call: Call,
-    policy: PolicyFile,
     target: Annotated[
         str, typer.Option(help="The column to be predicted: a sensitive or insensitive one.", show_default=False)
     ],
+    policy: PolicyFile = HERE,
     tree: Annotated[
         bool, typer.Option("--tree", help="Train decision trees on the release and on the source (needs scikit-learn).")
     ] = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from sqlanon.cli.call import Call, command, expanded
+from sqlanon.cli.call import HERE, Call, Panel, command, expanded
 from sqlanon.cli.deferred import api, files, loading, models, summary
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 _About = Annotated[
     str | None,
-    typer.Argument(metavar="POLICY|URL|FILE", help="A policy, a database (with TABLE), or a data file."),
+    typer.Argument(
+        metavar="POLICY|URL|FILE",
+        help="A policy (by default policy.yml), a database (with TABLE), or a data file.",
+    ),
 ]
 _Other = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table, after a URL.")]
 _Table = Annotated[
@@ -62,7 +65,7 @@ _SuppressedLabel = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "verify")(verify_command)
+    command(app, "verify", Panel.RELEASE, limits=True)(verify_command)
 
 
 def verify_command(
@@ -94,8 +97,13 @@ def verify_command(
     if record is not None:
         _refuse("record", unfit)
         return tell_record(call, record, policy, table)
+    if policy is None and HERE.is_file():
+        policy = str(HERE)
     if policy is None:
-        raise PolicyError("What is to be checked? Give a policy, a URL and a table, a data file, or --record.")
+        raise PolicyError(
+            f"What is to be checked? Give a policy (there is no {HERE} here), a URL and a table, a data file, or"
+            " --record."
+        )
     place = expanded(policy)
     is_file = files.is_data_file(place)
     if "://" not in place and not is_file:

@@ -201,6 +201,11 @@ class Engine(ABC):
         yield
 
     @property
+    def memory_name(self) -> str:
+        """What tells a database in memory, which has no file, from the others of this process."""
+        return ":memory:"
+
+    @property
     @abstractmethod
     def version(self) -> str:
         """The engine's name and version, for the record."""

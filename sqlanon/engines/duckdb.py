@@ -21,13 +21,13 @@ from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationTy
 from sqlanon.engines.duckdb_errors import opening_error, statement_error
 from sqlanon.engines.duckdb_files import FileReader
 from sqlanon.engines.files import source_file
+from sqlanon.engines.lending import MEMORY, session_of
 from sqlanon.engines.private import make_private_directory, remove_directory, umask_guard
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
 
 _T = TypeVar("_T")
-_MEMORY = ":memory:"
 _LOAD_CHUNK = 100_000  # bound values a statement
 _PARSED, _LONG = 64, 20_000  # statements that a session keeps as they were parsed, none of more characters
 
@@ -92,6 +92,7 @@ class DuckDBEngine(Engine):
         self._options = options
         self._private_directory = private_directory
         self._mask: int | None = None  # of the files that are made while it is open
+        self._memory = MEMORY
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="duckdb")
         self._closed = False
         self._parse = functools.lru_cache(_PARSED)(connection.extract_statements)
@@ -114,8 +115,10 @@ class DuckDBEngine(Engine):
         path, asked_read_only = _path_of(url)
         options = options or EngineOptions()
         read_only = read_only or asked_read_only
-        if path == _MEMORY:
-            return cls._over(duckdb.connect(_MEMORY), options, None)
+        if path.startswith(MEMORY):
+            engine = cls._over(session_of(path) or duckdb.connect(path), options, None)
+            engine._memory = path
+            return engine
         _check_file(path, create and not read_only)
         mask = umask_guard.enter(Path(path))
         try:
@@ -167,12 +170,19 @@ class DuckDBEngine(Engine):
             raise PolicyError(f"DuckDB refuses {name} = {shown} ({type(error).__name__}).") from None
 
     @property
+    def memory_name(self) -> str:
+        return self._memory
+
+    @property
     def version(self) -> str:
         return f"DuckDB {duckdb.__version__}"
 
     def _fork(self) -> DuckDBEngine:
         """Another connection to the same instance; it doesn't see this one's temporary tables, and ends with it."""
-        return DuckDBEngine(self._connection.cursor(), EngineOptions(statement_timeout=self._options.statement_timeout))
+        options = EngineOptions(statement_timeout=self._options.statement_timeout)
+        other = DuckDBEngine(self._connection.cursor(), options)
+        other._memory = self._memory
+        return other
 
     def close(self) -> None:
         """Close the connection; what was spilled to disk is removed."""
@@ -366,13 +376,13 @@ def _path_of(url: str) -> tuple[str, bool]:
         raise PolicyError("A duckdb URL takes one option: ?access_mode=read_only.")
     if rest and not rest.startswith("/"):
         raise PolicyError(f"Write duckdb:///{rest} for a relative path, duckdb:////{rest} for an absolute one.")
-    return rest[1:] or _MEMORY, access == "read_only"
+    return rest[1:] or MEMORY, access == "read_only"
 
 
 def database_file(url: str) -> Path:
     """The file that a URL names; raises AccessError if there is none, PolicyError for a database in memory."""
     path, _ = _path_of(url)
-    if path == _MEMORY:
+    if path.startswith(MEMORY):
         raise PolicyError("A database in memory has no runs that others could see.")
     _check_file(path, create=False)
     return Path(path).resolve()

@@ -46,7 +46,7 @@ def source_file(path: str) -> SourceFile:
     paths = _matches(path) if form == "parquet" else [path]
     for one in paths:
         if not Path(one).is_file():
-            raise AccessError(f"There is no file {one}.")
+            raise PolicyError(f"There is no file {one}.")
         if not os.access(one, os.R_OK):
             raise AccessError(f"The file {one} can't be read: permission denied.")
     return SourceFile(form, tuple(paths))
@@ -68,7 +68,7 @@ def _matches(path: str) -> list[str]:
         return [path]
     matches = sorted(glob.glob(path, recursive=True))
     if not matches:
-        raise AccessError(f"No file matches {path}.")
+        raise PolicyError(f"No file matches {path}.")
     return matches
 
 

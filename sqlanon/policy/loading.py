@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from sqlanon.documents import read_bounded, refuse_odd_data
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.environment import expand
-from sqlanon.errors import AccessError, PolicyError
+from sqlanon.errors import PolicyError
 from sqlanon.policy import HIERARCHY_KINDS, Policy, Role, Source
 from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.problems import problems_of
@@ -25,18 +25,27 @@ _MOST_BYTES = 8 * 2**20  # of a file with a policy; a minute's reading
 def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Read a policy file; the files it names are relative to its directory.
 
-    Raises PolicyError if the file can't be read or anything in it is wrong.
+    Raises what `read_policy` and `parse_policy` raise.
+    """
+    return parse_policy(read_policy(path), FilePath(path).parent)
+
+
+def read_policy(path: str | os.PathLike[str]) -> str:
+    """Read the text of a policy file.
+
+    Raises PolicyError if there is no such file or it is no text, AccessError if it may not be read.
     """
     try:
-        text = read_bounded(path, "policy", _MOST_BYTES)
-    except AccessError as error:
-        raise PolicyError(str(error)) from None
-    return parse_policy(text, FilePath(path).parent)
+        return read_bounded(path, "policy", _MOST_BYTES)
+    except PolicyError as error:
+        if not FilePath(path).exists():
+            error.add_note("`sqlanon init` drafts a policy for a table.")
+        raise
 
 
 def parse_policy(text: str, base_directory: str | os.PathLike[str] | None = None) -> Policy:
     """Read a policy from YAML text; the files it names are relative to `base_directory`, if given."""
-    return _build(read_document(text), base_directory)
+    return build_document(read_document(text), base_directory)
 
 
 def parse_stored(text: str) -> Policy:
@@ -49,13 +58,13 @@ def parse_stored(text: str) -> Policy:
     for attribute in attributes.values() if isinstance(attributes, dict) else ():
         if isinstance(attribute, dict) and attribute.get("role") == Role.SENSITIVE:
             attribute.setdefault("nulls", "value")
-    return _build(document, None)
+    return build_document(document, None)
 
 
 def build_policy(data: Mapping[str, Any], base_directory: str | os.PathLike[str] | None = None) -> Policy:
     """A policy from plain data of the same grammar (dicts, lists, text, numbers)."""
     refuse_odd_data(data)
-    return _build(Document(copy.deepcopy(dict(data))), base_directory)
+    return build_document(Document(copy.deepcopy(dict(data))), base_directory)
 
 
 def parse_source(data: Mapping[str, Any]) -> Source:
@@ -68,7 +77,8 @@ def parse_source(data: Mapping[str, Any]) -> Source:
         raise PolicyError([f"source {detail['msg']}" for detail in error.errors()]) from None
 
 
-def _build(document: Document, base_directory: str | os.PathLike[str] | None) -> Policy:
+def build_document(document: Document, base_directory: str | os.PathLike[str] | None) -> Policy:
+    """A policy from plain data that remembers its lines; the files it names are relative to `base_directory`."""
     if not isinstance(document.data, dict):
         raise PolicyError("The policy must be a mapping with the keys source, release, attributes and privacy.")
     _Preparation(document, FilePath(base_directory) if base_directory is not None else None).run()

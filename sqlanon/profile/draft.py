@@ -20,6 +20,7 @@ from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
 K = 5
 DIVERSITY = 3
 URL_VARIABLE = "SQLANON_URL"
+SCHEMA_FILE = "policy.schema.json"  # what `sqlanon schema` is to write for editors
 PAIRS_SHOWN = 5
 
 _WRITTEN = {  # what is read but not written, and what is written in its place
@@ -51,10 +52,12 @@ def propose_policy(profile: Profile, source_url: str | None, table: str, options
 def _heading(profile: Profile, table: str) -> str:
     estimated = "" if profile.exact else " What is marked `about` is estimated."
     return (
+        f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
         f"# A draft for {_comment(table)}: {profile.rows:,} rows, {len(profile.columns)} columns.{estimated}\n"
         "# Every role is a proposal: look at each, then run `sqlanon check` on this file.\n"
         "# Roles: identifier (never leaves), quasi-identifier (others may know it: generalized),\n"
-        "#        sensitive (kept, protected by the models), insensitive (kept)."
+        "#        sensitive (kept, protected by the models), insensitive (kept).\n"
+        f"# Editors that know YAML help with it once `sqlanon schema -o {SCHEMA_FILE}` was called beside it."
     )
 
 

@@ -52,6 +52,7 @@ class Outcome:
     chart: what is known of the lattice that was searched, if one was.
     hierarchies: the hierarchies that were used, with their digests.
     digest: that of what was released.
+    catalog: where the run is recorded: the URL of a database, without a password, and a schema.
     trial: whether nothing was to be published, and so nothing was verified.
     resumed: of which run the recoding was to be used again, whether it was, and if not why.
     predicted: how well the source and the release predict the algorithm's target, if it has one.
@@ -84,6 +85,7 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     models: tuple[PrivacyModel, ...] = ()
+    catalog: Mapping[str, str] = field(default_factory=dict)
     published: bool = False
     trial: bool = False
     resumed: Mapping[str, Any] | None = None
@@ -139,6 +141,7 @@ class Outcome:
             **({} if self.chart is None else {"lattice": dict(self.chart)}),
             "checks": {name: vars(check) for name, check in self.checks.items()},
             "seconds": {**self.seconds, "total": sum(self.seconds.values())},
+            "catalog": dict(self.catalog),
             "verified": self.verified,
             "published": self.published,
             **({} if self.resumed is None else {"resumed": dict(self.resumed)}),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlanon.catalog import Catalog, ReleaseRecord, RunStart, Status
 from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.engines import redacted
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import Cancelled, ConflictError, ProtectionError, SqlanonError, VerificationError
@@ -41,7 +42,7 @@ from sqlanon.verification.checking import check_release
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Observer, Silent, status_after
-from sqlanon.work.session import Session, open_session
+from sqlanon.work.session import Session, catalog_place, open_session
 from sqlanon.work.workspace import Workspace, release_lock
 from sqlanon.workload.views import measures_of_run
 
@@ -131,6 +132,7 @@ class Course:
             release=plan.release_name,
             algorithm=self.policy.algorithm.name,
             models=self.models,
+            catalog={"url": redacted(catalog_place(self.policy)[0]), "schema": self.catalog.home.schema},
         )
         try:
             self._work(plan, outcome)

@@ -63,7 +63,7 @@ class RecordCheck:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """The record in a file; raises AccessError where there is none, PolicyError where it is no record."""
+    """Read a record; raises PolicyError where there is none, or the file is no record, AccessError if denied."""
     text = read_bounded(path, "record", _MOST_BYTES)
     try:
         document = parse_json(text)

@@ -22,14 +22,14 @@ def test_the_history_of_a_database(policy: Path, patients_url: str) -> None:
     assert [run["status"] for run in listed] == ["published", "published"]
     assert len(only_object(call("runs", "--url", patients_url, "--limit", "1", "--json").stdout)["runs"]) == 1
     by_environment = call("runs", environment={"SQLANON_URL": patients_url})
-    assert listed[0]["id"] in by_environment.stdout
+    assert listed[0]["run"] in by_environment.stdout
     assert "patients_released" in by_environment.stdout
 
 
 def test_showing_a_run(policy: Path, patients_url: str) -> None:
     run = only_object(call("run", policy, "--json").stdout)["run"]
     shown = only_object(call("show", run, "--url", patients_url, "--json", "--steps").stdout)
-    assert shown["id"] == run
+    assert shown["run"] == run
     assert shown["result"]["release"]["rows"] == 200
     assert shown["releases"][0]["row_count"] == 200
     assert {"plan", "encode", "search", "recode", "verify", "publish"} <= {step["phase"] for step in shown["steps"]}
@@ -46,7 +46,7 @@ def test_a_refused_run_is_in_the_history(patients_url: str, tmp_path: Path) -> N
     (run,) = only_object(call("runs", "--url", patients_url, "--json").stdout)["runs"]
     assert run["status"] == "refused"
     assert run["error"]["type"] == "ProtectionError"
-    assert "ProtectionError" in call("show", run["id"], "--url", patients_url).stdout
+    assert "ProtectionError" in call("show", run["run"], "--url", patients_url).stdout
 
 
 def test_unknown_runs_and_no_catalog(policy: Path, patients_url: str) -> None:

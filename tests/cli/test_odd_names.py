@@ -54,4 +54,4 @@ def test_odd_names(database_url: str, tmp_path: Path) -> None:
     assert only_object(found.stdout)["models"][0]["satisfied"], found.output
     run = only_object(call("runs", "--policy", policy, "--json").stdout)["runs"][0]
     assert _quoted(TABLE) in run["source"]
-    assert call("show", run["id"], "--policy", policy, "--steps").exit_code == 0
+    assert call("show", run["run"], "--policy", policy, "--steps").exit_code == 0

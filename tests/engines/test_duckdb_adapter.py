@@ -169,7 +169,7 @@ def test_a_parquet_file_as_a_table(tmp_path: Path, memory: DuckDBEngine) -> None
 
 
 def test_files_that_can_not_be_read(tmp_path: Path, memory: DuckDBEngine) -> None:
-    with pytest.raises(AccessError, match=r"no file .*missing\.csv"):
+    with pytest.raises(PolicyError, match=r"no file .*missing\.csv"):
         memory.view_file(Relation("x"), str(tmp_path / "missing.csv"))
     with pytest.raises(PolicyError, match="not a kind of file"):
         memory.view_file(Relation("x"), str(tmp_path / "table.ods"))

@@ -158,6 +158,7 @@ def test_the_catalog_is_not_where_the_release_is(tmp_path: Path) -> None:
     catalog = tmp_path / "sqlanon.duckdb"
     assert mode(catalog) == 0o600
     assert any(str(catalog) in note and "quasi-identifiers" in note for note in outcome.notes)
+    assert outcome.as_json()["catalog"] == {"url": f"duckdb:///{catalog}", "schema": "sqlanon"}
     again = run(file_policy(tmp_path / "in.csv", tmp_path / "out" / "r.csv"), replace=True, options=OPTIONS)
     assert not any(str(catalog) in note for note in again.notes)
 

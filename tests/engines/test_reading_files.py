@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sqlanon.engines.base import Kind
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.reading import FileReading, ReadOptions
-from sqlanon.errors import AccessError, PolicyError, SqlanonError
+from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run
 from sqlanon.sql import Relation, Statement
@@ -264,7 +264,7 @@ def test_parquet_files_by_a_pattern(memory: DuckDBEngine, tmp_path: Path) -> Non
     memory.execute(Statement("test", f"COPY (SELECT 'y' AS s, 3 AS n) TO '{tmp_path}/p3.parquet'"))
     with pytest.raises(PolicyError, match="same columns"):
         read(memory, tmp_path / "p*.parquet")
-    with pytest.raises(AccessError, match="No file matches"):
+    with pytest.raises(PolicyError, match="No file matches"):
         read(memory, tmp_path / "q*.parquet")
 
 

@@ -1,0 +1,38 @@
+"""A release in a notebook: the verdict, and the first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+_TABLE = Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>")
+
+
+def result_html(result: Mapping[str, Any], names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A part of a page, every text escaped; `result` is the object of a run."""
+    release = result["release"]
+    left_out = f", {release['suppressed']:,} left out" if release["suppressed"] else ""
+    models = ", ".join(_model(one) for one in result["models"])
+    head = Markup("<p>Verified: {}. {:,} rows in {:,} classes of {:,} rows or more{}.</p>").format(
+        models, release["rows"], release["classes"], release["min_class_size"], left_out
+    )
+    heading = _joined(Markup("<th>{}</th>").format(name) for name in names)
+    body = _joined(Markup("<tr>{}</tr>").format(_joined(_cell(value) for value in row)) for row in rows)
+    rest = release["rows"] - len(rows)
+    more = Markup("<p>… and {:,} rows more</p>").format(rest) if rest > 0 else ""
+    return head + _TABLE.format(heading, body) + more
+
+
+def _joined(parts: Any) -> Markup:
+    return Markup("").join(parts)
+
+
+def _cell(value: Any) -> Markup:
+    return Markup("<td>{}</td>").format("" if value is None else value)
+
+
+def _model(result: Mapping[str, Any]) -> str:
+    parameters = ", ".join(f"{name} {value}" for name, value in result["parameters"].items())
+    return f"{result['model']} ({parameters})"

@@ -1,0 +1,75 @@
+"""The grammar of policies as JSON Schema, for editors and for programs that write policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from sqlanon.policy import Policy
+from sqlanon.policy.algorithms import MOST_BINS
+from sqlanon.policy.meanings import meanings
+from sqlanon.policy.part import Part
+from sqlanon.policy.problems import ALGORITHMS
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TEXT: dict[str, Any] = {"type": ["string", "integer"]}  # whole numbers stand for their text
+
+
+def policy_schema() -> dict[str, Any]:
+    """The JSON Schema of a policy as people write it, short forms included, with the meaning of each key.
+
+    A policy that it refuses is refused by the reader too; rules between keys, and between policy and table, are left
+    to the reader.
+    """
+    schema = Policy.model_json_schema(by_alias=True)
+    parts = schema["$defs"]
+    for part in _all_parts(Part):
+        if part.__name__ in parts:
+            _explain(parts[part.__name__], part)
+    for algorithm in ALGORITHMS.values():
+        parts[algorithm.__name__]["required"] = ["name"]
+    _allow_short_forms(parts)
+    _explain(schema, Policy)
+    return {"$schema": DIALECT, "title": "A policy of sqlanon", **{k: v for k, v in schema.items() if k != "title"}}
+
+
+def _all_parts(part: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """The classes of the grammar."""
+    for one in part.__subclasses__():
+        yield one
+        yield from _all_parts(one)
+
+
+def _explain(written: dict[str, Any], part: type[BaseModel]) -> None:
+    """Give each key its meaning, and leave out the titles that only repeat names."""
+    texts = meanings(part)
+    names = {name: info.alias or name for name, info in part.model_fields.items()}
+    for name, key in names.items():
+        its = written["properties"][key]
+        its.pop("title", None)
+        if name in texts:
+            its["description"] = " ".join(texts[name].split())
+    written.pop("title", None)
+
+
+def _allow_short_forms(parts: dict[str, Any]) -> None:
+    """Take what the reader puts in full: one for a list of one, whole numbers for texts, `hierarchy: suppress`."""
+    hierarchy, source = parts["Hierarchy"]["properties"], parts["Source"]["properties"]
+    for key in ("date", "intervals"):
+        (listed,) = [form for form in hierarchy[key]["anyOf"] if form.get("type") == "array"]
+        hierarchy[key]["anyOf"].append(listed["items"])
+    label = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
+    (mapped,) = [form for form in hierarchy["mapping"]["anyOf"] if form.get("type") == "object"]
+    mapped["additionalProperties"] = label
+    hierarchy["unknown"]["anyOf"] = [_TEXT, {"type": "null"}]
+    attribute = parts["Attribute"]["properties"]["hierarchy"]
+    attribute["anyOf"].insert(0, {"const": "suppress"})
+    for key in ("null", "dates"):
+        source[key] = {**{k: v for k, v in source[key].items() if k not in ("type", "items")}, **label}
+    parts["Source"]["oneOf"] = [{"required": ["url", "table"]}, {"required": ["file"]}]
+    parts["Release"]["oneOf"] = [{"required": ["table"]}, {"required": ["file"]}]
+    for name in ("RothkoT", "RothkoS"):
+        (counted,) = [form for form in parts[name]["properties"]["bins"]["anyOf"] if form.get("type") == "integer"]
+        counted |= {"minimum": 2, "maximum": MOST_BINS}

@@ -1,0 +1,281 @@
+"""Data that a program holds, anonymized: every kind of it, its types there and back, and what is refused."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import sqlanon
+from sqlanon import Anonymized, PolicyError, ProtectionError, VerificationError, anonymize, build_policy, verify_release
+from sqlanon.runs import runner
+from tests.cli.support import execute, make_patients, query
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+ROOT = Path(__file__).parents[1]
+ROWS = 120
+POLICY: dict[str, Any] = {
+    "attributes": {
+        "age": {"role": "quasi-identifier"},
+        "sex": {"role": "quasi-identifier"},
+        "ill": {"role": "sensitive"},
+    },
+    "privacy": [{"model": "k-anonymity", "k": 5}],
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs from memory into memory write no file: neither here nor where temporary files and state go."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    places = [here, tmp_path / "temporary", tmp_path / "state"]
+    for name, place in zip(("TMPDIR", "XDG_STATE_HOME"), places[1:], strict=True):
+        place.mkdir()
+        monkeypatch.setenv(name, str(place))
+    yield
+    gc.collect()
+    assert [path for place in places for path in place.rglob("*") if path.suffix != ".html"] == []
+
+
+def people(**more: Any) -> Any:
+    """A small frame of people."""
+    columns = {
+        "age": [20 + i * 7 % 40 for i in range(ROWS)],
+        "sex": ["fm"[i % 2] for i in range(ROWS)],
+        "ill": [["flu", "cold", "none"][i % 3] for i in range(ROWS)],
+    }
+    return pd.DataFrame({**columns, **more})
+
+
+def policy(**more: Any) -> dict[str, Any]:
+    """The policy for it, with a role for each further column."""
+    kept = {name: role if isinstance(role, dict) else {"role": role} for name, role in more.items()}
+    return {**POLICY, "attributes": {**POLICY["attributes"], **kept}}
+
+
+def check(release: Anonymized, source: Any) -> Any:
+    """The released frame; it holds the source's rows, in classes of five."""
+    frame = release.df()
+    assert sorted(frame["ill"]) == sorted(source["ill"])
+    assert frame.groupby(["age", "sex"], observed=True).size().min() >= 5
+    assert release.outcome.verified
+    return frame
+
+
+def test_a_pandas_frame() -> None:
+    source = people()
+    with anonymize(source, POLICY) as release:
+        frame = check(release, source)
+        assert list(frame.columns) == ["age", "sex", "ill"]
+        assert "k-anonymity" in release.report()
+        assert "Verified: k-anonymity (k 5)" in release._repr_html_()
+        assert re.fullmatch(r"<Anonymized: 120 rows in \d+ classes, verified>", repr(release))
+        assert verify_release(release.policy).satisfied
+    assert list(source.columns) == ["age", "sex", "ill"]
+
+
+def test_the_release_is_that_of_a_run(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path / 'one.duckdb'}"
+    source = people()
+    with duckdb.connect(str(tmp_path / "one.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT * FROM source")
+    sqlanon.run(build_policy({**POLICY, "source": {"url": url, "table": "people"}, "release": {"table": "r"}}))
+    rows = [tuple(row) for row in anonymize(source, POLICY).df().itertuples(index=False)]
+    assert rows == query(url, "SELECT * FROM r")
+
+
+def test_policies_in_every_form(tmp_path: Path) -> None:
+    source = people()
+    text = "privacy: [{model: k-anonymity, k: 5}]\nattributes:\n" + "".join(
+        f"  {name}: {{role: {one['role']}}}\n" for name, one in POLICY["attributes"].items()
+    )
+    file = tmp_path / "policy.yml"
+    file.write_text("source: {url: '${NOT_SET}', table: t}\nrelease: {file: r.csv}\n" + text)
+    built = build_policy({**POLICY, "source": {"file": "a.csv"}, "release": {"file": "r.csv"}})
+    frames = [anonymize(source, form).df() for form in (POLICY, text, file, str(file), built)]
+    assert all(frame.equals(frames[0]) for frame in frames)
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_polars_and_arrow() -> None:
+    polars = pytest.importorskip("polars")
+    source = people()
+    frame = polars.from_pandas(source).with_columns(polars.col("sex").cast(polars.Categorical))
+    for data in (frame, frame.to_arrow()):
+        release = anonymize(data, POLICY)
+        check(release, source)
+        assert release.pl().shape == (ROWS, 3)
+        assert release.arrow().column_names == ["age", "sex", "ill"]
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_a_file(tmp_path: Path, name: str) -> None:
+    source, path = people(), tmp_path / name
+    source.to_csv(path, index=False) if name.endswith("csv") else source.to_parquet(path)
+    check(anonymize(path, POLICY), source)
+    check(anonymize(str(path), POLICY), source)
+
+
+@pytest.mark.parametrize("place", [":memory:", "file"])
+def test_a_duckdb_connection(tmp_path: Path, place: str) -> None:
+    source = people()
+    connection = duckdb.connect(place if place == ":memory:" else str(tmp_path / "people.duckdb"))
+    connection.execute("CREATE TABLE people AS SELECT * FROM source")
+    check(anonymize(connection, POLICY, table="main.people"), source)
+    assert connection.execute("SHOW TABLES").fetchall() == [("people",)]
+    assert connection.execute(
+        "SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'sqlanon'"
+    ).fetchall() == [(0,)]
+    connection.close()
+
+
+def test_an_sqlalchemy_engine(database_url: str) -> None:
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    make_patients(database_url)
+    if database_url.startswith("duckdb"):
+        pytest.importorskip("duckdb_engine")
+    engine = sqlalchemy.create_engine(database_url.replace("postgresql://", "postgresql+psycopg://"))
+    asked = {
+        "attributes": {
+            "ssn": {"role": "identifier"},
+            **{name: {"role": "quasi-identifier"} for name in ("age", "zipcode", "sex")},
+            "disease": {"role": "sensitive"},
+            "ward": {"role": "insensitive"},
+        },
+        "privacy": [{"model": "k-anonymity", "k": 5}],
+    }
+    release = anonymize(engine, asked, table="patients")
+    assert release.outcome.verified
+    assert list(release.df().columns) == ["age", "zipcode", "sex", "disease", "ward"]
+    assert query(database_url, "SELECT count(*) FROM sqlanon.runs") == [(1,)]
+    assert release.outcome.run in release.report()
+
+
+def test_types_of_kept_columns_survive() -> None:
+    numbers = pd.array([None if i % 7 == 0 else 2**60 + i for i in range(ROWS)], dtype="Int64")
+    kept = {
+        "whole": numbers,
+        "small": pd.Series(range(ROWS), dtype="int8"),
+        "unsigned": pd.array([None if i % 9 == 0 else i for i in range(ROWS)], dtype="UInt16"),
+        "yes": pd.array([None if i % 5 == 0 else i % 2 == 0 for i in range(ROWS)], dtype="boolean"),
+        "half": [None if i % 4 == 0 else i / 2 for i in range(ROWS)],
+        "code": pd.Categorical(["xyz"[i % 3] for i in range(ROWS)]),
+        "grade": pd.Categorical(["low", "high"] * (ROWS // 2), ["low", "high"], ordered=True),
+        "number": pd.Categorical([i % 3 for i in range(ROWS)]),
+        "zoned": pd.date_range("2024-03-30", periods=ROWS, freq="h", tz="Europe/Berlin"),
+        "plain": pd.date_range("2024-03-30", periods=ROWS, freq="h"),
+        "money": pd.Series([Decimal(i) / 100 for i in range(ROWS)], dtype=object),
+        "day": pd.Series([date(2024, 1, 1 + i % 9) for i in range(ROWS)], dtype=object),
+        "huge": pd.Series([2**100 + i for i in range(ROWS)], dtype=object),
+        "note": [None if i % 3 == 0 else f"n{i}" for i in range(ROWS)],
+    }
+    source = people(**kept)
+    frame = check(anonymize(source, policy(**dict.fromkeys(kept, "insensitive"))), source)
+    assert dict(frame.dtypes[list(kept)]) == dict(source.dtypes[list(kept)])
+    for name in kept:
+        there, back = (Counter(None if pd.isna(value) else value for value in one[name]) for one in (source, frame))
+        assert there == back, name
+
+
+def test_whole_numbers_with_gaps_are_not_rounded_from_other_data() -> None:
+    source = people(whole=pd.array([None if i % 7 == 0 else 2**60 + i for i in range(ROWS)], dtype="Int64"))
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS SELECT * FROM source")
+    frame = anonymize(connection, policy(whole="insensitive"), table="people").df()
+    assert sorted(frame["whole"].dropna()) == sorted(source["whole"].dropna())
+    assert frame["whole"].isna().sum() == source["whole"].isna().sum()
+
+
+def test_categories_are_sets_unless_they_are_ordered() -> None:
+    texts = [["low", "high", "mid"][i % 3] for i in range(ROWS)]
+    by = {"grade": "quasi-identifier"}
+    plain = people(grade=pd.Categorical(texts))
+    ordered = people(grade=pd.Categorical(texts, ["low", "mid", "high"], ordered=True))
+    asked = {**policy(**by), "privacy": [{"model": "k-anonymity", "k": ROWS // 2}]}
+    assert any(label.startswith("{") for label in anonymize(plain, asked).df()["grade"])
+    assert all(label.startswith("[") for label in anonymize(ordered, asked).df()["grade"])
+
+
+def test_the_index_does_not_leave() -> None:
+    source = people().set_index(pd.Index(range(1000, 1000 + ROWS), name="person"))
+    frame = anonymize(source, POLICY).df()
+    assert "person" not in frame.reset_index().columns
+    assert list(frame.index) == list(range(ROWS))
+
+
+REFUSED = {
+    "mixed": (lambda: people(x=pd.Series([1, "a"] * (ROWS // 2), dtype=object)), "'x' holds values of mixed types"),
+    "late": (lambda: people(x=pd.Series([*["a"] * (ROWS - 1), 1], dtype=object)), "'x' holds values of mixed types"),
+    "period": (lambda: people(x=pd.period_range("2024-01", periods=ROWS, freq="M")), "'x' is of type period"),
+    "interval": (lambda: people(x=pd.cut(range(ROWS), 3)), "'x' is of type category"),
+    "complex": (lambda: people(x=[1j] * ROWS), "'x' is of type complex"),
+    "nanoseconds": (
+        lambda: people(x=pd.date_range("2024-01-01", periods=ROWS, freq="7ns", tz="UTC", unit="ns")),
+        "round",
+    ),
+    "case": (lambda: people(AGE=1), "'age', 'AGE' have the same name"),
+    "number": (lambda: people().rename(columns={"ill": 3}), "The column 3 has no text as its name"),
+    "empty": (lambda: pd.DataFrame(), "no columns"),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_would_be_changed_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        anonymize(make(), policy(x="insensitive"))
+
+
+def test_what_is_no_data_is_refused() -> None:
+    with pytest.raises(PolicyError, match="type dict is not known"):
+        anonymize({"a": [1]}, POLICY)
+    with pytest.raises(PolicyError, match="names no table"):
+        anonymize(duckdb.connect(), POLICY)
+    with pytest.raises(PolicyError, match="leave `table` out"):
+        anonymize(people(), POLICY, table="people")
+    with pytest.raises(PolicyError, match="no table"):
+        anonymize(duckdb.connect(), POLICY, table="people")
+    with pytest.raises(PolicyError, match="wardd"):
+        anonymize(people(ward=1), policy(wardd="insensitive"))
+    with pytest.raises(ProtectionError):
+        anonymize(people(), {**POLICY, "privacy": [{"model": "distinct-l-diversity", "attribute": "ill", "l": 4}]})
+
+
+def test_a_release_that_fails_its_check_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise VerificationError("The staged release failed its check.")
+
+    monkeypatch.setattr(runner, "check_release", fails)
+    with pytest.raises(VerificationError):
+        anonymize(people(), POLICY)
+
+
+def test_public_names_are_listed() -> None:
+    assert set(sqlanon.__all__) <= set(dir(sqlanon))
+
+
+def test_the_snippets_of_the_page_run(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for snippet in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(snippet, names)  # the page is the project's own
+    assert Path("report.html").stat().st_size > 10_000
+    assert "k is 5, but" in capsys.readouterr().out
+
+
+def test_a_database_in_memory_is_found_by_its_name_while_it_is_open() -> None:
+    url = "duckdb:///:memory:shared"
+    with duckdb.connect(":memory:shared"):
+        execute(url, "CREATE TABLE t AS SELECT 1 AS a")
+        assert query(url, "SELECT a FROM t") == [(1,)]
