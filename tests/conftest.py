@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine
+from sqlanon.engines.base import Engine, EngineOptions
 from tests.postgres_server import PostgresServer, find_binaries, roomy_parent, start
 from tests.random_cases import many
 from tests.run_support import Database, duckdb_url, open_database
@@ -116,7 +116,7 @@ def database_url(engine_name: str, tmp_path: Path, request: pytest.FixtureReques
 def engine(engine_name: str, request: pytest.FixtureRequest) -> Iterator[Engine]:
     """A session with a fresh, empty database: DuckDB in memory, or one of the PostgreSQL server."""
     url = request.getfixturevalue("postgres_url") if engine_name == "postgres" else "duckdb:///:memory:"
-    with contextlib.closing(connect(url)) as session:
+    with contextlib.closing(connect(url, EngineOptions(places=None))) as session:
         yield session
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlanon.errors import PolicyError
@@ -95,6 +96,8 @@ class EngineOptions:
     threads: int | None = None
     temp_directory: str | None = None
     statement_timeout: float | None = None  # seconds
+    places: tuple[str, ...] | None = ()
+    """Files and directories beside a DuckDB file that statements reach; None for all that the process reaches."""
 
     def __post_init__(self) -> None:
         if self.statement_timeout is not None and not 0 < self.statement_timeout <= LONGEST:
@@ -298,6 +301,10 @@ class Engine(ABC):
         """This session, and those of its forks that work for it: they have its listener."""
         forks = (known() for known in tuple(self._forks))
         return [self, *(fork for fork in forks if fork is not None and fork.listener == self.listener is not None)]
+
+    def exchange_directory(self) -> Path | None:
+        """The directory whose files this session's statements can read and write; None where that is no concern."""
+        return None
 
     @abstractmethod
     def cancel(self) -> None:

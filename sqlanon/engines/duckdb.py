@@ -18,6 +18,7 @@ from urllib.parse import parse_qsl
 import duckdb
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.engines.confinement import confine, confinement
 from sqlanon.engines.duckdb_errors import opening_error, statement_error
 from sqlanon.engines.duckdb_files import FileReader
 from sqlanon.engines.files import source_file
@@ -123,7 +124,7 @@ class DuckDBEngine(Engine):
         mask = umask_guard.enter(Path(path))
         try:
             connection = duckdb.connect(path, read_only=read_only)
-            engine = cls._over(connection, options, Path(path).absolute().parent)
+            engine = cls._over(connection, options, Path(path).absolute().parent, is_confined=True)
         except BaseException as error:
             umask_guard.leave(mask)
             if isinstance(error, duckdb.Error):
@@ -133,16 +134,27 @@ class DuckDBEngine(Engine):
         return engine
 
     @classmethod
-    def _over(cls, connection: duckdb.DuckDBPyConnection, options: EngineOptions, beside: Path | None) -> DuckDBEngine:
+    def _over(
+        cls,
+        connection: duckdb.DuckDBPyConnection,
+        options: EngineOptions,
+        beside: Path | None,
+        *,
+        is_confined: bool = False,
+    ) -> DuckDBEngine:
         """An engine that spills to a private directory: where it was told, else beside the database's file.
 
-        An instance that the program has open elsewhere too spills where that one was told, unless this one is.
+        An instance that the program has open elsewhere too spills where that one was told, unless this one is; and it
+        reaches what that one reaches.
         """
-        directory = None
+        directory, is_alone = None, _is_alone(connection)
         try:
-            if options.temp_directory is not None or _is_alone(connection):
+            if is_alone or (options.temp_directory is not None and not confinement(connection)):
                 directory = _spill_directory(options.temp_directory, beside)
-            return cls(connection, options, directory)
+            engine = cls(connection, options, directory)
+            if is_confined and is_alone and options.places is not None:
+                confine(connection, [str(engine._private()), *options.places])
+            return engine
         except BaseException:
             connection.close()
             remove_directory(directory)
@@ -168,6 +180,9 @@ class DuckDBEngine(Engine):
         except duckdb.Error as error:
             shown = value.value if isinstance(value, Text) else value
             raise PolicyError(f"DuckDB refuses {name} = {shown} ({type(error).__name__}).") from None
+
+    def exchange_directory(self) -> Path:
+        return self._private()
 
     @property
     def memory_name(self) -> str:
@@ -336,7 +351,7 @@ class DuckDBEngine(Engine):
     def _private(self) -> Path:
         """The directory of this session that only this user can read."""
         if self._private_directory is None:
-            self._private_directory = make_private_directory()
+            self._private_directory = make_private_directory(confinement(self._connection))
         return self._private_directory
 
     def view_file(self, relation: Relation, path: str) -> Relation:

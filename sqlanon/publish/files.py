@@ -23,6 +23,7 @@ from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text, short_hash
 
 _PRIVATE = 0o600
+_TOKEN = secrets.token_hex(4)  # of this process: releases of one name are written one after the other
 _PART = re.compile(r"\.part-[0-9a-f]{8}$")
 _WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")  # Parquet has no integer as wide: DuckDB would write a rounded double
 
@@ -83,7 +84,7 @@ class FileRelease:
         self._engine = engine
         self._replace = replace
         self.target = Path(path).resolve()
-        self.part = self.target.with_name(f"{self.target.name}.part-{secrets.token_hex(4)}")
+        self.part = part_of(self.target)
 
     def write(self, relation: Relation) -> None:
         """Write the rows of a relation of the engine (DuckDB), in their order, to the part file."""
@@ -123,6 +124,12 @@ class FileRelease:
 
     def __exit__(self, *exception: object) -> None:
         self.discard()
+
+
+def part_of(path: str | Path) -> Path:
+    """The part file of a release file in this process: it is known before, as a confined session must be told."""
+    target = Path(path).resolve()
+    return target.with_name(f"{target.name}.part-{_TOKEN}")
 
 
 def open_file(engine: Engine, path: str | Path, columns: Sequence[Column]) -> Relation:

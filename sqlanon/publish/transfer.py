@@ -6,6 +6,7 @@ NULL is an unquoted `\\N` in that file and every other value is quoted, so nothi
 from __future__ import annotations
 
 import functools
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -33,13 +34,18 @@ def transfer(
     """Make `table` in the target database a copy of `relation`, rows in the same order, and compare the two.
 
     `table` must not exist; it is guarded as staging is, and what was taken from others is returned for `publish`.
-    `directory` is where the temporary file goes. Raises PolicyError where a column's type has no counterpart, and
-    EngineError where the copy fails or differs; then there is no `table`.
+    `directory` is where the temporary file goes, if not where the sessions reach files. Raises PolicyError where a
+    column's type has no counterpart, and EngineError where the copy fails or differs; then there is no `table`.
     """
     columns = carry(source, relation, target)
-    with private_directory(directory) as private:
-        path = private / "rows.csv"
-        _EXPORTS[source.dialect](source, relation, columns, path)
+    reached = [place for engine in (source, target) if (place := engine.exchange_directory()) is not None]
+    with (
+        private_directory(directory or (reached[0] if reached else None)) as private,
+        private_directory(directory or (reached[-1] if reached else None)) as other,
+    ):
+        path = other / "rows.csv"
+        _EXPORTS[source.dialect](source, relation, columns, private / path.name)
+        shutil.move(private / path.name, path)  # each session reaches its own directory alone
         with target.transaction():
             target.run("publish/create_table", table=table, columns=_definitions(columns))
             grants = publisher_of(target).guard(table)

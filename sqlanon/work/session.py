@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.home import is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.files import directory_of
+from sqlanon.engines.files import STANDARD_INPUT, directory_of
 from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.policy import Policy
+from sqlanon.publish.files import part_of
 from sqlanon.sql import Relation, short_hash
 
 MEMORY_URL = "duckdb:///:memory:"
@@ -54,11 +55,21 @@ def open_engines(policy: Policy, options: EngineOptions) -> Iterator[tuple[Engin
     """
     with contextlib.ExitStack() as stack:
         source, release = _url_of(policy), policy.release.url
+        options = replace(options, places=_places(policy))
         engine = stack.enter_context(connect(source or MEMORY_URL, options, create=policy.source.url is None))
         target = engine
         if carried_to(policy, engine.dialect) is not None:
             target = stack.enter_context(connect(release or MEMORY_URL, options, create=release is not None))
         yield engine, target
+
+
+def _places(policy: Policy) -> tuple[str, ...] | None:
+    """What the sessions of a run reach outside of their databases: the source's files, the release's part file."""
+    file, released = policy.source.file, policy.release.file
+    if file is not None and ("://" in file or file == STANDARD_INPUT):
+        return None
+    source = () if file is None else (str(directory_of(file)),)
+    return source if released is None else (*source, str(part_of(released)))
 
 
 def carried_to(policy: Policy, dialect: str) -> str | None:
@@ -79,6 +90,7 @@ def open_to_look(policy: Policy, options: EngineOptions | None) -> Iterator[tupl
     The second is None where there is no other database, or it is a DuckDB file that the run will make.
     """
     with contextlib.ExitStack() as stack:
+        options = replace(options or EngineOptions(), places=_places(policy))
         engine = stack.enter_context(connect(policy.source.url or MEMORY_URL, options))
         url, target = policy.release.url, None
         if url is not None and url != policy.source.url:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from sqlanon.cli.program import app, main
 from sqlanon.engines import connect
+from sqlanon.engines.base import EngineOptions
 from sqlanon.sql import Statement
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ privacy:
 
 def execute(url: str, *statements: str) -> None:
     """Run statements in a database."""
-    with connect(url, create=url.startswith("duckdb")) as engine:
+    with connect(url, EngineOptions(places=None), create=url.startswith("duckdb")) as engine:
         for text in statements:
             engine.execute(Statement("test", text))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine
+from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ConflictError, SqlanonError
 from sqlanon.publish import How, Publication, publish, target_problems
 from sqlanon.sql import Relation, Text
@@ -22,7 +22,8 @@ RELEASE = Relation("Release", "main")
 
 @pytest.fixture
 def duckdb(tmp_path: Path) -> Iterator[Engine]:
-    with connect(f"duckdb:///{tmp_path / 'work.duckdb'}", create=True) as engine:
+    options = EngineOptions(places=(str(tmp_path),))
+    with connect(f"duckdb:///{tmp_path / 'work.duckdb'}", options, create=True) as engine:
         yield engine
 
 

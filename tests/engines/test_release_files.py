@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine
+from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ConflictError, PolicyError, SqlanonError
 from sqlanon.publish import FileRelease, check_file, leftover_parts, open_file, type_problems
 from sqlanon.sql import Relation
@@ -31,7 +31,9 @@ ODD = r"""
 
 @pytest.fixture
 def duckdb(tmp_path: Path) -> Iterator[Engine]:
-    with connect(f"duckdb:///{tmp_path / 'work.duckdb'}", create=True) as engine:
+    with connect(
+        f"duckdb:///{tmp_path / 'work.duckdb'}", EngineOptions(places=(str(tmp_path),)), create=True
+    ) as engine:
         yield engine
 
 
@@ -94,7 +96,9 @@ def test_an_existing_file_is_replaced_only_when_allowed(duckdb: Engine, tmp_path
 def test_a_new_file_is_its_owners_alone(tmp_path: Path) -> None:
     before = os.umask(0o000)
     try:
-        with connect(f"duckdb:///{tmp_path}/work.duckdb", create=True) as duckdb:
+        with connect(
+            f"duckdb:///{tmp_path}/work.duckdb", EngineOptions(places=(str(tmp_path),)), create=True
+        ) as duckdb:
             run(duckdb, f"CREATE TABLE {RELATION} AS SELECT 1 AS a")
             with FileRelease(duckdb, tmp_path / "o.csv") as file:
                 file.write(RELATION)

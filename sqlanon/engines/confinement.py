@@ -1,0 +1,44 @@
+"""What statements of a DuckDB session reach outside of its database.
+
+A database may be somebody else's, and its views and macros would read the user's own files, or load extensions that do
+more.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+
+from sqlanon.engines.files import literal_pattern
+from sqlanon.sql import Identifier, Text, renderer
+
+
+def confine(connection: duckdb.DuckDBPyConnection, places: Sequence[str]) -> None:
+    """Let an instance reach nothing but its database and these files and directories; there is no way back.
+
+    Extensions that are not part of DuckDB's own program are neither fetched nor loaded any more.
+    """
+    render = renderer("duckdb")
+    paths: dict[str, list[Text]] = {"allowed_directories": [], "allowed_paths": []}
+    for path in dict.fromkeys(spelling for place in places for spelling in _spellings(place)):
+        paths["allowed_directories" if Path(path).is_dir() else "allowed_paths"].append(Text(path))
+    for name in ("autoinstall_known_extensions", "autoload_known_extensions"):
+        connection.execute(render("engine/set_setting", name=Identifier(name), value=False).text)
+    for name, listed in paths.items():
+        connection.execute(render("engine/set_paths", name=Identifier(name), paths=listed).text)
+    connection.execute(render("engine/set_setting", name=Identifier("enable_external_access"), value=False).text)
+
+
+def confinement(connection: duckdb.DuckDBPyConnection) -> str | None:
+    """The directory for spilled data of an instance that is confined, as files elsewhere are out of its reach."""
+    found = connection.execute(renderer("duckdb")("engine/show_confinement").text).fetchone()
+    return None if found is None or found[0] else str(found[1])
+
+
+def _spellings(place: str) -> Iterator[str]:
+    """The paths by which statements may name a place."""
+    for path in (str(Path(place).absolute()), str(Path(place).resolve())):
+        yield from (path, literal_pattern(path), glob.escape(path))
