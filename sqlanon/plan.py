@@ -30,6 +30,7 @@ class Attribute:
     """A column of the source that the release keeps or generalizes (identifiers are not among them).
 
     limits: of a number that is top or bottom coded; those that are quantiles are not known before the source is coded.
+    hides_nulls: whether classes that hold NULL show nothing but NULL.
     """
 
     column: Column
@@ -37,6 +38,7 @@ class Attribute:
     hierarchy: Hierarchy | None
     show: Show
     limits: Limits = NO_LIMITS
+    hides_nulls: bool = False
 
     @property
     def name(self) -> str:
@@ -160,7 +162,9 @@ def _together(wrong: list[str], errors: Sequence[SqlanonError]) -> SqlanonError:
 
 def _attributes(subject: Subject) -> tuple[Attribute, ...]:
     return tuple(
-        Attribute(column, attribute.role, attribute.hierarchy, attribute.show, limits_of(attribute))
+        Attribute(
+            column, attribute.role, attribute.hierarchy, attribute.show, limits_of(attribute), attribute.hides_nulls
+        )
         for column, attribute in subject.attributes
         if attribute.role is not Role.IDENTIFIER
     )

@@ -126,7 +126,9 @@ class Staging:
     def _by_rules(self, rules: PlacedRules) -> dict[str, Any]:
         """By the rules that rows fall under; those with a mask by what they show, which may be what a rule shows."""
         names, regions = names_of(self.recoded.regions), columns_of("f", self.recoded.regions)
-        places = {name: place for place, name in enumerate(rules.masked, start=1)}
+        places = {
+            name: (place, one.are_null) for place, one in enumerate(rules.masked, start=1) for name in one.columns
+        }
         rest = columns_of("r", self.recoded.rest)
         parts = {
             "masked": _MASKED,
@@ -134,7 +136,11 @@ class Staging:
             "numbered": _NUMBERED,
             "mask": mask_column_beside(self.recoded.columns),
             "names": names,
-            "shown": [{"name": n, "value": v, "place": places.get(n)} for n, v in zip(names, regions, strict=True)],
+            "shown": [
+                {"name": name, "value": value, "place": place, "is_null": is_null}
+                for name, value in zip(names, regions, strict=True)
+                for place, is_null in [places.get(name, (None, False))]
+            ],
             "keys": columns_of("k", self.recoded.regions),
             "hashed": self._hashed("k"),
         }

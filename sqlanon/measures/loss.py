@@ -4,7 +4,8 @@ table.
 NCP of a region in one attribute: 0 where it shows one value; for numbers the width of the region over the width of
 the whole table's range; with a hierarchy the leaves under the region's group over all leaves, in the data or not;
 otherwise the values from the region's first to its last, in the order of codes, over all values. A region of numbers,
-or of groups, that also holds NULL counts 1, and so does a suppressed row, left out or not. GCP is the mean over all
+or of groups, that also holds NULL counts 1, one of dates or times if it then shows nothing but NULL, and so does a
+suppressed row, left out or not. GCP is the mean over all
 rows and quasi-identifiers, from 0 to 1.
 """
 
@@ -57,7 +58,8 @@ def _penalty(engine: Engine, partition: Partition, axis: Axis) -> dict[str, Any]
         covered = hierarchy.covered(engine.render, codes)
         return known | {"groups": groups, "hierarchy": covered, "leaves": hierarchy.domain}
     if not axis.field.attribute.column.kind.is_numeric:
-        return known | {"measure": _share(axis), "null_counts": Markup(" AND FALSE")}
+        null_counts = Markup("" if axis.field.attribute.hides_nulls else " AND FALSE")
+        return known | {"measure": _share(axis), "null_counts": null_counts}
     width = _width_by_value(engine, axis)
     if width is None:
         return known | {"measure": _share(axis)}

@@ -131,22 +131,31 @@ class Attribute(Part):
     show: Show = Show.LABEL
     """How the release writes a region: `label` as text, `bounds` as two columns `<name>_min` and `<name>_max`,
     `mean` and `midpoint` as a number, `range` as a range type of PostgreSQL."""
-    nulls: Literal["allow", "nothing", "value", "refuse"] = "allow"
+    nulls: Literal["allow", "unknown", "nothing", "value", "refuse"] = "allow"
     """What NULL is in the column. `refuse`: an error, before any work. Elsewhere it is allowed, and a value of its own.
     A sensitive attribute, where `nothing` is the default, says what NULL is to l-diversity: `nothing`, it adds none; or
-    a `value` like any other."""
+    a `value` like any other. A quasi-identifier with `show: bounds`, `mean`, `midpoint` or `range` is NULL in all rows
+    of a class that holds NULL with `unknown`, the default there; with `allow` it shows numbers of the known values."""
     bottom: Limit = None
     """Numbers: the release tells lesser ones apart no further; `{quantile: 0.005}` takes the number from the table."""
     top: Limit = None
     """Numbers: the release tells greater ones apart no further; `{quantile: 0.995}` takes the number from the table."""
 
+    @property
+    def hides_nulls(self) -> bool:
+        """Whether classes that hold NULL show nothing but NULL."""
+        return self.nulls == "unknown"
+
     @model_validator(mode="before")
     @classmethod
     def _protect(cls, given: Any) -> Any:
-        """Write the default of sensitive attributes out, so that it is stored: a catalog may be older than it."""
-        if isinstance(given, dict) and given.get("role") == Role.SENSITIVE and "nulls" not in given:
+        """Write defaults that are not `allow` out, so that they are stored: a catalog may be older than them."""
+        if not isinstance(given, dict) or "nulls" in given:
+            return given
+        if given.get("role") == Role.SENSITIVE:
             return {**given, "nulls": "nothing"}
-        return given
+        is_number = given.get("role") == Role.QUASI_IDENTIFIER and given.get("show", Show.LABEL) != Show.LABEL
+        return {**given, "nulls": "unknown"} if is_number else given
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -154,6 +163,8 @@ class Attribute(Part):
             raise broken("allows NULL: say whether it counts for l-diversity, as nulls: nothing or nulls: value.")
         if self.role is not Role.SENSITIVE and self.nulls in ("nothing", "value"):
             raise broken(f"has nulls: {self.nulls}, which an attribute with role {self.role.value} does not use.")
+        if self.nulls == "unknown" and (self.role is not Role.QUASI_IDENTIFIER or self.show is Show.LABEL):
+            raise broken("has nulls: unknown, which is for numbers: labels say themselves whether a class holds NULL.")
         if self.hierarchy is not None and self.role not in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
             raise broken(f"has a hierarchy, which an attribute with role {self.role.value} does not use.")
         if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER:

@@ -51,13 +51,16 @@ def parse_policy(text: str, base_directory: str | os.PathLike[str] | None = None
 def parse_stored(text: str) -> Policy:
     """Read a policy that a catalog or a record keeps, as it was meant when it was stored.
 
-    NULL was a value for l-diversity before policies said what it is.
+    NULL was a value for l-diversity, and classes that hold it showed the numbers of others, before policies said what
+    it is.
     """
     document = read_document(text)
     attributes = document.data.get("attributes") if isinstance(document.data, dict) else None
     for attribute in attributes.values() if isinstance(attributes, dict) else ():
         if isinstance(attribute, dict) and attribute.get("role") == Role.SENSITIVE:
             attribute.setdefault("nulls", "value")
+        elif isinstance(attribute, dict) and attribute.get("role") == Role.QUASI_IDENTIFIER:
+            attribute.setdefault("nulls", "allow")
     return build_document(document, None)
 
 

@@ -12,8 +12,8 @@ from sqlanon.policy import Policy
 def policy_text(policy: Policy) -> str:
     """The policy in one canonical form, JSON (which is YAML too), without passwords.
 
-    Parts that have their default are left out, but for what NULLs of sensitive attributes are; `parse_stored` reads the
-    text as an equal policy, but for redacted passwords.
+    Parts that have their default are left out, but for what NULLs are where that is not `allow`; `parse_stored` reads
+    the text as an equal policy, but for redacted passwords.
     """
     data = policy.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     for name in ("source", "release", "catalog"):

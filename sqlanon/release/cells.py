@@ -76,7 +76,7 @@ class Shown:
     def ends(self) -> tuple[Markup, ...]:
         """The least and the greatest value of a region that is shown as a number, for verification; else nothing."""
         if self.show is Show.MEAN:
-            return self._at("mean_{i}.least"), self._at("mean_{i}.greatest")
+            return self._known_mean("least"), self._known_mean("greatest")
         return self._bounds if self.show is Show.MIDPOINT else ()
 
     @property
@@ -89,7 +89,7 @@ class Shown:
                 lower, upper = Identifier(f"{self.name}_min"), Identifier(f"{self.name}_max")
                 return Cell(lower, low, (low,)), Cell(upper, high, (high,))
             case Show.MEAN:
-                return (self._number_cell(expression("mean_{i}.mean", i=self.axis.number)),)
+                return (self._number_cell(self._known_mean("mean")),)
             case Show.MIDPOINT:
                 return (self._number_cell(self._middle),)
             case Show.RANGE:
@@ -102,6 +102,17 @@ class Shown:
             return (Cell(column, label, (self.render.macro("collate", label),)),)
         label = self._enum_label if self.kind is Kind.ENUM else self._interval_label
         return (Cell(column, label, self._interval_order),)
+
+    @property
+    def _hides_nulls(self) -> bool:
+        return self.axis.field.attribute.hides_nulls
+
+    def _known_mean(self, column: str) -> Markup:
+        """The mean of a class, or an end of its values; NULL where the class holds NULL and hides it."""
+        value = self._at("mean_{i}.{column}", column=Identifier(column))
+        if not self._hides_nulls:
+            return value
+        return self._at("CASE WHEN mean_{i}.known = t.n THEN {value} END", value=value)
 
     def _number_cell(self, value: Markup) -> Cell:
         return Cell(Identifier(self.name), value, (value,))
@@ -203,7 +214,12 @@ class Shown:
     def _bounds(self) -> tuple[Markup, Markup]:
         """The least and the greatest value; of a group of a hierarchy its lower and its (exclusive) upper bound."""
         low, high = (self._low, self._high) if self.hierarchy is None else self._group_bounds(self.hierarchy)
-        return self._signless(low), self._signless(high)
+        low, high = self._signless(low), self._signless(high)
+        if self.hierarchy is not None or not self._hides_nulls:  # NULL is alone under the root of a hierarchy
+            return low, high
+        known = self._at("t.{lo} > 0")
+        low, high = (expression("CASE WHEN {known} THEN {end} END", known=known, end=end) for end in (low, high))
+        return low, high
 
     def _signless(self, value: Markup) -> Markup:
         """0 for minus zero: they are equal, so which of them stands for both would depend on the order of the rows."""
@@ -258,8 +274,9 @@ class Shown:
             low, high = (Markup("CAST({} AS NUMERIC)").format(side) for side in (low, high))
         if self.kind is Kind.INTEGER and self.hierarchy is not None:  # bounds of intervals may have decimals
             low, high = (Markup("CAST(ceil(CAST({} AS NUMERIC)) AS BIGINT)").format(side) for side in (low, high))
+        known = "t.{lo} > 0" if self._hides_nulls else "t.{hi} > 0"
         return self._at(
-            "CASE WHEN t.{hi} > 0 THEN {type}({low}, {high}, {ends}) END",
+            f"CASE WHEN {known} THEN {{type}}({{low}}, {{high}}, {{ends}}) END",
             type=Markup(RANGE_TYPES[self.kind]),
             low=low,
             high=high,

@@ -79,6 +79,8 @@ def _widened(axis: Axis, attribute: RuleAttribute) -> dict[str, Any]:
         low = expression("CASE WHEN o.{lo} = 0 THEN 0 ELSE greatest(1, {b}.code) END", lo=axis.lo, b=names["first"])
         most = Withheld(axis.field.coding.leaves)
         high = expression("coalesce({f}.code - 1, {most})", f=names["next"], most=most)
+    if attribute.hides_nulls and attribute.has_null:  # a box that may hold NULL shows nothing else
+        low = expression("CASE WHEN u.{lo} = 0 THEN 0 ELSE {low} END", lo=attribute.lo, low=low)
     low, high = (
         expression("CASE WHEN {null} THEN 0 ELSE {end} END", null=null_alone, end=Markup(end)) for end in (low, high)
     )

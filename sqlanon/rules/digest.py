@@ -32,11 +32,13 @@ def rules_digest(
     It is of what the rules say: the hierarchies, how each attribute is shown, levels, segments and boxes; how many
     rows of the source they were about is no part of it. `planned` are the quasi-identifiers of the plan.
     """
+    hiding = [a.name for a in attributes if a.hides_nulls]
     limits = [[a.bottom, a.top] for a in attributes]
     said = {
         "kind": record.kind.value,
         "attributes": [[a.name, a.kind.value, a.show.value, a.height, a.segments, a.listed] for a in attributes],
         **({"limits": limits} if any(any(ends) for ends in limits) else {}),  # older rules have none
+        **({"hiding": hiding} if hiding else {}),
         "hierarchies": [_hierarchy(attribute) for attribute in planned],
         "passes": json.loads(record.content).get("passes"),
         "tables": None if tables is None else table_digests(engine, attributes, tables),

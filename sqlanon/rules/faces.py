@@ -81,13 +81,14 @@ def create_faces(
 
 def _read(attribute: RuleAttribute, number: int) -> Markup:
     """A cell as a row `u` shows it: everything, where the row's value is unknown to the rules."""
-    if attribute.keeps_stand_in:
-        return expression("u.{column}", column=attribute.stand_in)
-    alias = Identifier(f"f_{attribute.number}")
+    alias, bit = Identifier(f"f_{attribute.number}"), 1 << attribute.number
     cell = expression("{alias}.{cell}", alias=alias, cell=cell_name(number))
+    if attribute.keeps_stand_in:
+        cell = expression("u.{column}", column=attribute.stand_in)
+    if attribute.hides_rows:
+        return expression("CASE WHEN (u.odd & {bit}) = 0 THEN {cell} END", bit=bit, cell=cell)
     if attribute.show is not Show.LABEL or attribute.height is not None:
         return cell
-    bit = 1 << attribute.number
     return expression(
         "CASE WHEN (u.odd & {bit}) <> 0 THEN {everything} ELSE {cell} END",
         bit=bit,
@@ -101,7 +102,7 @@ def _cells(engine: Engine, attribute: RuleAttribute) -> tuple[Markup, ...]:
     if attribute.keeps_stand_in:
         return (Markup("CAST(NULL AS FLOAT8)"),)
     if attribute.show in (Show.BOUNDS, Show.RANGE):
-        low, high = _ends(engine, attribute)
+        low, high = (_known(attribute, end) for end in _ends(engine, attribute))
         return (low, high) if attribute.show is Show.BOUNDS else (_range(attribute, low, high),)
     if attribute.height is not None:
         return (expression("CASE WHEN p.hi = 0 THEN {null} ELSE g.value END", null=Text(NULL)),)
@@ -126,7 +127,8 @@ def _range(attribute: RuleAttribute, low: Markup, high: Markup) -> Markup:
     if attribute.kind is Kind.INTEGER and attribute.height is not None:
         low, high = (Markup("CAST(ceil(CAST({} AS NUMERIC)) AS BIGINT)").format(side) for side in (low, high))
     return expression(
-        "CASE WHEN p.hi > 0 THEN {type}({low}, {high}, {ends}) END",
+        "CASE WHEN p.hi > 0 AND NOT {hidden} THEN {type}({low}, {high}, {ends}) END",
+        hidden=_hides(attribute),
         type=Markup(RANGE_TYPES[attribute.kind]),
         low=low,
         high=high,
@@ -134,8 +136,21 @@ def _range(attribute: RuleAttribute, low: Markup, high: Markup) -> Markup:
     )
 
 
+def _hides(attribute: RuleAttribute) -> Markup:
+    """Whether an interval shows nothing because it holds NULL."""
+    if not attribute.hides_nulls:
+        return Markup("FALSE")
+    return _holds_null(attribute) if attribute.height is None else Markup("(p.lo = 0)")
+
+
+def _known(attribute: RuleAttribute, end: Markup) -> Markup:
+    """An end of an interval, if it is not hidden."""
+    hidden = _hides(attribute)
+    return end if hidden == "FALSE" else expression("CASE WHEN NOT {h} THEN {end} END", h=hidden, end=end)
+
+
 def _holds_null(attribute: RuleAttribute) -> Markup:
-    return Markup("p.lo = 0") if attribute.has_null else Markup("FALSE")
+    return Markup("(p.lo = 0)") if attribute.has_null else Markup("FALSE")
 
 
 def _is_all(attribute: RuleAttribute) -> Markup:

@@ -40,6 +40,7 @@ def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:
                 bottom=bottom,
                 top=top,
                 opened=axis.field.coding.opened,
+                hides_nulls=attribute.hides_nulls,
             )
         )
     return tuple(found)

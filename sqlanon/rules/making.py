@@ -84,6 +84,7 @@ def _attribute(axis: Axis, segments: int) -> RuleAttribute:
         bottom=bottom,
         top=top,
         opened=coding.opened,
+        hides_nulls=axis.field.attribute.hides_nulls,
     )
 
 

@@ -10,11 +10,20 @@ from sqlanon.sql import Identifier, Relation
 
 
 @dataclass(frozen=True)
+class Masked:
+    """The columns of a quasi-identifier that show a star in some rows, or NULL where these `are_null`."""
+
+    columns: tuple[Identifier, ...]
+    are_null: bool = False
+
+
+@dataclass(frozen=True)
 class PlacedRules:
     """Rows are placed by the rules they fall under.
 
     assigning: a SELECT of every row's rule, as an integer, of its mask, and of its columns that are released as they
-    are. A mask tells which of the columns `masked` show a star, whatever the rule shows; it is empty where none does.
+    are. A mask tells which of the quasi-identifiers `masked` show a star, or NULL, whatever the rule shows; it is empty
+    where none does.
     showing: a SELECT of that integer and of what its rule shows; no two rules show the same.
     starred: whether a row `s` of the source has a mask that isn't empty; None where no row can.
     """
@@ -22,7 +31,7 @@ class PlacedRules:
     assigning: str
     showing: str
     starred: Markup | None
-    masked: tuple[Identifier, ...]
+    masked: tuple[Masked, ...]
 
 
 @dataclass(frozen=True)

@@ -210,11 +210,15 @@ def _find_unknown(
     """For attributes with values that the rules can't show: the test of a row `r`, and the bit that says so."""
     found: list[dict[str, Any]] = []
     for axis, attribute in zip(axes, attributes, strict=True):
+        has_null = axis.field.attribute.name in coded.with_nulls
+        if attribute.hides_rows and has_null:
+            code = axis.field.code(Identifier("r"))
+            test = expression("{code} = 0", code=code)
+            found.append({"test": test, "bit": axis.bit, "table": None, "alias": None, "code": code})
         if attribute.show is not Show.LABEL or attribute.height is not None:
             continue
         table = _create_unknown(engine, workspace, axis, attribute, rules.domain) if attribute.listed else None
         code, alias = axis.field.code(Identifier("r")), Identifier(f"unknown_{axis.number}")
-        has_null = axis.field.attribute.name in coded.with_nulls
         tests = [expression("{code} = 0", code=code)] if has_null and not attribute.has_null else []
         tests += [expression("{alias}.code IS NOT NULL", alias=alias)] if table else []
         if tests:

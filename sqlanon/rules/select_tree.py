@@ -10,13 +10,14 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine, Kind
+from sqlanon.plan_checks import released_names
 from sqlanon.policy import Show
 from sqlanon.release.cells import RANGE_TYPES
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.rules import cases
 from sqlanon.rules.cases import Spelling, rule_case
 from sqlanon.rules.listing import fetch_rules
-from sqlanon.rules.parts import PlacedRules
+from sqlanon.rules.parts import Masked, PlacedRules
 from sqlanon.rules.places import Places, read_places
 from sqlanon.rules.routing import value_of
 from sqlanon.rules.row_spelling import RowSpelling, listed
@@ -46,7 +47,8 @@ class TreeSelect:
         shown = [tuple(cells) for _, *cells in self._rules]
         if len(set(shown)) < len(shown):
             return None
-        tests = {a.name: Markup(" OR ").join(self._star_tests(a)) for a in self.attributes if self._star_tests(a)}
+        masked = [a for a in self.attributes if self._star_tests(a)]
+        tests = {a.name: Markup(" OR ").join(self._star_tests(a)) for a in masked}
         starred = Markup(" OR ").join(tests.values()) if tests else None
         columns: list[dict[str, Any]] = [{"name": place, "value": None}]
         columns += [{"name": mask, "value": _mask(starred, list(tests.values()))}, *self.rows.kept()]
@@ -57,7 +59,7 @@ class TreeSelect:
             assigning=self._routed(table, fitting, columns, []),
             showing=self.render("rules/show_rules", place=place, columns=faces, **self._shown(self._rules)).text,
             starred=starred,
-            masked=tuple(map(Identifier, tests)),
+            masked=tuple(Masked(self._released(a), a.hides_rows) for a in masked),
         )
 
     # --- what rules show
@@ -92,11 +94,18 @@ class TreeSelect:
         cell, tests = _typed(attribute, name), self._star_tests(attribute)
         if not tests:
             return cell
-        test, star = Markup(" OR ").join(tests), Text(EVERYTHING)
+        test = Markup(" OR ").join(tests)
+        star = Markup("NULL") if attribute.hides_rows else Markup(Text(EVERYTHING))
         return expression("CASE WHEN {test} THEN {star} ELSE {cell} END", test=test, star=star, cell=cell)
 
+    def _released(self, attribute: RuleAttribute) -> tuple[Identifier, ...]:
+        """The columns of the release that show an attribute."""
+        return tuple(map(Identifier, released_names(attribute.name, self.rows.policy.attributes[attribute.name])))
+
     def _star_tests(self, attribute: RuleAttribute) -> list[Markup]:
-        """What is true of rows whose value is none of those that labels tell of: they show a star."""
+        """What is true of rows whose value is none of those that labels tell of: they show a star, or NULL."""
+        if attribute.hides_rows:
+            return [expression("{value} IS NULL", value=expression("s.{c}", c=Identifier(attribute.name)))]
         if attribute.show is not Show.LABEL or attribute.height is not None:
             return []
         tests = []

@@ -33,6 +33,7 @@ class RuleAttribute(Ranged):
     height: of the hierarchy, None without one.
     bottom, top: the numbers that stand for all beyond them, as texts; None for none.
     opened: the labels of groups of the hierarchy that hold one of these, and what takes their place.
+    hides_nulls: whether what holds NULL shows nothing but NULL.
     """
 
     number: int
@@ -47,6 +48,7 @@ class RuleAttribute(Ranged):
     bottom: str | None = None
     top: str | None = None
     opened: tuple[Opened, ...] = ()
+    hides_nulls: bool = False
 
     @property
     def stand_in(self) -> Identifier:
@@ -61,6 +63,11 @@ class RuleAttribute(Ranged):
     @property
     def column(self) -> Column:
         return Column(self.name, self.type, self.kind)
+
+    @property
+    def hides_rows(self) -> bool:
+        """Whether a row that is NULL shows NULL, whatever its box shows."""
+        return self.hides_nulls and (self.height is None or self.keeps_stand_in)
 
     @property
     def limits(self) -> Limits:

@@ -71,7 +71,7 @@ def check_release(
     claims = Claims(witness, coded.witness_is_sample, recoding.partition.starred)
     ladders = _ladders(engine, workspace, plan, recoding)
     limited = _limited(engine, plan, recoding)
-    regions = _regions(recoding, ladders, [one.limits for one in limited])
+    regions = _regions(plan, recoding, ladders, [one.limits for one in limited])
     outside = regions_contain(engine, claims, regions) + _unseen(engine, recoding, seen)
     outside += sum(one.violations for one in limited)
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
@@ -158,7 +158,9 @@ def _unseen(engine: Engine, recoding: Recoding, seen: int) -> int:
     return int(rows) - seen
 
 
-def _regions(recoding: Recoding, ladders: Sequence[Ladder | None], limits: Sequence[Limits]) -> list[Region]:
+def _regions(
+    plan: Plan, recoding: Recoding, ladders: Sequence[Ladder | None], limits: Sequence[Limits]
+) -> list[Region]:
     cells, ends = itertools.count(), itertools.count()
     whole = not recoding.boxed and not recoding.coded.witness_is_sample
     return [
@@ -172,6 +174,7 @@ def _regions(recoding: Recoding, ladders: Sequence[Ladder | None], limits: Seque
             recoding.boxed and not shown.ends,
             tight=whole and not shown.axis.leveled,
             limits=limits[place],
+            hides_nulls=plan.policy.attributes[shown.name].hides_nulls,
         )
         for place, shown in enumerate(recoding.shown)
     ]

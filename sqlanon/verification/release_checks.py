@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -19,6 +19,7 @@ from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.text import text_of
 from sqlanon.verification.limited import clamped, is_limit
 from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels
+from sqlanon.verification.unknown import KNOWN, count_shown_nulls, with_known
 
 _DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"
@@ -67,6 +68,7 @@ class Region:
     out the upper one, and are open where they are NULL.
     hierarchy: the policy's, if it has one. tight: whether a region is no wider than the values of its class.
     limits: the numbers that stand for all beyond them: of labels and ranges those are open ends.
+    hides_nulls: whether classes that hold NULL show nothing but NULL.
     """
 
     column: Column
@@ -78,6 +80,7 @@ class Region:
     boxed: bool = False
     tight: bool = False
     limits: Limits = NO_LIMITS
+    hides_nulls: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Claims:
     starred: the leaf of suppressed rows that are shown with `*`, if there is one.
     """
 
-    witness: Relation
+    witness: Relation | Markup
     is_sample: bool = False
     starred: int | None = None
 
@@ -136,11 +139,22 @@ def region_violations(engine: Engine, claims: Claims, regions: Sequence[Region])
     where the witness is no sample, the mean of its class's values.
     """
     return tuple(
-        _number_violations(engine, claims, region)
-        if region.show in (Show.MEAN, Show.MIDPOINT)
-        else _outside(engine, claims, region)
+        _hidden_violations(engine, claims, region) if region.hides_nulls else _violations(engine, claims, region)
         for region in regions
     )
+
+
+def _hidden_violations(engine: Engine, claims: Claims, region: Region) -> int:
+    """Classes that hold NULL show nothing but NULL; what others show covers their values."""
+    witness = with_known(claims.witness, region.raw, region.cells, tight=region.tight)
+    shown = count_shown_nulls(engine, claims.witness, region.raw, region.cells)
+    return shown + _violations(engine, replace(claims, witness=witness), replace(region, raw=KNOWN))
+
+
+def _violations(engine: Engine, claims: Claims, region: Region) -> int:
+    if region.show in (Show.MEAN, Show.MIDPOINT):
+        return _number_violations(engine, claims, region)
+    return _outside(engine, claims, region)
 
 
 def _outside(engine: Engine, claims: Claims, region: Region) -> int:
@@ -198,7 +212,7 @@ def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
     )
 
 
-def _outside_bounds(engine: Engine, witness: Relation, region: Region, bounds: Sequence[str]) -> int:
+def _outside_bounds(engine: Engine, witness: Relation | Markup, region: Region, bounds: Sequence[str]) -> int:
     """The rows whose value is not between two columns: the bounds of a group, where there is a hierarchy."""
     kind, grouped = region.column.kind, region.boxed or region.hierarchy is not None
     ends = (expression("w.{name}", name=Identifier(name)) for name in bounds)
