@@ -16,7 +16,7 @@ from sqlanon.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan_checks import problems, subject_problems, warnings
 from sqlanon.plan_subject import Subject, look
-from sqlanon.policy import Hierarchy, Policy, Role, Show
+from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
 from sqlanon.repeating import NO_REPETITION, Repetition
@@ -31,6 +31,7 @@ class Attribute:
 
     limits: of a number that is top or bottom coded; those that are quantiles are not known before the source is coded.
     hides_nulls: whether classes that hold NULL show nothing but NULL.
+    set_limit: the members that a set is shown by at most.
     """
 
     column: Column
@@ -39,6 +40,7 @@ class Attribute:
     show: Show
     limits: Limits = NO_LIMITS
     hides_nulls: bool = False
+    set_limit: int = SET_LIMITS["list"]
 
     @property
     def name(self) -> str:
@@ -163,7 +165,13 @@ def _together(wrong: list[str], errors: Sequence[SqlanonError]) -> SqlanonError:
 def _attributes(subject: Subject) -> tuple[Attribute, ...]:
     return tuple(
         Attribute(
-            column, attribute.role, attribute.hierarchy, attribute.show, limits_of(attribute), attribute.hides_nulls
+            column,
+            attribute.role,
+            attribute.hierarchy,
+            attribute.show,
+            limits=limits_of(attribute),
+            hides_nulls=attribute.hides_nulls,
+            set_limit=attribute.set_limit,
         )
         for column, attribute in subject.attributes
         if attribute.role is not Role.IDENTIFIER

@@ -59,6 +59,8 @@ def problems(subject: Subject) -> Iterator[str]:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
         yield from _show_problems(place, column, attribute, subject.is_released_by_duckdb)
         yield from _limit_problems(place, column, attribute)
+        if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
+            yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."
     yield from _algorithm_problems(subject)
     yield from _model_problems(subject)
     yield from _name_problems(subject)

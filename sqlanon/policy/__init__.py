@@ -18,7 +18,7 @@ from sqlanon.policy.algorithms import (
     Tree,
     seed_of,
 )
-from sqlanon.policy.attributes import HIERARCHY_KINDS, Attribute, Hierarchy, Quantile, Role, Show
+from sqlanon.policy.attributes import HIERARCHY_KINDS, SET_LIMITS, Attribute, Hierarchy, Quantile, Role, Show
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.places import Catalog, Release, Source
 from sqlanon.policy.privacy import (
@@ -33,6 +33,7 @@ from sqlanon.policy.privacy import (
 
 __all__ = [
     "HIERARCHY_KINDS",
+    "SET_LIMITS",
     "WEIGHTED",
     "Algorithm",
     "Attribute",

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from sqlanon.policy.part import Number, Part, Whole, broken
 
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
+SET_LIMITS = {"list": 100, "auto": 12, "range": 1}  # members; larger sets are shown by their ends
 HIERARCHY_KINDS = ("mask", "date", "intervals", "csv", "mapping", "suppress")
 
 
@@ -141,6 +142,15 @@ class Attribute(Part):
     top: Limit = None
     """Numbers: the release tells greater ones apart no further; `{quantile: 0.995}` takes the number from the table."""
 
+    sets: Literal["list", "auto", "range"] = "list"
+    """How a set of texts is shown: by its members, up to 100 of them with `list` and up to 12 with `auto`; larger ones,
+    and with `range` all of two and more, by the first and the last of them: `["Abbey Road"-"Baker Street"]`."""
+
+    @property
+    def set_limit(self) -> int:
+        """The members that a set is shown by at most."""
+        return SET_LIMITS[self.sets]
+
     @property
     def hides_nulls(self) -> bool:
         """Whether classes that hold NULL show nothing but NULL."""
@@ -169,6 +179,8 @@ class Attribute(Part):
             raise broken(f"has a hierarchy, which an attribute with role {self.role.value} does not use.")
         if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER:
             raise broken(f"has show, which an attribute with role {self.role.value} does not use.")
+        if self.sets != "list" and (self.role is not Role.QUASI_IDENTIFIER or self.show is not Show.LABEL):
+            raise broken("has sets, which only labels of quasi-identifiers have.")
         for key in ("bottom", "top"):
             if getattr(self, key) is not None and self.role is not Role.QUASI_IDENTIFIER:
                 raise broken(f"has {key}, which an attribute with role {self.role.value} does not use.")

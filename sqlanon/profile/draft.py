@@ -12,7 +12,7 @@ from sqlanon.engines.base import Kind
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.reading import ReadOptions
 from sqlanon.engines.urls import redacted
-from sqlanon.policy import Role
+from sqlanon.policy import SET_LIMITS, Role
 from sqlanon.profile.facts import RARE, Basis, ColumnFacts, Profile
 from sqlanon.profile.proposal import is_postal
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
@@ -142,6 +142,8 @@ def _hierarchy(facts: ColumnFacts) -> str:
     fixed = facts.shortest == facts.longest is not None and facts.all_digits and (facts.longest or 0) >= 4
     if kind is Kind.TEXT and (is_postal(facts.name) or fixed):
         return ", hierarchy: {mask: right}"
+    if kind is Kind.TEXT and facts.distinct > SET_LIMITS["list"]:
+        return ", sets: auto"
     return ""
 
 

@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from sqlanon.sql import Renderer, Text, expression
 
-SET_LIMIT = 100  # a set of more values is shown as the interval from its first to its last
 EVERYTHING = "*"  # the region that holds every value, and a suppressed cell
 NULL = "NULL"  # the region that holds NULL alone
 OPEN = Markup("'*'")  # an end that no value is

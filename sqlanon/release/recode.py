@@ -17,7 +17,7 @@ from sqlanon.encoding.fields import MOST_BITS
 from sqlanon.engines.base import Engine
 from sqlanon.partition.result import Partition
 from sqlanon.release.cells import Cell, Shown
-from sqlanon.release.labels import SET_LIMIT, quote_member
+from sqlanon.release.labels import quote_member
 from sqlanon.sql import Identifier, Relation, Withheld
 from sqlanon.text import text_of
 from sqlanon.work.workspace import Workspace
@@ -118,7 +118,7 @@ def _create_set(engine: Engine, workspace: Workspace, partition: Partition, show
         dictionary=coding.dictionary,
         member=quote_member(engine.render, text),
         always_quoted=quote_member(engine.render, text, always=True),
-        limit=SET_LIMIT,
+        limit=shown.axis.field.attribute.set_limit,
         last=Withheld(coding.leaves) if coding.leaves <= MOST_BITS else None,
     )
     return {"table": table, "alias": Identifier(f"set_{shown.axis.number}")}

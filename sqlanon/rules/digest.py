@@ -13,6 +13,7 @@ from markupsafe import Markup
 from sqlanon.catalog import RECODING, RulesRecord
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Attribute
+from sqlanon.policy import SET_LIMITS
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, expression
 
@@ -33,12 +34,14 @@ def rules_digest(
     rows of the source they were about is no part of it. `planned` are the quasi-identifiers of the plan.
     """
     hiding = [a.name for a in attributes if a.hides_nulls]
+    sets = {a.name: a.set_limit for a in attributes if a.listed and a.set_limit != SET_LIMITS["list"]}
     limits = [[a.bottom, a.top] for a in attributes]
     said = {
         "kind": record.kind.value,
         "attributes": [[a.name, a.kind.value, a.show.value, a.height, a.segments, a.listed] for a in attributes],
         **({"limits": limits} if any(any(ends) for ends in limits) else {}),  # older rules have none
         **({"hiding": hiding} if hiding else {}),
+        **({"sets": sets} if sets else {}),
         "hierarchies": [_hierarchy(attribute) for attribute in planned],
         "passes": json.loads(record.content).get("passes"),
         "tables": None if tables is None else table_digests(engine, attributes, tables),

@@ -71,6 +71,8 @@ def create_faces(
         nested=attribute.height is not None,
         listed=attribute.listed,
         member=quote_member(engine.render, Markup("v.value")),
+        always_quoted=quote_member(engine.render, Markup("v.value"), always=True),
+        limit=attribute.set_limit,
         dimension=dimension.table if bounds and dimension is not None else None,
         levels=bounds,
         cells=[{"name": cell_name(n), "value": value} for n, value in zip(numbers, values, strict=True)],
@@ -160,7 +162,7 @@ def _is_all(attribute: RuleAttribute) -> Markup:
 def _set_label(attribute: RuleAttribute) -> Markup:
     members = Markup("m.members")
     single = Markup("m.n = 1")
-    return set_label(members, single, Markup("FALSE"), _holds_null(attribute), Markup("m.n IS NULL"))
+    return set_label(members, single, Markup("m.is_interval"), _holds_null(attribute), Markup("m.n IS NULL"))
 
 
 def _interval_label(engine: Engine, attribute: RuleAttribute) -> Markup:

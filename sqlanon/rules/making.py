@@ -85,6 +85,7 @@ def _attribute(axis: Axis, segments: int) -> RuleAttribute:
         top=top,
         opened=coding.opened,
         hides_nulls=axis.field.attribute.hides_nulls,
+        set_limit=axis.field.attribute.set_limit,
     )
 
 

@@ -11,7 +11,7 @@ from sqlanon.catalog import RulesKind
 from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies.open_ends import Opened
 from sqlanon.limits import Limits
-from sqlanon.policy import Show
+from sqlanon.policy import SET_LIMITS, Show
 from sqlanon.ranged import Ranged
 from sqlanon.sql import Identifier, Relation
 
@@ -34,6 +34,7 @@ class RuleAttribute(Ranged):
     bottom, top: the numbers that stand for all beyond them, as texts; None for none.
     opened: the labels of groups of the hierarchy that hold one of these, and what takes their place.
     hides_nulls: whether what holds NULL shows nothing but NULL.
+    set_limit: the members that a set is shown by at most.
     """
 
     number: int
@@ -49,6 +50,7 @@ class RuleAttribute(Ranged):
     top: str | None = None
     opened: tuple[Opened, ...] = ()
     hides_nulls: bool = False
+    set_limit: int = SET_LIMITS["list"]
 
     @property
     def stand_in(self) -> Identifier:
