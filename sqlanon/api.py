@@ -18,7 +18,7 @@ from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lookup import find_table, require_columns
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.models.closeness import HierarchicalTCloseness
-from sqlanon.plan import Plan, resolve
+from sqlanon.plan import Plan, resolve, with_word_of_release
 from sqlanon.plan_checks import released_names
 from sqlanon.plan_subject import identifying
 from sqlanon.policy import Policy, Role
@@ -65,10 +65,12 @@ def draft_policy(
 def check_policy(policy: Policy, *, replace: bool = False, options: EngineOptions | None = None) -> Plan:
     """Resolve a policy against its table, changing nothing.
 
-    replace: an existing release is no problem. Raises PolicyError with every problem found, or AccessError.
+    An existing release is no problem; unless it is to be replaced (`replace`), a warning says that it is there.
+    Raises PolicyError with every problem found, or AccessError.
     """
     with open_to_look(policy, options) as (engine, target):
-        return resolve(policy, engine, replace=replace, release_engine=target)
+        plan = resolve(policy, engine, replace=True, release_engine=target)
+        return plan if replace else with_word_of_release(plan, engine, target)
 
 
 def check_table(

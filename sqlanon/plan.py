@@ -115,6 +115,18 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     return _plan(subject, source, release, reading)
 
 
+def with_word_of_release(plan: Plan, engine: Engine, release_engine: Engine | None) -> Plan:
+    """The plan, with a warning where the release exists, which a run replaces only if it is told to."""
+    file = plan.policy.release.file
+    if file is not None:
+        exists = Path(file).exists()
+    else:
+        target = release_engine or (engine if plan.policy.release.url in (None, plan.policy.source.url) else None)
+        exists = target is not None and target.resolve(plan.release) is not None
+    word = f"{plan.release_name} exists: `sqlanon run` needs --replace to replace it."
+    return replace(plan, warnings=(*plan.warnings, word)) if exists else plan
+
+
 def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) -> Plan:
     """Resolve it without a look at the release: it may exist, and its place need not.
 

@@ -169,6 +169,33 @@ def test_a_rehearsal_has_the_statements_of_a_run(database: Database) -> None:
     assert done <= rehearsed
 
 
+SENT = "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'publish' ORDER BY number"
+ASKED = ("publish/describe_", "publish/list_", "catalog/", "engine/", "count_rows")
+
+
+@pytest.mark.parametrize("kept", ["nothing", "a release", "a release with a view"])
+def test_a_rehearsal_publishes_as_a_run_does(database: Database, kept: str) -> None:
+    """The same statements in the same order, whatever stands in the release's place."""
+    table = database.create({"q": "INTEGER", "s": "VARCHAR(3)"}, [(n, "ab"[n % 2]) for n in range(9)])
+    policy = database.policy(table, {"q": "quasi-identifier", "s": "sensitive"})
+    if kept != "nothing":
+        anonymize(policy)
+        database.sql(f"COMMENT ON TABLE {table}_r IS 'ours'")
+    if kept.endswith("view"):
+        database.sql(
+            f"CREATE INDEX one ON {table}_r (s)" if database.engine == "duckdb" else f"CREATE VIEW v AS TABLE {table}_r"
+        )
+    steps = [step for step in rehearse(policy, OPTIONS, replace=True).steps if step.phase == "publish"]
+    outcome = anonymize(policy, replace=True)
+    sent = [name for (name,) in database.sql(SENT, [outcome.run]) if not name.startswith(ASKED)]
+    assert [step.name for step in steps if not step.name.startswith(ASKED)] == sent
+    names = [step.name for step in steps]
+    assert names.index("engine/begin") < names.index("engine/commit")
+    if kept == "a release":
+        assert names.index("publish/drop_table") < names.index("publish/rename_table") < names.index("engine/commit")
+        assert "publish/comment_table" in names
+
+
 @pytest.mark.parametrize("hierarchy", [False, True])
 def test_sampling_is_rehearsed_with_all_models(database: Database, hierarchy: bool) -> None:
     attributes = _quasi(hierarchy=HIERARCHIES) if hierarchy else {**PLAIN}

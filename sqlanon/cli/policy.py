@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -172,8 +173,28 @@ def _print_rehearsal(call: Call, policy: Policy, replace: bool, wishes: Wishes) 
         call.emit({**_plan_object(rehearsed.plan), "statements": steps})
         return
     print("\n".join(f"-- {line}".rstrip() for line in summary.plan_text(rehearsed.plan).splitlines()))
+    for line in _REMARKS:
+        print(f"-- {line}")
     for step in rehearsed.steps:
-        print(f"\n-- {step.phase}: {step.name}\n{step.statement.rstrip().rstrip(';')};")
+        print(f"\n-- {step.phase}: {step.name}\n{_script_text(step.statement)}")
+
+
+_REMARKS = (
+    "",
+    "What a search repeats, round by round or candidate by candidate, is shown for a short search that is made up:",
+    "a run sends it again with other numbers, until nothing is left to decide. Numbers out of the data are withheld;",
+    "1 stands for each. Rows that COPY would bring are left out. The release is recorded in the catalog within the",
+    "last transaction, while a lock keeps other runs from the same release.",
+)
+_WITHHELD = "/* withheld */ ?"
+
+
+def _script_text(statement: str) -> str:
+    """A statement as a script has it: a COPY of rows that are not there is a comment."""
+    text = statement.rstrip().rstrip(";").replace(_WITHHELD, _WITHHELD.replace("?", "1")) + ";"
+    if not re.search(r"^COPY .* FROM STDIN;$", text, re.DOTALL | re.MULTILINE):
+        return text
+    return "\n".join(f"-- {line}" for line in text.splitlines())
 
 
 def _plan_object(plan: Plan) -> dict[str, Any]:

@@ -213,6 +213,10 @@ class Engine(ABC):
     def version(self) -> str:
         """The engine's name and version, for the record."""
 
+    def opening(self) -> list[Statement]:
+        """The statements that give a session its settings, for who wants to read them."""
+        return []
+
     def require_writable(self) -> None:  # noqa: B027 - not all can tell before something is written
         """Raise AccessError, with the remedy, where the session may not write to its database."""
 

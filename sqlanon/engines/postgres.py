@@ -106,11 +106,15 @@ class PostgresEngine(Engine):
 
     def _apply(self, settings: dict[str, str]) -> None:
         pairs = [(Text(name), Text(value)) for name, value in settings.items()]
-        self.query("engine/apply_settings", settings=pairs)
+        self._opening = [
+            self.render("engine/apply_settings", settings=pairs),
+            self.render("engine/limit_lock_waits", usual=Text(USUAL_LOCK_TIMEOUT)),
+        ]
+        for statement in self._opening:
+            self.fetch(statement)
         # A server on a platform that can't notice a lost client refuses any value but 0.
         with contextlib.suppress(psycopg.errors.InvalidParameterValue):
             self._connection.execute("SET client_connection_check_interval = '2s'")
-        self.query("engine/limit_lock_waits", usual=Text(USUAL_LOCK_TIMEOUT))
         if self._options.memory_limit is None:
             self.query("engine/raise_work_mem", least=Text(USUAL_WORK_MEM))
 
@@ -122,6 +126,9 @@ class PostgresEngine(Engine):
     def version(self) -> str:
         number = self._connection.info.server_version
         return f"PostgreSQL {number // 10_000}.{number % 10_000}"
+
+    def opening(self) -> list[Statement]:
+        return self._opening
 
     def require_writable(self) -> None:
         is_read_only, is_standby = self.query_one("engine/show_read_only")

@@ -10,6 +10,7 @@ from sqlanon.catalog import Step
 from sqlanon.engines.base import Column, Engine, Kind, RelationType
 from sqlanon.plan_checks import released_names
 from sqlanon.rehearsal.answers import VALUES, Scene, answer, stacked
+from sqlanon.rehearsal.publishing import Publishing
 from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.work.workspace import Workspace
 
@@ -31,6 +32,7 @@ class RehearsedEngine(Engine):
     scene: Scene
     phase: str = "plan"
     repeats: int | None = None  # how many statements of one template are written down; all by default
+    publishing: Publishing | None = None  # from when the release is published
 
     def __post_init__(self) -> None:
         self.dialect = self.inner.dialect  # type: ignore[misc]
@@ -55,6 +57,8 @@ class RehearsedEngine(Engine):
 
     def _execute(self, statement: Statement) -> int:
         self._note(statement)
+        if statement.name == "publish/rename_table" and self.publishing is not None:
+            self.publishing.renamed = True
         if statement.name == "lattice/roll_up_each":
             self.scene.stacked = stacked(statement)
         return VALUES
@@ -64,7 +68,11 @@ class RehearsedEngine(Engine):
             if not statement.name.startswith("engine/"):
                 self._note(statement)
             return self.inner.fetch(statement)
+        if self.publishing is not None and (found := self.publishing.answer(statement)) is not None:
+            return found
         self._note(statement)
+        if statement.name == "publish/list_transactions":  # those that go on now are not waited for
+            return []
         return answer(self.scene, statement)
 
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:  # noqa: ARG002
@@ -72,7 +80,8 @@ class RehearsedEngine(Engine):
         self._note(self.render("engine/insert_rows", table=table, columns=names))
 
     def resolve(self, relation: Relation) -> Relation | None:
-        return relation
+        there = self.publishing
+        return relation if there is None or there.renamed or relation == there.staged else self.inner.resolve(relation)
 
     def home(self) -> Relation:
         return self.inner.home()
@@ -103,11 +112,19 @@ class RehearsedEngine(Engine):
     def driver_connection(self) -> Any:
         return self.inner.driver_connection
 
+    def open(self) -> None:
+        """Write down the settings of the session."""
+        for statement in self.inner.opening():
+            self._note(statement)
+
     def begin(self) -> None:
-        """Nothing is written."""
+        """Write down that a transaction begins."""
+        isolation = " ISOLATION LEVEL REPEATABLE READ" if self.dialect == "postgres" else " TRANSACTION"
+        self._note(Statement("engine/begin", f"BEGIN{isolation}"))
 
     def commit(self) -> None:
-        """Nothing is written."""
+        """Write down that it ends."""
+        self._note(Statement("engine/commit", "COMMIT"))
 
     def rollback(self) -> None:
         """Nothing is written."""

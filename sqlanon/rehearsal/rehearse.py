@@ -22,10 +22,12 @@ from sqlanon.measures.loss import measure_loss
 from sqlanon.models import models_of
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.result import Partition
-from sqlanon.plan import Plan, resolve
+from sqlanon.plan import Plan, resolve, with_word_of_release
 from sqlanon.policy import FullDomain, Policy
+from sqlanon.publish import publish
 from sqlanon.rehearsal.answers import Scene
 from sqlanon.rehearsal.engine import RehearsedEngine, RehearsedNames
+from sqlanon.rehearsal.publishing import Publishing
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.rows import stage
 from sqlanon.rules.digest import table_digests
@@ -55,10 +57,15 @@ class Rehearsal:
 def rehearse(
     policy: Policy, options: EngineOptions | None = None, replace: bool = False, wishes: Wishes | None = None
 ) -> Rehearsal:
-    """Resolve the policy and render every statement of its run; raises what `run` would raise before it begins."""
+    """Resolve the policy and render every statement of its run; raises what `run` would raise before it begins.
+
+    A release that exists is taken to be replaced; without `replace` a warning of the plan says what a run needs.
+    """
     policy = (wishes or Wishes()).applied_to(policy)
     with open_to_look(policy, options) as (engine, target):
-        plan = resolve(policy, engine, replace=replace, release_engine=target)
+        plan = resolve(policy, engine, replace=True, release_engine=target)
+        if not replace:
+            plan = with_word_of_release(plan, engine, target)
         rehearsed = RehearsedEngine(engine, Scene(plan))
         _play(rehearsed, plan, policy, wishes or Wishes())
         return Rehearsal(plan, rehearsed.scene.steps)
@@ -67,9 +74,11 @@ def rehearse(
 def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -> None:
     models = models_of(policy)
     workspace = RehearsedNames(engine)
+    engine.open()
     engine.phase = "encode"
-    coded = encode(engine, plan, workspace)
-    basis_of(engine, plan, wishes)
+    with engine.transaction():
+        coded = encode(engine, plan, workspace)
+        basis_of(engine, plan, wishes)
     tuples = distinct_tuples(engine, workspace, coded, models, policy)
     source_statistics(engine, coded, tuples)
     count_values(engine, coded, tuples)
@@ -86,14 +95,18 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
     count_labels(engine, recoding)
     _keep_rules(engine, plan, workspace, recoding)
     staged = plan.release.sibling("sqlanon_staging")
-    stage(engine, workspace, plan, recoding, staged)
+    with engine.transaction():
+        stage(engine, workspace, plan, recoding, staged)
     engine.phase = "verify"
     check_release(engine, workspace, plan, recoding, staged, engine.columns(staged))
     columns = [cell.column.name for cell in recoding.cells]
     with hierarchies_of_models(engine, policy, models, staged) as hierarchies:
         verify_table(engine, staged, columns, models, hierarchies=hierarchies, sensitive=policy.sensitive)
     engine.phase = "publish"
-    if policy.release.file is None:
+    if policy.release.file is None and policy.release.url in (None, policy.source.url):
+        engine.publishing = Publishing(engine.inner, staged)
+        publish(engine, staged, plan.release, replace=True, wait=0)
+    elif policy.release.file is None:
         engine.run("publish/rename_table", table=staged, name=Identifier(plan.release.name))
 
 
