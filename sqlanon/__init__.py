@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from sqlanon.api import check_policy, check_table, draft_policy, profile_table, verify_release
+    from sqlanon.audit.auditing import Audit, audit_release
     from sqlanon.difference import Difference
     from sqlanon.engines import connect
     from sqlanon.engines.base import EngineOptions
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "api": ("check_policy", "check_table", "draft_policy", "profile_table", "verify_release"),
+    "audit.auditing": ("Audit", "audit_release"),
     "difference": ("Difference",),
     "engines": ("connect",),
     "engines.base": ("EngineOptions",),
@@ -104,6 +106,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AccessError",
     "Anonymized",
+    "Audit",
     "Cancelled",
     "ConflictError",
     "Difference",
@@ -133,6 +136,7 @@ __all__ = [
     "VerificationError",
     "__version__",
     "anonymize",
+    "audit_release",
     "build_policy",
     "check_policy",
     "check_record",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         rehearsal,
         sql,
     )
+    from sqlanon.audit import auditing
     from sqlanon.catalog import home
     from sqlanon.cli import progress, summary, watch
     from sqlanon.dbt import project
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from sqlanon.workload import utility
 
 _PARTS = {
+    "sqlanon.audit": ("auditing",),
     "sqlanon.catalog": ("home",),
     "sqlanon.cli": ("progress", "summary", "watch"),
     "sqlanon.dbt": ("project",),
@@ -60,6 +62,7 @@ _PACKAGE_OF = {module: package for package, modules in _PARTS.items() for module
 __all__ = [
     "api",
     "applying",
+    "auditing",
     "base",
     "before_after",
     "catalog",

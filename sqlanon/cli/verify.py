@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from sqlanon.cli.audit import UNKNOWN, tell_audit, verification_object
 from sqlanon.cli.call import HERE, Call, Panel, command, expanded
-from sqlanon.cli.deferred import api, files, loading, models, summary
+from sqlanon.cli.deferred import api, auditing, files, loading, models, summary
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
 
@@ -30,6 +30,9 @@ _About = Annotated[
 _Other = Annotated[str | None, typer.Argument(metavar="TABLE", help="The table, after a URL.")]
 _Table = Annotated[
     str | None, typer.Option(help="Check this table against the policy, instead of the policy's release.")
+]
+_NoSource = Annotated[
+    bool, typer.Option("--no-source", help="Leave out, of a policy's release, the checks that read the source.")
 ]
 _Record = Annotated[
     Path | None,
@@ -73,6 +76,7 @@ def verify_command(
     policy: _About = None,
     other: _Other = None,
     table: _Table = None,
+    no_source: _NoSource = False,
     record: _Record = None,
     qi: _Qi = None,
     k: _K = None,
@@ -85,17 +89,19 @@ def verify_command(
     v: _V = None,
     suppressed_label: _SuppressedLabel = None,
 ) -> int:
-    """Check a release against its policy or record, or any table against models given here. Exit code 3 if one is
-    violated, or if the record or the release was altered.
+    """Check a release against its policy and source or its record, or any table against models given here. Exit code
+    3 if a model is violated, or if the record or the release was altered.
 
     Nothing of a run is used and nothing is changed: equivalence classes are the groups of equal values in the table.
+    With a policy every check of a run is made, if its source can be read and is still what was released; else the
+    checks that were not made are named, and say nothing about the exit code.
     """
     asked = {"k": k, "l": l, "c": c, "entropy": entropy or None, "t": t, "distance": distance, "v": v}
     given = {name: value for name, value in asked.items() if value is not None}
     options = {**given, "qi": qi, "sensitive": sensitive, "suppressed-label": suppressed_label}
     unfit = [*(f"--{name}" for name, value in options.items() if value), *(["TABLE"] if other else [])]
     if record is not None:
-        _refuse("record", unfit)
+        _refuse("record", [*unfit, *(["--no-source"] if no_source else [])])
         return tell_record(call, record, policy, table)
     if policy is None and HERE.is_file():
         policy = str(HERE)
@@ -109,8 +115,11 @@ def verify_command(
     if "://" not in place and not is_file:
         _refuse("policy", unfit)
         loaded = loading.load_policy(Path(place))
-        found, repetition = api.verify_release(loaded, table, call.options), api.source_repetition(loaded, call.options)
-        return _tell(call, found, table or summary.release_text(loaded), repetition)
+        audit = auditing.audit_release(loaded, table, call.options, with_source=not no_source)
+        repetition = None if no_source else api.source_repetition(loaded, call.options)
+        return tell_audit(call, audit, table or summary.release_text(loaded), repetition)
+    if no_source:
+        raise PolicyError("--no-source is for the release of a policy: models alone are checked of any other table.")
     if (other is None) != is_file or table is not None:
         raise PolicyError("Write URL TABLE or FILE, then models: sqlanon verify URL TABLE --qi age,zip --k 5.")
     what, names, models = other or place, _names(qi or []), _models(given, sensitive or [])
@@ -185,34 +194,12 @@ def _whole(value: float) -> int:
     return int(value)
 
 
-_UNKNOWN = "Rows are counted. The source can't be read here, so whether a person has several rows was not looked at."
-
-
 def _tell(call: Call, found: Verification, what: str, repetition: Repetition | None) -> int:
     """Print the result, and what to know of rows and persons; the exit code."""
     if call.json:
         call.emit({**verification_object(found, what), "subject": repetition and repetition.as_json()})
     else:
         print(summary.verification_text(found, what))
-        if note := _UNKNOWN if repetition is None else repetition.sentence:
+        if note := UNKNOWN if repetition is None else repetition.sentence:
             print(note)
     return 0 if found.satisfied else ProtectionError.exit_code
-
-
-def verification_object(found: Verification, what: str) -> dict[str, Any]:
-    """A verification as programs read it."""
-    statistics = found.statistics
-    return {
-        "table": what,
-        **summary.statistics_object(statistics),
-        "class_sizes": [asdict(bucket) for bucket in statistics.buckets()],
-        "models": [asdict(result) for result in found.models],
-        "risk": {
-            "prosecutor_max": statistics.prosecutor_max,
-            "prosecutor_mean": statistics.prosecutor_mean,
-            "marketer": statistics.marketer,
-        },
-        "disclosure": [one.as_json() for one in found.disclosure],
-        "satisfied": found.satisfied,
-        "note": found.note,
-    }

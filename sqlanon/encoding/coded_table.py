@@ -85,14 +85,17 @@ class CodedTable:
         return next((f for f in self.judged if f.attribute.name == name), self.field(name))
 
 
-def encode(engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | None = None) -> CodedTable:
+def encode(
+    engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | None = None, *, whole: bool = False
+) -> CodedTable:
     """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot.
 
     fitting: a condition on rows `s` of the source; others are left out.
+    whole: whether all rows are witnesses, however many there are.
     """
     plan = replace(plan, attributes=tuple(_limited(engine, plan, attribute) for attribute in plan.attributes))
     if fitting is None:
-        return _encode(engine, plan, workspace, _measure(engine, plan))
+        return _encode(engine, plan, workspace, _measure(engine, plan), whole=whole)
     copy = workspace.table("source")
     columns = [Identifier(attribute.name) for attribute in plan.attributes]
     engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, fitting=fitting)
@@ -109,7 +112,7 @@ def _limited(engine: Engine, plan: Plan, attribute: Attribute) -> Attribute:
     return replace(attribute, limits=limits_in(engine, plan.source, attribute.column, said))
 
 
-def _encode(engine: Engine, plan: Plan, workspace: Workspace, measured: _Source) -> CodedTable:
+def _encode(engine: Engine, plan: Plan, workspace: Workspace, measured: _Source, *, whole: bool = False) -> CodedTable:
     rows, ranges = measured.rows, measured.ranges
     kept = [code_attribute(engine, plan, workspace, n, a, ranges.get(a.name)) for n, a in enumerate(plan.attributes)]
     by_value = (code_by_value(engine, plan, workspace, len(kept) + n, coding) for n, coding in enumerate(kept))
@@ -117,7 +120,7 @@ def _encode(engine: Engine, plan: Plan, workspace: Workspace, measured: _Source)
     engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None))
     fields, words = place(codings)
     coded, witness = workspace.table("coded"), workspace.table("witness")
-    share = min(1.0, WITNESS_SAMPLE / rows) if rows > WITNESS_ROWS else 1.0
+    share = min(1.0, WITNESS_SAMPLE / rows) if rows > WITNESS_ROWS and not whole else 1.0
     engine.execute(encode_statement(engine, plan, (fields, words), witness, raw=True, share=share))
     columns = [word_column(word) for word in range(words)]
     if share < 1:

@@ -47,7 +47,7 @@ class Outcome:
     """The result of a run, filled in phase by phase; `as_json` is its public form.
 
     began: when its plan was begun, by `time.perf_counter`.
-    columns: of the source, names and types as the database writes them.
+    columns: of the source, names and types as the database writes them; fingerprint: of its rows (see `fingerprint`).
     subject: what the policy declares as its subject; repetition: of the source's identifiers.
     chart: what is known of the lattice that was searched, if one was.
     hierarchies: the hierarchies that were used, with their digests.
@@ -64,6 +64,7 @@ class Outcome:
     source: str = ""
     source_rows: int = 0
     columns: Columns = ()
+    fingerprint: str | None = None
     subject: str | None = None
     repetition: Repetition = NO_REPETITION
     release: str = ""
@@ -107,7 +108,13 @@ class Outcome:
         return {
             "run": self.run,
             "engine": self.engine,
-            "source": {"table": self.source, "rows": self.source_rows, "columns": self._columns(), **self._before()},
+            "source": {
+                "table": self.source,
+                "rows": self.source_rows,
+                "columns": self._columns(),
+                **self._digest(),
+                **self._before(),
+            },
             "release": {
                 "table": self.release,
                 "rows": statistics.rows,
@@ -168,6 +175,9 @@ class Outcome:
 
     def _columns(self) -> list[dict[str, str]]:
         return [{"name": name, "type": kind} for name, kind in self.columns]
+
+    def _digest(self) -> dict[str, str]:
+        return {} if self.fingerprint is None else {"digest": self.fingerprint}
 
     def _before(self) -> dict[str, Any]:
         """The same figures of the source, over its raw quasi-identifiers."""

@@ -32,6 +32,7 @@ from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import MadeRules
 from sqlanon.runs.checkpoints import Basis, basis_of, checkpoint_of
 from sqlanon.runs.columns import columns_of
+from sqlanon.runs.fingerprint import fingerprint
 from sqlanon.runs.linking import judge_release
 from sqlanon.runs.outcome import Outcome, QuasiIdentifier
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
@@ -277,6 +278,8 @@ class Course:
             outcome.columns = columns_of(self.engine, plan.source)
             if self.ends_as is Status.PUBLISHED and self._rules_of() is None:
                 self.basis = basis_of(self.engine, plan, self.wishes)
+            if self.ends_as is Status.PUBLISHED:
+                outcome.fingerprint = fingerprint(self.engine, plan)
         require_unchanged(self.policy.source.file, self.source_version)
         if describe_hierarchies(self.policy) != hierarchies:
             raise ConflictError("A hierarchy's file changed while it was read; run again.")

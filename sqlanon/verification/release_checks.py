@@ -175,8 +175,8 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
         values["raw"] = clamped(engine, values["raw"], region.column, region.limits)
         return _count(engine, "verify/count_loose_intervals", **values, **starred, **_loose_ends_of(engine, region))
     if kind in VALUES:
-        return _count(engine, "verify/count_outside_intervals", **values, **_interval_grammar(engine, region.column))
-    values |= _set_grammar(engine, region.column)
+        return _count(engine, "verify/count_outside_intervals", **values, **interval_grammar(engine, region.column))
+    values |= set_grammar(engine, region.column)
     outside = _count(engine, "verify/count_outside_sets", **values)
     return outside + _count(engine, "verify/count_loose_sets", **values, **starred) if region.tight else outside
 
@@ -238,7 +238,7 @@ def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
     return untrue if claims.is_sample else untrue + _count(engine, "verify/count_untrue_means", **values)
 
 
-def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
+def interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single value and of a pair, and how the two ends are read as values of the column's type."""
     value = VALUES[column.kind]
     ends = [Markup("nullif(b.low, '*')"), Markup("nullif(b.high, '*')")]
@@ -253,11 +253,11 @@ def _interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     }
 
 
-def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
+def set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     """The patterns of a single member, of a set and of an interval of texts, and how its ends are read."""
     interval = Text(rf"^(?:\[{_OPEN_SPAN}\]|[{{]NULL, {_OPEN_SPAN}[}}])$")
     spans = [engine.render.macro("capture", Markup("p.cell"), Text(_OPEN_SPAN), number) for number in (1, 2)]
-    ends = [
+    texts = ends = [
         expression(
             """CASE WHEN {end} <> '*' THEN replace(substr({end}, 2, length({end}) - 2), '""', '"') END""", end=end
         )
@@ -273,6 +273,8 @@ def _set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
         "plain": Text(f"^{_PLAIN}$"),
         "low": ends[0],
         "high": ends[1],
+        "low_text": texts[0],
+        "high_text": texts[1],
         "open_low": expression("{end} = '*'", end=spans[0]),
         "open_high": expression("{end} = '*'", end=spans[1]),
         "text": comparable(engine, Markup("v.raw"), Kind.TEXT),

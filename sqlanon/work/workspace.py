@@ -124,12 +124,13 @@ class Workspace:
 
 
 class TemporaryWorkspace(Workspace):
-    """The work tables of a DuckDB session that keeps no catalog: temporary tables, which end with the session."""
+    """The work tables of a session that keeps no catalog: temporary tables, which end with the session."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         name = f"w_{secrets.token_hex(4)}_"
-        self._prefix = LedgerEntry(name, Relation(name, "main", "temp"), database_of(engine), is_prefix=True)
+        relation = Relation(name, "main", "temp") if engine.dialect == "duckdb" else Relation(name, "pg_temp")
+        self._prefix = LedgerEntry(name, relation, database_of(engine), is_prefix=True)
 
     def close(self) -> None:
         """Nothing is left when the session ends."""

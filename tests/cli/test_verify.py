@@ -156,3 +156,28 @@ def test_a_file_without_a_policy(tmp_path: Path) -> None:
     assert call("verify", file, "--qi", "age,sex", "--k", "3").exit_code == 3
     assert call("verify", file, "people", "--qi", "age", "--k", "3").exit_code == 2
     assert call("verify", tmp_path / "none.csv", "--qi", "age", "--k", "3").exit_code == 2
+
+
+def test_what_was_checked_against_the_source_is_said(policy: Path, patients_url: str) -> None:
+    assert call("run", policy, "-q").exit_code == 0
+    result = call("verify", policy)
+    assert "kept columns hold the source's values: yes" in result.stdout
+    assert "NOT checked" not in result.stdout
+    without = call("verify", policy, "--no-source")
+    assert without.exit_code == 0
+    assert "NOT checked, for the source was not to be read (--no-source)" in without.stdout
+    execute(patients_url, "UPDATE patients_released SET disease = 'plague'")
+    altered = call("verify", policy, "--json")
+    assert altered.exit_code == 3
+    found = only_object(altered.stdout)
+    assert found["checks"]["values_equal"]["violations"] == 400
+    assert (found["satisfied"], found["same_source"], found["unchecked"]) == (False, True, {})
+    assert call("verify", patients_url, "patients", "--qi", "sex", "--k", "2", "--no-source").exit_code == 2
+
+
+def test_a_source_that_changed_is_said(policy: Path, patients_url: str) -> None:
+    assert call("run", policy, "-q").exit_code == 0
+    execute(patients_url, "DELETE FROM patients WHERE ssn = 1")
+    result = call("verify", policy)
+    assert result.exit_code == 0
+    assert "NOT checked, for the source has changed since run " in result.stdout

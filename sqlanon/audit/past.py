@@ -1,0 +1,90 @@
+"""What the catalog knows of the run that made a release, and whether the source is still what it was then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlanon.audit.holding import Known
+from sqlanon.catalog import Catalog, Run, Status
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.files import whole_path
+from sqlanon.errors import Cancelled, SqlanonError
+from sqlanon.plan import Plan
+from sqlanon.policy import Policy
+from sqlanon.runs.choices import choices_of
+from sqlanon.runs.fingerprint import fingerprint
+from sqlanon.signoff.release import place_of_release
+from sqlanon.sql import Relation
+from sqlanon.work.session import MEMORY_URL, look_into_catalog
+
+
+@dataclass(frozen=True)
+class Past:
+    """The run that made a release, and what is known of it; `run` is None where nothing is."""
+
+    known: Known
+    run: Run | None = None
+
+    def is_of(self, engine: Engine, plan: Plan) -> bool | None:
+        """Whether the source is what it was then; None where that is not known."""
+        if self.run is None:
+            return None
+        recorded = ((self.run.result or {}).get("source") or {}).get("digest")
+        if self.run.source_rows not in (None, plan.rows):
+            return False
+        if recorded is None or self.run.engine_version != engine.version:
+            return None
+        return bool(recorded == fingerprint(engine, plan))
+
+    @property
+    def changed(self) -> str:
+        """The reason why a release is not held against a source that has changed."""
+        assert self.run is not None
+        when = "" if self.run.finished is None else f" on {self.run.finished:%Y-%m-%d}"
+        return f"the source has changed since run {self.run.id} made the release{when}"
+
+
+def look_back(policy: Policy, table: str | None, options: EngineOptions | None) -> Past:
+    """Ask the catalog for the newest run that published this release of this source, if there is a catalog to ask.
+
+    It is read in a session of its own: a catalog is not read through one that may only read.
+    """
+    unknown = Past(Known(None, policy.suppression))
+    try:
+        with (
+            connect(policy.source.url or MEMORY_URL, options) as engine,
+            look_into_catalog(policy, engine, options) as catalog,
+        ):
+            run = None if catalog is None else _newest(catalog, policy, table or place_of_release(policy))
+            return unknown if catalog is None or run is None else Past(_known(catalog, run, policy), run)
+    except Cancelled:
+        raise
+    except SqlanonError:
+        return unknown
+
+
+def _newest(catalog: Catalog, policy: Policy, release: str) -> Run | None:
+    """The newest run that published the release, if it was of this source."""
+    file = policy.release.file is not None
+    for run in catalog.runs(None):
+        if run.status is Status.PUBLISHED and _is_named(run.release, release, file=file):
+            source = policy.source.file or policy.source.table or ""
+            return run if _is_named(run.source, source, file=policy.source.file is not None) else None
+    return None
+
+
+def _is_named(recorded: str, named: str, *, file: bool) -> bool:
+    """Whether a name in the catalog, which is whole, is the one that people wrote, of which parts may be left out."""
+    if file:
+        return whole_path(recorded) == whole_path(named)
+    parts = Relation.parse(named).parts
+    return Relation.parse(recorded).parts[-len(parts) :] == parts
+
+
+def _known(catalog: Catalog, run: Run, policy: Policy) -> Known:
+    choices = choices_of(catalog, run)
+    budget = policy.suppression
+    if choices is not None and choices.on_violation == "suppress":
+        budget = 1.0 if choices.budget is None else choices.budget
+    return Known(choices is not None, budget)

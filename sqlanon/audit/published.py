@@ -1,0 +1,111 @@
+"""A published release where it can be held against its source: its columns, and its rows beside those of the source."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from sqlanon.engines import connect
+from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
+from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.engines.reading import ReadOptions
+from sqlanon.lookup import find_table
+from sqlanon.plan import Plan
+from sqlanon.plan_checks import released_names
+from sqlanon.policy import Policy, Role, Show
+from sqlanon.publish.files import open_file
+from sqlanon.publish.transfer import transfer
+from sqlanon.release.cells import RANGE_TYPES
+from sqlanon.sql import Relation
+from sqlanon.work.session import MEMORY_URL
+
+_TEXT = {"duckdb": "VARCHAR", "postgres": "text"}
+_DOUBLE = {"duckdb": "DOUBLE", "postgres": "double precision"}
+
+
+def expected_names(policy: Policy) -> list[str]:
+    """The columns that a release by this policy has, in the order in which the policy names them."""
+    return [name for column, one in policy.attributes.items() for name in released_names(column, one)]
+
+
+def expected_columns(plan: Plan, dialect: str) -> list[Column]:
+    """The columns that a release has, in the order of the source's, with the types of the source's engine.
+
+    The bounds of groups have a type that depends on the hierarchy: it is left empty.
+    """
+    columns: list[Column] = []
+    for attribute in plan.attributes:
+        column, specified = attribute.column, plan.policy.attributes[attribute.name]
+        names = released_names(attribute.name, specified)
+        if attribute.role is not Role.QUASI_IDENTIFIER:
+            columns.append(column)
+        elif attribute.show is Show.BOUNDS:
+            type_ = "" if attribute.hierarchy is not None else column.type
+            columns += [Column(name, type_, column.kind) for name in names]
+        elif attribute.show is Show.LABEL:
+            columns.append(Column(attribute.name, _TEXT[dialect], Kind.TEXT))
+        elif attribute.show is Show.RANGE:
+            columns.append(Column(attribute.name, RANGE_TYPES[column.kind], Kind.OTHER))
+        else:
+            columns.append(Column(attribute.name, _DOUBLE[dialect], Kind.FLOAT))
+    return columns
+
+
+@contextlib.contextmanager
+def open_published(policy: Policy, engine: Engine, options: EngineOptions | None) -> Iterator[Engine]:
+    """The session that reads the release: that of the source, where it is in the same database or DuckDB's anyway."""
+    file = policy.release.file is not None
+    if policy.release.url in (None, policy.source.url) and (not file or engine.dialect == "duckdb"):
+        yield engine
+        return
+    with connect(MEMORY_URL if file else policy.release.url or "", options, read_only=not file) as other:
+        yield other
+
+
+def find_published(policy: Policy, reader: Engine, table: str | None) -> Relation:
+    """The release, or another table or file in its place, as the reader sees it."""
+    file = policy.release.file
+    if file is None:
+        return find_table(reader, table or policy.release.table or "")
+    assert isinstance(reader, DuckDBEngine)
+    return reader.read_file(Relation("audited_file"), table or file, ReadOptions(delimiter=",")).relation
+
+
+def bring_published(
+    policy: Policy, engine: Engine, reader: Engine, found: Relation, table: str | None, expected: Sequence[Column]
+) -> Relation:
+    """The release with its types, as a relation of the source's session.
+
+    Raises EngineError where a text of a file is no value of its column's type.
+    """
+    file = policy.release.file
+    if file is not None:
+        read = {column.name: column for column in reader.columns(found)}
+        typed = [Column(c.name, _type_in_file(c, read[c.name], engine, reader), c.kind) for c in expected]
+        found = open_file(reader, Path(table or file), typed)
+    if reader is engine:
+        return found
+    brought = Relation("audited_release", *(("main", "temp") if engine.dialect == "duckdb" else ("pg_temp",)))
+    transfer(reader, found, engine, brought)
+    return engine.resolve(brought) or brought
+
+
+def _type_in_file(column: Column, read: Column, engine: Engine, reader: Engine) -> str:
+    """The type that a column of a file is read as: the source's, where DuckDB is the source's engine."""
+    return column.type if column.type and engine.dialect == reader.dialect else read.type
+
+
+def wrong_columns(expected: Sequence[Column], found: Sequence[Column], *, typed: bool) -> list[str]:
+    """The names of columns that are missing, too many, in another place or of another type."""
+    wanted = [(column.name, column) for column in expected]
+    seen = [(column.name, column) for column in found]
+    if [name for name, _ in wanted] != [name for name, _ in seen]:
+        names, others = {name for name, _ in wanted}, {name for name, _ in seen}
+        moved = [a for (a, _), (b, _) in zip(wanted, seen, strict=False) if a != b]
+        return sorted(names ^ others) or moved
+    return [name for (name, one), (_, other) in zip(wanted, seen, strict=True) if typed and not _same_type(one, other)]
+
+
+def _same_type(expected: Column, found: Column) -> bool:
+    return not expected.type or expected.type == found.type

@@ -1,0 +1,20 @@
+"""What tells whether a source is what it was: for those who hold its release against it later."""
+
+from __future__ import annotations
+
+import hashlib
+
+from markupsafe import Markup
+
+from sqlanon.comparing import hashable
+from sqlanon.engines.base import Engine
+from sqlanon.plan import Plan
+from sqlanon.sql import Identifier
+
+
+def fingerprint(engine: Engine, plan: Plan) -> str:
+    """Digest the rows of all columns that a release shows, whatever their order; by this version of the database."""
+    columns = [hashable(engine, one.column, Markup(Identifier(one.name))) for one in plan.attributes]
+    (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
+    names = [(one.name, one.column.type) for one in plan.attributes]
+    return hashlib.sha256(f"{names} {source}".encode()).hexdigest()
