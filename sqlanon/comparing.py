@@ -18,6 +18,26 @@ def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
     return value
 
 
+def shown(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
+    """`value` as expressions that are equal only where readers see the same: 1.0 and 1.00 are two, as 0 and -0 are.
+
+    Quasi-identifiers are grouped by them: what looks different is another class.
+    """
+    if column.kind is Kind.FLOAT or (column.kind is Kind.DECIMAL and column.decimals is None):
+        return exact(engine, column, value)
+    return (comparable(engine, value, column.kind),)
+
+
+def as_sensitive(engine: Engine, column: Column, value: Markup) -> Markup:
+    """`value` as sensitive values are told apart: by the column's own equality, where its type has one.
+
+    A reader who knows that case does not matter in a column takes `bob` and `BOB` for one value.
+    """
+    if column.kind is Kind.OTHER and column.compares:
+        return value
+    return comparable(engine, value, column.kind)
+
+
 def is_short(column: Column) -> bool:
     """Whether a value is a whole number of 32 bits at most, a day or a truth value."""
     return column.kind in (Kind.BOOLEAN, Kind.DATE) or column.type.upper() in _HALF_WORDS

@@ -45,7 +45,7 @@ def _reckoned(attribute: Attribute, found: Range) -> Coding | None:
 def code_by_value(engine: Engine, plan: Plan, workspace: Workspace, number: int, kept: Coding) -> Coding | None:
     """The coding that models judge a sensitive attribute by, where it is not the one that it is kept by."""
     attribute = kept.attribute
-    if not kept.keyed or attribute.role is not Role.SENSITIVE or attribute.column.kind is Kind.OTHER:
+    if not kept.keyed or attribute.role is not Role.SENSITIVE or not attribute.column.compares:
         return None
     if attribute.hierarchy is None:
         (alike,) = engine.query_one("encoding/count_alike", dictionary=kept.dictionary)
@@ -105,5 +105,5 @@ def _order(engine: Engine, attribute: Attribute, keyed: bool) -> Markup:
     if attribute.column.kind is Kind.TEXT:
         return engine.render.macro("collate", Markup("v.value"))
     if attribute.column.kind is Kind.OTHER:
-        return Markup("v.key")
+        return Markup("v.key") if keyed else engine.render.macro("collate", Markup("CAST(v.value AS TEXT)"))
     return Markup("v.value, v.key") if keyed else Markup("v.value")

@@ -57,12 +57,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a live table: its exact name, the engine's type as text, and its kind."""
+    """A column of a live table: its exact name, the engine's type as text, and its kind.
+
+    compares: whether its values can be grouped and sorted as they are; not all types of kind OTHER can.
+    """
 
     name: str
     type: str
     kind: Kind
     nullable: bool = True
+    compares: bool = True
 
     @property
     def decimals(self) -> int | None:

@@ -275,8 +275,8 @@ class PostgresEngine(Engine):
         known = self._known(relation)
         rows = self.query("engine/list_columns", schema=Text(known.schema or ""), name=Text(known.name))
         return [
-            Column(name, shown, Kind.OTHER if is_lax else _kind_of(base, letter), nullable)
-            for name, shown, base, letter, nullable, is_lax in rows
+            Column(name, shown, Kind.OTHER if is_lax else _kind_of(base, letter), nullable, compares)
+            for name, shown, base, letter, nullable, is_lax, compares in rows
         ]
 
     def unique_columns(self, relation: Relation) -> frozenset[str]:

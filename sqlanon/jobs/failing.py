@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable
+from sqlanon.comparing import as_sensitive
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine
 from sqlanon.models import PrivacyModel
@@ -68,7 +68,7 @@ def sensitive_values(engine: Engine, column: Column | None) -> dict[str, Any]:
         return {"sensitive": None}
     numeric = column.kind.is_numeric
     return {
-        "sensitive": comparable(engine, expression("t.{c}", c=Identifier(column.name)), column.kind),
+        "sensitive": as_sensitive(engine, column, expression("t.{c}", c=Identifier(column.name))),
         "value": double_of(engine.render, Markup("p.v"), column.kind) if numeric else NO_NUMBER,
         "levels": [],
         "hierarchy": None,

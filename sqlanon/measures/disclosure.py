@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable
+from sqlanon.comparing import as_sensitive, shown
 from sqlanon.engines.base import Column, Engine
 from sqlanon.sql import Identifier, Relation
 
@@ -50,18 +50,15 @@ def measure_disclosure(
 
     Rows that are suppressed, but shown, are a class like others: a reader sees them.
     """
-    keys = [_value(engine, column) for column in quasi_identifiers] or [Markup("0")]
+    parts = (shown(engine, column, Markup(Identifier(column.name))) for column in quasi_identifiers)
+    keys = [part for each in parts for part in each] or [Markup("0")]
     with engine.grouping_by_hash():
         rows, one_value, confidence, *above = engine.query_one(
             "verify/measure_disclosure",
             table=table,
             keys=keys,
-            sensitive=_value(engine, sensitive),
+            sensitive=as_sensitive(engine, sensitive, Markup(Identifier(sensitive.name))),
             thresholds=THRESHOLDS,
         )
     found = None if confidence is None else float(confidence)
     return Disclosure(sensitive.name, protected, int(rows), int(one_value), found, tuple(map(int, above)))
-
-
-def _value(engine: Engine, column: Column) -> Markup:
-    return comparable(engine, Markup(Identifier(column.name)), column.kind)

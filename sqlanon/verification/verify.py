@@ -7,6 +7,7 @@ written.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable
+from sqlanon.comparing import as_sensitive, shown
 from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError, VerificationError
@@ -258,8 +259,7 @@ class _Check:
 
     def _values(self, attribute: str | None, hierarchy: HierarchyTable | None) -> dict[str, Any]:
         """What the template of the statement interpolates."""
-        names = self.quasi_identifiers
-        columns = [comparable(self.engine, *self._column(name)) for name in names] or [Markup("0")]
+        columns = [part for parts in self._shown for part in parts] or [Markup("0")]
         values: dict[str, Any] = {
             "table": self.table,
             "times": self.times,
@@ -271,18 +271,21 @@ class _Check:
         }
         if attribute is None:
             return values
-        sensitive, kind = self._column(attribute)
+        column = self._known(attribute)
         return values | {
             "keys": [Identifier(f"q{place}") for place in range(len(columns))],
-            "sensitive": comparable(self.engine, sensitive, kind),
-            "value": double_of(self.engine.render, Markup("p.v"), kind) if kind.is_numeric else NO_NUMBER,
+            "sensitive": as_sensitive(self.engine, column, Markup(Identifier(attribute))),
+            "value": double_of(self.engine.render, Markup("p.v"), column.kind) if column.kind.is_numeric else NO_NUMBER,
             "hierarchy": hierarchy.table if hierarchy else None,
-            "leaf": comparable(self.engine, Markup("h.value"), kind),
+            "leaf": as_sensitive(self.engine, column, Markup("h.value")),
             "levels": list(range(1, hierarchy.height + 1)) if hierarchy else [],
         }
 
-    def _column(self, name: str) -> tuple[Markup, Kind]:
-        return Markup(Identifier(name)), self._known(name).kind
+    @property
+    def _shown(self) -> list[tuple[Markup, ...]]:
+        """What tells the values of each quasi-identifier apart for readers."""
+        known = [self._known(name) for name in self.quasi_identifiers]
+        return [shown(self.engine, column, Markup(Identifier(column.name))) for column in known]
 
     def _known(self, name: str) -> Column:
         if name not in self.columns:
@@ -291,15 +294,16 @@ class _Check:
 
     def _suppressed(self) -> Markup:
         """Whether a group `g` holds suppressed rows."""
-        kinds = [self._column(name)[1] for name in self.quasi_identifiers]
+        kinds = [self._known(name).kind for name in self.quasi_identifiers]
         if self.suppressed_label is None or Kind.TEXT not in kinds:
             return Markup("FALSE")
         label = Text(self.suppressed_label)
+        firsts = itertools.accumulate((len(parts) for parts in self._shown), initial=0)
         tests = [
             expression("g.q{place} IS NOT DISTINCT FROM {label}", place=place, label=label)
             if kind is Kind.TEXT
             else expression("g.q{place} IS NULL", place=place)
-            for place, kind in enumerate(kinds)
+            for place, kind in zip(firsts, kinds, strict=False)
         ]
         return Markup("(") + Markup(" AND ").join(tests) + Markup(")")
 
