@@ -156,6 +156,11 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "boxes": (PLAIN, {"ranges": "cuts"}),
     "sets and bounds": (PLAIN | {"age": {"role": "quasi-identifier", "show": "bounds"}, "job": "quasi-identifier"}, {}),
     "passes": (ATTRIBUTES, {"algorithm": {"name": "optimal"}, "suppression": 0.2, "remainder": "recode"}),
+    "limits": (PLAIN | {"age": {"role": "quasi-identifier", "top": 50, "bottom": 25}}, {}),
+    "limited intervals": (
+        ATTRIBUTES | {"age": ATTRIBUTES["age"] | {"top": 55}},
+        {"algorithm": {"name": "optimal"}, "suppression": 0.05},
+    ),
     "subtrees": (ATTRIBUTES, {"algorithm": {"name": "top-down"}}),
 }
 

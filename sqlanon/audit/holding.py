@@ -14,6 +14,7 @@ from sqlanon.audit.shapes import count_misshapen
 from sqlanon.comparing import comparable, exact
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Column, Engine
+from sqlanon.limits import Limits
 from sqlanon.plan import Plan
 from sqlanon.plan_checks import released_names
 from sqlanon.release.labels import EVERYTHING
@@ -21,6 +22,7 @@ from sqlanon.release.recode import cell_name
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.text import text_of
 from sqlanon.verification.checking import Check
+from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import Claims, Region, multisets_equal, regions_contain
 from sqlanon.work.workspace import Workspace
@@ -99,7 +101,9 @@ class _Holding:
         witness = self._create_witness(shown, placed.table, classes)
         claims = Claims(witness, starred=starred)
         (seen,) = self.engine.query_one("count_rows", table=witness)
-        outside = regions_contain(self.engine, claims, [self._region(one, boxed) for one in shown])
+        limited = [self._limited(one) for one in shown]
+        regions = [self._region(one, boxed, found.limits) for one, found in zip(shown, limited, strict=True)]
+        outside = regions_contain(self.engine, claims, regions) + sum(found.violations for found in limited)
         held.checks["regions_contain"] = Check(outside, seen)
         held.checks["classes_equal"] = Check(self._misplaced(shown, witness), seen)
         clear = [one for one in shown if one.column.name not in reaches.vague]
@@ -165,11 +169,24 @@ class _Holding:
         self.engine.analyze(witness)
         return witness
 
-    def _region(self, shown: ShownField, boxed: bool) -> Region:
+    def _limited(self, shown: ShownField) -> Checked:
+        """The numbers that stand for all beyond them, by the policy and the raw values."""
+        raw, attribute = expression("w.{name}", name=Identifier(f"r{shown.number}")), shown.field.attribute
+        said = self.plan.policy.attributes[attribute.name]
+        return check_limits(self.engine, self.coded.witness, raw, shown.column, said, attribute.limits, whole=True)
+
+    def _region(self, shown: ShownField, boxed: bool, limits: Limits) -> Region:
         cells = tuple(cell.name for cell in shown.cells)
         tight = not boxed and shown.field.coding.hierarchy is None
         return Region(
-            shown.column, f"r{shown.number}", cells, shown.show, self._ladder(shown), boxed=boxed, tight=tight
+            shown.column,
+            f"r{shown.number}",
+            cells,
+            shown.show,
+            self._ladder(shown),
+            boxed=boxed,
+            tight=tight,
+            limits=limits,
         )
 
     def _ladder(self, shown: ShownField) -> Ladder | None:

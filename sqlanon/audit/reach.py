@@ -173,7 +173,8 @@ def _values(engine: Engine, workspace: Workspace, coded: CodedTable, shown: Show
 
 def open_ends(engine: Engine, classes: Relation, shown: ShownField) -> bool:
     """Whether a label of numbers, dates, times or texts has an open end, as those of stored rules have."""
-    if shown.show is not Show.LABEL or shown.field.coding.hierarchy is not None:
+    attribute = shown.field.attribute
+    if shown.show is not Show.LABEL or attribute.hierarchy is not None or attribute.limits:
         return False
     (cell,) = shown.cells
     pattern = Text(r"^[\[{](NULL, )?[*]-|-[*][\]}]$")
