@@ -14,7 +14,6 @@ from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, ConflictError, PolicyError
-from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lookup import find_table, require_columns
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.models.closeness import HierarchicalTCloseness
@@ -28,6 +27,7 @@ from sqlanon.profile.profiling import profile
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.repeating import Repetition, find_repeating
 from sqlanon.sql import Relation
+from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import Verification, verify_table
 from sqlanon.work.session import MEMORY_URL, open_to_look
 
@@ -133,7 +133,7 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
         sensitive = policy.sensitive
         require_columns(engine, relation, [*columns, *_attributes(models), *sensitive])
         label = EVERYTHING if policy.stars else None
-        with hierarchies_of_models(engine, policy, models, relation) as hierarchies:
+        with checked_hierarchies(engine, policy, models, relation) as hierarchies:
             return verify_table(
                 engine,
                 relation,

@@ -77,7 +77,7 @@ class _Holding:
     def count_rows(self, held: Held, budget: float) -> None:
         """Check that no row is too many, that no more are left out than may be, and that all kept values are there."""
         (rows,) = self.engine.query_one("count_rows", table=self.release)
-        omitted, stars = self.coded.source_rows - rows, self.plan.policy.suppressed == "star"
+        omitted, stars = self.coded.source_rows - rows, self.plan.policy.stars
         allowed = 0 if stars else int(Decimal(str(budget)) * self.coded.source_rows)
         held.checks["rows_add_up"] = Check(max(-omitted, omitted - allowed, 0), rows)
         if self.coded.multiset is not None:
@@ -138,7 +138,7 @@ class _Holding:
 
     def _starred(self, shown: list[ShownField], classes: Relation) -> int | None:
         """The class of suppressed rows, where the policy shows them."""
-        if self.plan.policy.suppressed != "star":
+        if not self.plan.policy.stars:
             return None
         texts = [
             cell for one in shown for cell, column in zip(one.cells, one.released, strict=True) if column.kind == "text"

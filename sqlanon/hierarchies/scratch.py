@@ -49,12 +49,13 @@ def hierarchies_of_models(
 
 
 def _build(engine: Engine, table: Relation, column: Column, spec: Hierarchy, place: int) -> HierarchyTable:
-    values = _temporary(engine, f"hierarchy_values_{place}")
+    values = temporary(engine, f"hierarchy_values_{place}")
     _create_values(engine, values, table, column)
-    return build_hierarchy(engine, spec, column, values, _temporary(engine, f"hierarchy_{place}"))
+    return build_hierarchy(engine, spec, column, values, temporary(engine, f"hierarchy_{place}"))
 
 
-def _temporary(engine: Engine, name: str) -> Relation:
+def temporary(engine: Engine, name: str) -> Relation:
+    """Name a temporary table."""
     return Relation(name, "main", "temp") if engine.dialect == "duckdb" else Relation(name, "pg_temp")
 
 

@@ -13,7 +13,6 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import Cancelled, ConflictError, ProtectionError, SqlanonError, VerificationError
 from sqlanon.hierarchies.digests import describe_hierarchies
-from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
 from sqlanon.measures.loss import Loss, measure_loss
@@ -40,6 +39,7 @@ from sqlanon.runs.searching import distinct_tuples, search_partition
 from sqlanon.sql import Relation
 from sqlanon.trust import hold_trusted
 from sqlanon.verification.checking import check_release
+from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Observer, Silent, status_after
@@ -347,7 +347,7 @@ class Course:
             released = staged.engine.columns(staged.final)
             outcome.checks = check_release(self.engine, workspace, plan, recoding, staged.relation, released)
             columns = [cell.column.name for cell in recoding.cells]
-            with hierarchies_of_models(staged.engine, self.policy, self.models, staged.final) as hierarchies:
+            with checked_hierarchies(staged.engine, self.policy, self.models, staged.final) as hierarchies:
                 outcome.verification = verify_table(
                     staged.engine,
                     staged.final,

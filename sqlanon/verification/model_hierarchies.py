@@ -1,0 +1,66 @@
+"""Hierarchies of sensitive attributes, by which models measure distances, held against the policy alone."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine
+from sqlanon.errors import VerificationError
+from sqlanon.hierarchies.scratch import hierarchies_of_models, temporary
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.models.base import PrivacyModel
+from sqlanon.policy import Hierarchy, Policy
+from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.text import text_of
+from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels, load_lines
+
+
+@contextlib.contextmanager
+def checked_hierarchies(
+    engine: Engine, policy: Policy, models: Sequence[PrivacyModel], table: Relation
+) -> Iterator[dict[str, HierarchyTable]]:
+    """The hierarchies that models measure by, built from the values of `table`, each checked before it is used.
+
+    Raises VerificationError where the labels of a value are not those of the policy, or the groups not their labels'.
+    """
+    with hierarchies_of_models(engine, policy, models, table) as built:
+        columns = {column.name: column for column in engine.columns(table)} if built else {}
+        for place, (name, hierarchy) in enumerate(built.items()):
+            spec = policy.attributes[name].hierarchy
+            assert spec is not None
+            if _count_wrong(engine, columns[name], spec, hierarchy, place):
+                raise VerificationError(
+                    f"The hierarchy of '{name}' is not the policy's, so that no distance can be measured by it. Please"
+                    " report this."
+                )
+        yield built
+
+
+def _count_wrong(engine: Engine, column: Column, spec: Hierarchy, hierarchy: HierarchyTable, place: int) -> int:
+    """The values, over all levels, with a label that the policy does not give them; and groups unlike their labels."""
+    if spec.mask is not None and spec.length is None:
+        text = text_of(engine.render, Markup("w.value"), column.kind, column.type)
+        (longest,) = engine.query_one("verify/measure_length", witness=hierarchy.table, text=text)
+        spec = spec.model_copy(update={"length": max(1, int(longest))})
+    lines = temporary(engine, f"hierarchy_lines_{place}")
+    wrong = 0
+    ladder = load_lines(engine, Ladder(spec), column, None, lines)
+    for level in range(1, hierarchy.height + 1):
+        shown = Ladder(spec, ladder.lines, ladder.height, frozenset({level}))
+        pairs = expression(
+            "(SELECT h.value AS raw, h.{label} AS cell FROM {table} AS h)",
+            label=Identifier(f"l{level}"),
+            table=hierarchy.table,
+        )
+        wrong += count_untrue_labels(engine, Labelled(pairs, column, "raw", "cell", starred=False), shown)
+        (torn,) = engine.query_one(
+            "verify/count_torn_groups",
+            hierarchy=hierarchy.table,
+            level=level,
+            levels=range(level, hierarchy.height + 1),
+        )
+        wrong += int(torn)
+    return wrong
