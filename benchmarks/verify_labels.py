@@ -96,7 +96,7 @@ def main() -> None:
         pairs = [(verifying(policy, options), grouping(url, options)) for _ in range(asked.repeat)]
     verified, grouped = (statistics.median(column) for column in zip(*pairs, strict=True))
     print(
-        f"{asked.rows:,} rows, {asked.algorithm}: verify {verified:.2f} s, GROUP BY {grouped:.2f} s of processor time,"
+        f"{asked.rows:,} rows, {asked.algorithm}: verify {verified:.2f} s, GROUP BY {grouped:.2f} s of processor time"
     )
     print(f"ratio {verified / grouped:.1f}")
 
