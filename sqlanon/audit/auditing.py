@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from sqlanon.api import open_release, verify_release
@@ -137,7 +138,10 @@ class _Audit:
     def _source(self) -> Iterator[tuple[Engine, Plan]]:
         url = self.policy.source.url or MEMORY_URL
         read_only = url.startswith("duckdb") and url != MEMORY_URL
-        with connect(url, self.options, read_only=read_only) as engine:
+        file = self.policy.release.file
+        places = () if file is None else (str(Path(self.table or file).absolute()),)
+        options = replace(self.options or EngineOptions(), places=places)
+        with connect(url, options, read_only=read_only) as engine:
             yield engine, resolve_source(self.policy, engine)
 
     def _compare(self, engine: Engine, plan: Plan, past: Past) -> None:
