@@ -28,8 +28,20 @@ def code_attribute(
     """
     if found is not None and (coding := _reckoned(attribute, found)) is not None:
         return coding
-    keyed = attribute.role is not Role.QUASI_IDENTIFIER and attribute.column.kind.looks_different
+    keyed = attribute.role is not Role.QUASI_IDENTIFIER and _looks_different(engine, plan, attribute)
     return _look_up(engine, plan, workspace, number, attribute, keyed)
+
+
+def _looks_different(engine: Engine, plan: Plan, attribute: Attribute) -> bool:
+    """Whether equal values of the attribute look different; those of floats are looked at, as few columns have any.
+
+    Without any, floats are coded by their value: their text is dear to write, to group by, and to join by.
+    """
+    if attribute.column.kind is not Kind.FLOAT or attribute.hierarchy is not None:
+        return attribute.column.kind.looks_different
+    column = Identifier(attribute.name)
+    (signed,) = engine.query_one("encoding/count_signed", source=plan.source, column=column)
+    return bool(signed)
 
 
 def _reckoned(attribute: Attribute, found: Range) -> Coding | None:

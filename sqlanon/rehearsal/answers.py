@@ -163,6 +163,7 @@ _ANSWERS: dict[str, Callable[[Scene, Statement], list[tuple[Any, ...]]]] = {
     "gain/count_nodes": _gain_nodes,
     "gain/count_parts": _gain_parts,
     "gain/count_splits": _gain_splits,
+    "encoding/count_signed": lambda *_: [(0,)],
     "hierarchies/count_torn_groups": lambda *_: [],
     "hierarchies/measure_length": lambda *_: [(5, 5)],
     "hierarchies/measure_openings": lambda *_: [(level, 9, VALUES // 6) for level in range(6)],

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_rows import MOST_JOINS
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.fields import Field
+from sqlanon.encoding.fields import WORD_BITS, Field
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.plan import Plan
 from sqlanon.policy import Role, Show
@@ -174,9 +174,28 @@ def _sources(recoding: Recoding, columns: list[_Column], types: _Texts | None) -
         "regions": _typed(recoding.regions, ("leaf", "region"), cells, types),
         "columns": named,
         "codes": [{"name": Identifier(f"k{f.number}"), "code": f.code(Identifier("a"))} for f in coded.kept],
+        "order": _order(coded),
         "stages": [_dictionaries(early[n : n + MOST_JOINS], types) for n in range(0, len(early), MOST_JOINS)],
         "dictionaries": _dictionaries([f for f in coded.kept if f not in early], types),
     }
+
+
+def _order(coded: CodedTable) -> list[Markup]:
+    """What rows are sorted by: the region, then each kept code; as many as fit are packed into a number.
+
+    The order is that of the codes one by one, and a sort costs the less the fewer keys it has.
+    """
+    parts = [(Markup("g.region"), (coded.source_rows + 1).bit_length())]
+    parts += [(expression("o.k{n}", n=field.number), field.coding.bits) for field in coded.kept]
+    keys, room = [parts[0][0]], WORD_BITS - parts[0][1]
+    for part, bits in parts[1:]:
+        if bits > room:
+            keys.append(part)
+            room = WORD_BITS - bits
+        elif bits:
+            keys[-1] = expression("({key}) * {factor} + {part}", key=keys[-1], factor=1 << bits, part=part)
+            room -= bits
+    return keys
 
 
 def _cast_kept(column: _Column) -> Markup:
