@@ -160,8 +160,9 @@ def pruned_nodes(
     """By sample size, the nodes that are pruned under the tests and under the naive check."""
     workspace = TemporaryWorkspace(engine)
     built = policy(url, models, {"name": "rothko-s", "seed": 7})
+    plan = resolve_source(built, engine)
     with engine.transaction():
-        coded = encode(engine, resolve_source(built, engine), workspace)
+        coded = encode(engine, plan, workspace)
     branch = Branch(engine, workspace, pose(engine, workspace, coded, [from_spec(spec) for spec in built.privacy]))
     for size in sizes:
         algorithm = RothkoS(name="rothko-s", sample=size, seed=7, exact_below=0)

@@ -75,8 +75,9 @@ def measure(name: str, rows: int, k: int, sample: int) -> list[Row]:
         sized = {"sample": sample} if algorithm["name"] == "rothko-s" else {}
         built = build_policy({**spec, "algorithm": {**algorithm, **sized}})
         workspace = TemporaryWorkspace(engine)
+        plan = resolve_source(built, engine)
         with engine.transaction():
-            coded = encode(engine, resolve_source(built, engine), workspace)
+            coded = encode(engine, plan, workspace)
         ledger = Ledger(rows)
         ledger.sizes[ROWS.search(str(coded.rows))[0]] = rows  # type: ignore[index]
         engine.listener = ledger

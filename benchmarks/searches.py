@@ -53,9 +53,9 @@ class Searches:
     def __init__(self, engine: Engine, policy: dict[str, Any], split: dict[str, Any]) -> None:
         self.engine, self.split = engine, split
         self.workspace = TemporaryWorkspace(engine)
+        plan = resolve_source(build_policy({**policy, "algorithm": {"name": "rothko-t", **split}}), engine)
         with engine.transaction():
-            built = build_policy({**policy, "algorithm": {"name": "rothko-t", **split}})
-            self.coded: CodedTable = encode(engine, resolve_source(built, engine), self.workspace)
+            self.coded: CodedTable = encode(engine, plan, self.workspace)
 
     def exact(self, k: int) -> Found:
         """Rothko-T."""

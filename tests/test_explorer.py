@@ -165,7 +165,7 @@ def test_a_check_is_one_statement_and_most_nodes_need_none(database: Database, p
 
 
 def test_what_no_conclusion_reaches_is_checked_height_by_height(database: Database, people: str) -> None:
-    found = _all(_policy(database, people, privacy=[K2, CLOSE], suppression=0.2, suppressed="star"))
+    found = _all(_policy(database, people, privacy=[K2, CLOSE], suppression=0.2, suppressed={"star": "unprotected"}))
     assert found.complete
     rest = found.statements - (sum(found.lattice.heights) + 1)
     assert rest < 20

@@ -47,7 +47,7 @@ rows_of_a_table = st.lists(
 
 def expected(rows: Sequence[Row], classes: Sequence[Sequence[Row]], place: int) -> tuple[float, float | None]:
     """Conditional entropy in bits, and the root of the mean squared error, by definition."""
-    bits = math.fsum(len(part) * entropy([plain(row[place]) for row in part]) for part in classes)
+    bits = math.fsum(len(part) * entropy([plain(row[place]) for row in part], counts_null=True) for part in classes)
     squares, known = Fraction(0), sum(number(row[place]) is not None for row in rows)
     for part in classes:
         numbers = [n for row in part if (n := number(row[place])) is not None]
@@ -166,7 +166,10 @@ RELEASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "ranges, sets and bounds": ({"age": {"show": "bounds"}}, {}),
     "groups and their bounds": ({**GROUPED, "born": {"show": "bounds", **GROUPED["born"]}}, {}),
     "omitted rows": (GROUPED, SUPPRESSING),
-    "a recoded remainder and starred rows": (GROUPED, {**SUPPRESSING, "remainder": "recode", "suppressed": "star"}),
+    "a recoded remainder and starred rows": (
+        GROUPED,
+        {**SUPPRESSING, "remainder": "recode", "suppressed": {"star": "unprotected"}},
+    ),
 }
 
 
