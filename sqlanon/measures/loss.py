@@ -54,7 +54,7 @@ def _penalty(engine: Engine, partition: Partition, axis: Axis) -> dict[str, Any]
     hierarchy = axis.field.coding.hierarchy
     if hierarchy is not None:
         groups = [{"level": level, "there": axis.is_at("l", level)} for level in range(1, hierarchy.height + 1)]
-        codes = expression("SELECT DISTINCT {lo} AS code FROM {leaves}", lo=axis.lo, leaves=partition.leaves)
+        codes = expression("SELECT DISTINCT l.{lo} AS code FROM {leaves} AS l", lo=axis.lo, leaves=partition.leaves)
         covered = hierarchy.covered(engine.render, codes)
         return known | {"groups": groups, "hierarchy": covered, "leaves": hierarchy.domain}
     if not axis.field.attribute.column.kind.is_numeric:

@@ -199,8 +199,8 @@ MUTANTS = (
     Mutant(f"{SETS}.create_failing", "self.task.completes and", "False and", check_all, judged_cases()),
     Mutant(f"{BASE}.closed_under_union", "False", "True", check_all, shifting_cases()),
     Mutant(f"{CLOSENESS}:TCloseness.monotone_under_suppression", "False", "True", check_all, cascading_cases()),
-    Mutant(f"{TASK}.moves", "self.budget > 0", "False", check_all, cascading_cases()),
-    Mutant(f"{TASK}.moves", "self.budget > 0", "False", check_optimal, cascading_cases()),
+    Mutant(f"{TASK}.moves", "self.shifts or self.completes", "False", check_all, cascading_cases()),
+    Mutant(f"{TASK}.moves", "self.shifts or self.completes", "False", check_optimal, cascading_cases()),
     Mutant(f"{TASK}.fewest_rows", "max(", "1 + max(", check_all, PLAIN),
     Mutant(f"{DIVERSITY}:_LDiversity.least_rows", "(self.l)", "(self.l) + 1", check_optimal, DISTINCT),
     # NULLs of sensitive attributes, which add no diversity
