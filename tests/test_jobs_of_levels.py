@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sqlanon.catalog import Job
-from sqlanon.errors import EngineError, VerificationError
+from sqlanon.errors import EngineError, PolicyError, VerificationError
 from tests.jobs_support import (
     K,
     assert_order_is_of_what_rows_show,
@@ -146,6 +146,9 @@ def test_rows_without_addresses_are_released_too(database: Database) -> None:
     database.sql(f"DROP TABLE {name}_child")
     database.sql(f"ALTER TABLE {name} RENAME TO {name}_base")
     database.sql(f"CREATE VIEW {name} AS SELECT * FROM {name}_base")
+    with pytest.raises(PolicyError, match="is not the table of role"):
+        order_of_release(database, name, rows)
+    job_of(database, run)
     assert sorted(order_of_release(database, name, rows), key=repr) == expected
 
 

@@ -222,7 +222,7 @@ def test_what_only_reads_goes_on(read_only: tuple[str, Path], tmp_path: Path) ->
         allowed = (0,) if arguments[0] != "check" else (0, 2)
         assert result.exit_code in allowed, (arguments, result.output)
     listed = json.loads(call("runs", "--url", url, "--json").stdout)["runs"]
-    assert [one["id"] for one in listed] == [run]
+    assert [one["run"] for one in listed] == [run]
 
 
 def test_a_release_that_would_go_to_a_read_only_database(

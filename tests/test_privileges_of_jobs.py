@@ -51,10 +51,13 @@ def test_without_temporary_nothing_is_frozen_and_that_is_a_privilege(
 ) -> None:
     (owner, name), (role, url) = owner_and_name, restricted_role
     ((own,),) = owner.sql("SELECT current_database()")
-    owner.sql(f"REVOKE TEMPORARY ON DATABASE {own} FROM PUBLIC")
     with open_database(url) as database:
         policy = database.policy(name, ROLES, privacy=[K], release={"table": "released.people"})
         run = anonymize(policy).run
+    owner.sql(f"REVOKE TEMPORARY ON DATABASE {own} FROM PUBLIC")
+    with open_database(url) as database:
+        with pytest.raises(AccessError, match="temporary tables"):
+            anonymize(policy, replace=True)
         with pytest.raises(AccessError, match="temporary tables"):
             frozen(database, run)
         with connect(url) as engine, Catalog.open(engine) as catalog:

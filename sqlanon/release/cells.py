@@ -218,7 +218,11 @@ class Shown:
         if self.hierarchy is not None or not self._hides_nulls:  # NULL is alone under the root of a hierarchy
             return low, high
         known = self._at("t.{lo} > 0")
-        low, high = (expression("CASE WHEN {known} THEN {end} END", known=known, end=end) for end in (low, high))
+        type_ = Markup(self.axis.field.attribute.column.type)  # a CASE has no precision and scale on PostgreSQL
+        low, high = (
+            expression("CAST(CASE WHEN {known} THEN {end} END AS {type})", known=known, end=end, type=type_)
+            for end in (low, high)
+        )
         return low, high
 
     def _signless(self, value: Markup) -> Markup:
