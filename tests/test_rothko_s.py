@@ -214,8 +214,9 @@ def _pruned(engine: Engine, confidence: Confidence) -> int:
     )
     assert isinstance(policy.algorithm, RothkoS)
     workspace = PlainWorkspace(engine)
+    plan = resolve_source(policy, engine)
     with engine.transaction():
-        coded = encode(engine, resolve_source(policy, engine), workspace)
+        coded = encode(engine, plan, workspace)
     posed = pose(engine, workspace, coded, [KAnonymity(20)])
     sampling = Sampling(Branch(engine, workspace, posed), policy.algorithm, confidence, lambda _progress: None)
     sampling.run(coded.rows, episodes=1)

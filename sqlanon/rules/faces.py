@@ -88,7 +88,11 @@ def _read(attribute: RuleAttribute, number: int) -> Markup:
     if attribute.keeps_stand_in:
         cell = expression("u.{column}", column=attribute.stand_in)
     if attribute.hides_rows:
-        return expression("CASE WHEN (u.odd & {bit}) = 0 THEN {cell} END", bit=bit, cell=cell)
+        cell = expression("CASE WHEN (u.odd & {bit}) = 0 THEN {cell} END", bit=bit, cell=cell)
+    if attribute.show is Show.BOUNDS and attribute.height is None:  # a CASE has no precision and scale on PostgreSQL
+        return expression("CAST({cell} AS {type})", cell=cell, type=Markup(attribute.type))
+    if attribute.hides_rows:
+        return cell
     if attribute.show is not Show.LABEL or attribute.height is not None:
         return cell
     return expression(

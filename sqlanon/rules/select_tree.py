@@ -96,7 +96,10 @@ class TreeSelect:
             return cell
         test = Markup(" OR ").join(tests)
         star = Markup("NULL") if attribute.hides_rows else Markup(Text(EVERYTHING))
-        return expression("CASE WHEN {test} THEN {star} ELSE {cell} END", test=test, star=star, cell=cell)
+        shown = expression("CASE WHEN {test} THEN {star} ELSE {cell} END", test=test, star=star, cell=cell)
+        if attribute.show is Show.BOUNDS:  # a CASE has no precision and scale on PostgreSQL
+            return expression("CAST({shown} AS {type})", shown=shown, type=_type(attribute))
+        return shown
 
     def _released(self, attribute: RuleAttribute) -> tuple[Identifier, ...]:
         """The columns of the release that show an attribute."""
