@@ -37,7 +37,8 @@ def test_masks_replace_characters_from_one_side(engines: Any, side: str, values:
         for level, mask in enumerate(masks[:-1], start=1):
             kept = height - level
             stars = "*" * level
-            assert mask == (value[:kept] + stars if side == "right" else stars + value[-kept:])
+            masked = value[:kept] + stars if side == "right" else stars + value[-kept:]
+            assert mask == (masked if value else '""')
 
 
 @SETTINGS
@@ -58,6 +59,13 @@ def test_masks_are_in_the_order_of_their_labels(engines: Any, side: str, values:
     rows = build_on_both(engines, "TEXT", sorted(values), mask=side, length=length)
     ordered = sorted(values, key=lambda value: ([label(value, n) for n in range(height - 1, 0, -1)], value.encode()))
     assert [row["l0"] for row in rows] == ordered
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_masked_empty_text_is_not_everything(engines: Any, side: str) -> None:
+    rows = build_on_both(engines, "TEXT", ["", "a", "abc", '""'], mask=side)
+    assert labels(rows)[""] == ['""', '""', "*"]
+    assert labels(rows)['""'][:1] == (['""*'] if side == "right" else ['*""'])
 
 
 def test_values_of_a_mask_that_are_numbers_are_in_their_order(engines: Any) -> None:

@@ -20,6 +20,8 @@ from sqlanon.sql import Text, expression
 MAX_MASK_LEVELS = 64
 """A level a character: beyond this the dimension table would have more columns than any use for them."""
 
+_EMPTY_TEXT = '""'
+
 _TEXT = expression("l0")
 
 
@@ -30,6 +32,24 @@ class _Opened:
     level: int
     greatest: int
     values: int
+
+
+def mask_label(text: Markup, side: str, kept: int, level: int) -> Markup:
+    """A text with `level` characters masked and at most `kept` ones left.
+
+    An empty text, which is alone in its groups below the root, is written `""`: stars alone stand for everything.
+    """
+    return expression(
+        "CASE WHEN length({string}) = 0 THEN {empty} ELSE {masked} END",
+        string=text,
+        empty=Text(_EMPTY_TEXT),
+        masked=_masked(text, side, kept, level),
+    )
+
+
+def kept_part(text: Markup, side: str, length: int | Markup) -> Markup:
+    """The part of a text that stays when all but `length` positions are masked."""
+    return expression("left({s}, {n})" if side == "right" else "right({s}, {n})", s=text, n=length)
 
 
 def build_mask(task: Task) -> HierarchyTable:
@@ -97,7 +117,8 @@ def _order(task: Task, height: int, has_short: bool) -> list[Markup]:
 
     Where all texts are as long, the kept characters do, from the side that is masked last. A text that ends early has
     a '*' there, and comes before one that has '*' itself: this end is written '*a', the character '*b'. Masked from the
-    left, what an end is compared with are all characters kept at that level, so the labels themselves are the order.
+    left, what an end is compared with are all characters kept at that level, so the labels themselves are the order,
+    but that the empty text's are stars.
     """
     kept = expression("kept")
     if task.spec.mask == "right":
@@ -108,7 +129,7 @@ def _order(task: Task, height: int, has_short: bool) -> list[Markup]:
                 expression("replace(kept, {star}, {spelled}) || {end}", star=Text("*"), spelled=Text("*b"), end=end)
             ]
     elif has_short:
-        keys = [_label(task, kept, height, level) for level in range(height - 1, 0, -1)]
+        keys = [_masked(kept, "left", height - level, level) for level in range(height - 1, 0, -1)]
     else:
         keys = [expression("substr(kept, {place}, 1)", place=place) for place in range(height - 1, 0, -1)]
     return [task.engine.render.macro("collate", key) for key in keys]
@@ -143,7 +164,7 @@ def _code(task: Task, height: int, shifts: tuple[int, ...], opened: set[int]) ->
 def _selected(task: Task, height: int, shifts: tuple[int, ...]) -> Markup:
     """The dimension table with the labels of its values, to select from."""
     levels = [
-        {"number": level, "shift": shifts[level], "label": _label(task, _TEXT, height, level)}
+        {"number": level, "shift": shifts[level], "label": mask_label(_TEXT, _side(task), height - level, level)}
         for level in range(1, height)
     ]
     levels.append({"number": height, "shift": shifts[height], "label": expression("'*'")})
@@ -153,14 +174,14 @@ def _selected(task: Task, height: int, shifts: tuple[int, ...]) -> Markup:
 
 
 def _part(task: Task, text: Markup, length: int | Markup) -> Markup:
-    """What stays of a text when all but `length` positions are masked."""
-    if task.spec.mask == "right":
-        return expression("left({string}, {length})", string=text, length=length)
-    return expression("right({string}, {length})", string=text, length=length)
+    return kept_part(text, _side(task), length)
 
 
-def _label(task: Task, text: Markup, height: int, level: int) -> Markup:
-    part = _part(task, text, height - level)
-    if task.spec.mask == "right":
-        return expression("{part} || repeat('*', {level})", part=part, level=level)
-    return expression("repeat('*', {level}) || {part}", part=part, level=level)
+def _masked(text: Markup, side: str, kept: int, level: int) -> Markup:
+    form = "{part} || repeat('*', {level})" if side == "right" else "repeat('*', {level}) || {part}"
+    return expression(form, part=kept_part(text, side, kept), level=level)
+
+
+def _side(task: Task) -> str:
+    assert task.spec.mask is not None
+    return task.spec.mask

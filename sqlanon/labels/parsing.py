@@ -70,6 +70,8 @@ def parse_label(label: str | None, kind: LabelKind) -> Region:
         if span is None:
             raise ValueError(f"no interval of the kind {kind}")
         return Region(span.low, span.high, span.values, closed=label.endswith("]"))
+    if label == "" and kind == "text":  # of a column with a hierarchy, whose labels have no quotes
+        return _only((label,))
     if kind == "date" and (period := _period(label)) is not None:
         return period
     return _only((_value(label, kind),))

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.comparing import is_short
 from sqlanon.hierarchies.inline import has_keys, join_labels
+from sqlanon.hierarchies.mask import kept_part, mask_label
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.release.labels import EVERYTHING
@@ -70,10 +71,7 @@ class RowSpelling:
         if level == 0:
             return self.text(attribute)
         if hierarchy.mask is not None:
-            parts = {"kept": self._kept(attribute, hierarchy.mask, level), "level": level}
-            if hierarchy.mask == "right":
-                return expression("({kept} || repeat('*', {level}))", **parts)
-            return expression("(repeat('*', {level}) || {kept})", **parts)
+            return mask_label(self.text(attribute), hierarchy.mask, attribute.height - level, level)
         label = self._found(attribute, f"l{level}")
         if hierarchy.unknown is None:
             return label
@@ -94,8 +92,7 @@ class RowSpelling:
     def _kept(self, attribute: RuleAttribute, side: str, level: int) -> Markup:
         """What a mask leaves of a value's text."""
         assert attribute.height is not None
-        parts = {"text_": self.text(attribute), "kept": attribute.height - level}
-        return expression("left({text_}, {kept})" if side == "right" else "right({text_}, {kept})", **parts)
+        return kept_part(self.text(attribute), side, attribute.height - level)
 
     def _found(self, attribute: RuleAttribute, name: str) -> Markup:
         """A column of what is joined to the row for an attribute; a value that a taxonomy lacks has NULL there."""

@@ -125,6 +125,7 @@ def _count_masks(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
         length=length,
         left=ladder.spec.mask == "left",
         levels=inner,
+        has_masked=any(ladder.shows(level) for level in range(1, length)),
     )
 
 
