@@ -54,6 +54,9 @@ TRACES = {
 }
 """What values look like, those near them, and those shifted by one; the days and seconds since 1970 of dates too."""
 
+BAND = re.compile(r'"label": "[^"]*"')
+"""A band of a recorded distribution, which lies between round numbers or months."""
+
 
 def row(number: int) -> Row:
     """A row whose values are told from all else that a log holds."""
@@ -79,6 +82,7 @@ def row(number: int) -> Row:
 
 def traces_in(log: str) -> dict[str, list[str]]:
     """What a text shows of the values, by column; a number counts where it stands by itself."""
+    log = BAND.sub("", log)
     found = {name: re.findall(rf"(?<![\w.])(?:{pattern})(?![\w])", log) for name, pattern in TRACES.items()}
     return {name: sorted({str(one) for one in some})[:9] for name, some in found.items() if some}
 

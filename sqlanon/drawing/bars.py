@@ -22,10 +22,12 @@ class Bar:
     before_text: str = ""
 
 
-def draw_bars(title: str, description: str, bars: Sequence[Bar], key: str = "") -> str:
-    """A picture of bars from 0 to 100 %; one line each, or two where there is a before."""
+def draw_bars(
+    title: str, description: str, bars: Sequence[Bar], key: str = "", *, width: float = WIDTH, full: float = 1.0
+) -> str:
+    """A picture of bars; one line each, or two where there is a before. A share of `full` takes all the room."""
     left = min(max([width_of(cut(bar.label, 26), 13) for bar in bars], default=0) + 14, 200)
-    room = WIDTH - left - _NUMBER
+    room = (width - left - _NUMBER) / full
     paired = any(bar.before is not None for bar in bars)
     parts = _legend(left) if paired else []
     y = _TOP if paired else 6.0
@@ -38,7 +40,7 @@ def draw_bars(title: str, description: str, bars: Sequence[Bar], key: str = "") 
         parts += _drawn(left, y + height - _BAR, room * bar.after, bar.after_text, hollow=False)
         y += height + _GAP
     parts.insert(0, line(left, top - 4, left, y - _GAP + 4, stroke=FAINT))
-    return document(WIDTH, y - _GAP + 10, title, description, parts, key)
+    return document(width, y - _GAP + 10, title, description, parts, key)
 
 
 def _drawn(x: float, y: float, wide: float, words: str, *, hollow: bool) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlanon import policy
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.models.closeness import DISTANCES, TCloseness
@@ -20,6 +22,7 @@ __all__ = [
     "TCloseness",
     "VarianceDiversity",
     "from_spec",
+    "largest_k",
     "models_of",
 ]
 
@@ -27,6 +30,11 @@ __all__ = [
 def models_of(wanted: policy.Policy) -> tuple[PrivacyModel, ...]:
     """The models that a policy asks for, in its order; NULLs count as its attributes say."""
     return tuple(from_spec(spec, counts_null=_counts_null(wanted, spec)) for spec in wanted.privacy)
+
+
+def largest_k(models: Sequence[PrivacyModel]) -> int:
+    """The k that class sizes are compared with: the largest asked for, or 1."""
+    return max([model.k for model in models if isinstance(model, KAnonymity)], default=1)
 
 
 def _counts_null(wanted: policy.Policy, spec: policy.Model) -> bool:

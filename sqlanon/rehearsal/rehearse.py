@@ -18,8 +18,9 @@ from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lattice.search import pose, search
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.distributions import measure_distributions
 from sqlanon.measures.loss import measure_loss
-from sqlanon.models import models_of
+from sqlanon.models import largest_k, models_of
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve, with_word_of_release
@@ -94,6 +95,7 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
     measure_loss(engine, partition)
     count_labels(engine, recoding)
     _keep_rules(engine, plan, workspace, recoding)
+    measure_distributions(engine, recoding, partition, largest_k(models))
     staged = plan.release.sibling("sqlanon_staging")
     with engine.transaction():
         stage(engine, workspace, plan, recoding, staged)

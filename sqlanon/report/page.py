@@ -83,6 +83,8 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "algorithm": run.algorithm,
         "searched": wording.ALGORITHMS.get(run.algorithm),
         "quasi_identifiers": list(_quasi_identifiers(result)),
+        "distributions": list(_distributions(result)),
+        "distributed": result.get("distributions"),
         "checks": [_check(name, check) for name, check in result.get("checks", {}).items()],
         "metrics_rows": list(_metrics(policy, result)),
         "risks": list(_risks(result, population)),
@@ -191,10 +193,12 @@ def _journalist(result: Mapping[str, Any], population: int) -> dict[str, str]:
     return written
 
 
-def _told_most(disclosure: list[_Row]) -> _Row | None:
-    """The sensitive column that most rows' classes tell, if any class tells one."""
-    told = [one for one in disclosure if one["one_value"]]
-    return max(told, key=lambda one: one["one_value"], default=None)
+def _distributions(result: Mapping[str, Any]) -> Iterator[_Row]:
+    """The columns with the pictures of their bars, those that have some."""
+    for number, column in enumerate(result.get("distributions", {}).get("columns", ())):
+        if column["bars"]:
+            said = wording.distribution(column)
+            yield {"name": column["name"], "said": said, "picture": pictures.distribution(column, f"column-{number}-")}
 
 
 def _disclosure(result: Mapping[str, Any]) -> Iterator[_Row]:

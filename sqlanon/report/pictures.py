@@ -19,6 +19,7 @@ from sqlanon.report.material import Material
 from sqlanon.report.numbers import bucket_label, percent, share_above
 
 ROWS = 25  # of the minimal generalizations of a large lattice
+SMALL = 370.0  # the width of pictures that stand side by side
 THRESHOLDS = (2, 5, 10, 20, 50, 100)  # class sizes; the risk is one in so many
 
 
@@ -61,6 +62,21 @@ def losses(columns: Sequence[Mapping[str, Any]], name: str) -> Markup:
     bars = [_bar(column["name"], column["loss"], None) for column in columns]
     told = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
     return Markup(draw_bars("Information lost, by column", f"{told}.", bars, name))
+
+
+def distribution(column: Mapping[str, Any], name: str) -> Markup:
+    """The shares of rows with some values of a column, before and after, or before where nothing else is known."""
+    bars = [
+        _bar(bar["label"], bar["before"], None)
+        if bar["after"] is None
+        else _bar(bar["label"], bar["after"], bar["before"])
+        for bar in column["bars"]
+    ]
+    told = ", ".join(
+        f"{bar.label} {bar.before_text + ' to ' if bar.before_text else ''}{bar.after_text}" for bar in bars
+    )
+    full = max([share for bar in bars for share in (bar.after, bar.before or 0.0)], default=0.0) or 1.0
+    return Markup(draw_bars(f"Rows by {column['name']}", f"{told}.", bars, name, width=SMALL, full=full))
 
 
 def tree(material: Material) -> Markup | None:

@@ -128,6 +128,13 @@ def persons(result: Mapping[str, Any]) -> str:
     return "Rows are counted: these are persons where each person has one row."
 
 
+def distribution(column: Mapping[str, Any]) -> str:
+    """What the bars of a column are of."""
+    role = "quasi-identifier" if column["role"] == "quasi-identifier" else f"{column['role']}, kept as it is"
+    before = "; of the source alone" if any(bar["after"] is None for bar in column["bars"]) else ""
+    return f"{role}{before}"
+
+
 def told(choices: Choices, suppressed: str) -> list[tuple[str, str]]:
     """What a run that applied rules was told; `suppressed`: what its policy says of suppressed rows, omit or star."""
     return [

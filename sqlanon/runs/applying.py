@@ -20,6 +20,7 @@ from sqlanon.lattice.remainder import recode_in_passes
 from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes, node_of
 from sqlanon.measures.before import count_values, source_statistics
+from sqlanon.measures.distributions import Distributions
 from sqlanon.measures.loss import Loss
 from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
@@ -364,6 +365,10 @@ class _Apply(Course):
         if self.stored.tables is not None:
             return None
         return super()._loss(replace(partition, suppressed=partition.suppressed + self.left_out))
+
+    def _distributions(self, recoding: Recoding) -> Distributions | None:
+        """Rules of a tree say what rows show, not in codes of these rows."""
+        return super()._distributions(recoding) if self.stored.tables is None else None
 
     def _kept_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
         """The rules are those of the other run."""

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlanon.measures.distributions import Distributions
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.models import KAnonymity, PrivacyModel
+from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.repeating import NO_REPETITION, Repetition
 from sqlanon.runs.columns import Columns
 from sqlanon.verification.checking import Check
@@ -82,6 +83,7 @@ class Outcome:
     verification: Verification | None = None
     checks: dict[str, Check] = field(default_factory=dict)
     before: ClassStatistics | None = None
+    distributions: Distributions | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -94,7 +96,7 @@ class Outcome:
     @property
     def k(self) -> int:
         """The k that class sizes are compared with: the largest asked for, or 1."""
-        return max([model.k for model in self.models if isinstance(model, KAnonymity)], default=1)
+        return largest_k(self.models)
 
     def account(self, command: float) -> None:
         """Count what a command took beside the phases, which began at `command` by `time.perf_counter`."""
@@ -138,6 +140,7 @@ class Outcome:
             "risk": _risk(statistics),
             "disclosure": [one.as_json() for one in self.verification.disclosure],
             "quasi_identifiers": [vars(one) for one in self.quasi_identifiers],
+            **({} if self.distributions is None else {"distributions": self.distributions.as_json()}),
             "hierarchies": [dict(one) for one in self.hierarchies],
             "algorithm": {
                 "name": self.algorithm,

@@ -15,8 +15,9 @@ from sqlanon.errors import Cancelled, ConflictError, ProtectionError, SqlanonErr
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.distributions import Distributions, measure_distributions
 from sqlanon.measures.loss import Loss, measure_loss
-from sqlanon.models import models_of
+from sqlanon.models import largest_k, models_of
 from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
@@ -242,6 +243,7 @@ class Course:
         with contextlib.ExitStack() as stack:
             self.rules = self._store_rules(recoding, workspace, outcome)
             with self.journal.during("recode"):
+                outcome.distributions = self._distributions(recoding)
                 staging = stage_release(self.session, plan, workspace, recoding, self.replace)
                 staged = stack.enter_context(staging)
             self._verify(plan, staged, recoding, outcome, workspace)
@@ -321,6 +323,10 @@ class Course:
     def _loss(self, partition: Partition) -> Loss | None:
         """The information loss; None where it is not known."""
         return measure_loss(self.engine, partition)
+
+    def _distributions(self, recoding: Recoding) -> Distributions | None:
+        """How columns are distributed before and after; None where the regions of rows are not known in codes."""
+        return measure_distributions(self.engine, recoding, self.widened or recoding.partition, largest_k(self.models))
 
     def _quasi_identifiers(self, recoding: Recoding, loss: Loss | None) -> tuple[QuasiIdentifier, ...]:
         """What became of each, in numbers."""
