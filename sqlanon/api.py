@@ -16,7 +16,6 @@ from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, ConflictError, PolicyError
 from sqlanon.lookup import find_table, require_columns
 from sqlanon.models import PrivacyModel, models_of
-from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve, with_word_of_release
 from sqlanon.plan_checks import released_names
 from sqlanon.plan_subject import identifying
@@ -156,7 +155,7 @@ def open_release(
     """The released table, or another one beside it; for reading only unless a model needs a hierarchy built."""
     file = policy.release.file
     url = MEMORY_URL if file is not None else policy.release.url or policy.source.url or ""
-    read_only = file is None and not any(isinstance(model, HierarchicalTCloseness) for model in models)
+    read_only = file is None and not any(model.needs_hierarchy for model in models)
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:
             yield engine, _view(engine, table or file, ReadOptions(delimiter=","))

@@ -6,25 +6,21 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from sqlanon.engines.base import Column, Kind
 from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.limits import limit_problem, limits_of
+from sqlanon.models import largest_k, models_of
 from sqlanon.plan_subject import Subject
 from sqlanon.policy import (
     Attribute,
-    DistinctLDiversity,
-    EntropyLDiversity,
     FullDomain,
     Hierarchy,
-    KAnonymity,
     Mondrian,
-    RecursiveLDiversity,
     Role,
+    RothkoS,
     Show,
     Splits,
-    TCloseness,
     TopDown,
 )
 from sqlanon.policy.document import path_text
@@ -100,10 +96,6 @@ def _row_problems(subject: Subject) -> Iterator[str]:
     if subject.rows == 0:
         yield f"{subject.table} holds no rows."
         return
-    for model in subject.policy.privacy:
-        if isinstance(model, KAnonymity) and model.k > subject.rows:
-            rows = "one row" if subject.rows == 1 else f"{subject.rows} rows"
-            yield f"k-anonymity: k is {model.k}, but {subject.table} holds {rows}."
     for name, nulls in subject.nulls.items():
         if nulls and subject.policy.attributes[name].nulls == "refuse":
             yield f"{_place(name)}: {nulls} rows hold NULL, which the policy refuses."
@@ -209,25 +201,16 @@ def _kind_problem(split: str, column: Column) -> str | None:
 
 
 def _model_problems(subject: Subject) -> Iterator[str]:
-    for position, model in enumerate(subject.policy.privacy):
-        if isinstance(model, KAnonymity):
+    for position, model in enumerate(models_of(subject.policy)):
+        place = f"privacy[{position}] ({model.name})"
+        column = None if model.attribute is None else subject.column(model.attribute)
+        if model.attribute is not None and column is None:
             continue
-        column = subject.column(model.attribute)
-        if column is not None:
-            place = f"privacy[{position}] ({model.model})"
-            yield from _sensitive_problems(place, model, column, subject.policy.attributes[model.attribute])
-
-
-def _sensitive_problems(place: str, model: Any, column: Column, attribute: Attribute) -> Iterator[str]:
-    about = f"'{column.name}' is {column.type}"
-    if model.model == "variance-diversity" and not column.kind.is_numeric:
-        yield f"{place}: a variance needs numbers, and {about}."
-    if not isinstance(model, TCloseness):
-        return
-    if model.distance == "ordered" and (column.kind.is_nominal or column.kind is Kind.OTHER):
-        yield f"{place}: distance: ordered needs numbers, dates, times or an enum, and {about}; use distance: equal."
-    if model.distance == "hierarchical" and attribute.hierarchy is None:
-        yield f"{place}: distance: hierarchical needs a hierarchy at {_place(column.name)}."
+        attribute = None if column is None else subject.policy.attributes[column.name]
+        for problem in model.problems(column, attribute, subject.rows):
+            yield f"{place}: {problem}"
+        if isinstance(subject.policy.algorithm, RothkoS) and not model.testable:
+            yield f"{place}: rothko-s judges classes by samples, and the model has no test on samples; use rothko-t."
 
 
 def released_names(name: str, attribute: Attribute) -> list[str]:
@@ -276,17 +259,14 @@ def warnings(subject: Subject) -> Iterator[str]:
 
 
 def _protection_warnings(subject: Subject) -> Iterator[str]:
-    models = subject.policy.privacy
-    ks = [model.k for model in models if isinstance(model, KAnonymity)]
-    if not ks:
+    models = models_of(subject.policy)
+    if not any(model.decided_by_size for model in models):
         yield "No k-anonymity is asked for: a class may be as small as the other models let it."
-    elif max(ks) == 1:
+    elif largest_k(models) == 1:
         yield "k-anonymity with k = 1 protects nobody's identity."
-    protected = {model.attribute for model in models if not isinstance(model, KAnonymity)}
-    diverse = {
-        m.attribute for m in models if isinstance(m, (DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity))
-    }
-    hierarchical = {m.attribute for m in models if isinstance(m, TCloseness) and m.distance == "hierarchical"}
+    protected = {model.attribute for model in models}
+    diverse = {model.attribute for model in models if model.looks_at_nulls}
+    hierarchical = {model.attribute for model in models if model.needs_hierarchy}
     for column, attribute in subject.attributes:
         if attribute.role is Role.SENSITIVE and column.name not in protected:
             yield f"{_place(column.name)}: it is sensitive, but no model protects it from being inferred."

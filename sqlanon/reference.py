@@ -19,7 +19,8 @@ from sqlanon.cli.call import COMMON, LIMITS
 from sqlanon.cli.program import app
 from sqlanon.policy import Attribute, Hierarchy, Policy, Quantile
 from sqlanon.policy.meanings import meanings
-from sqlanon.policy.problems import ALGORITHMS, MODELS
+from sqlanon.policy.privacy import MODELS
+from sqlanon.policy.problems import ALGORITHMS
 
 PAGES = ("policy.md", "cli.md")
 _TAGS: list[Any] = [Literal[name] for name in (*MODELS, *ALGORITHMS)]  # what tells the members of a union apart

@@ -1,9 +1,9 @@
 """The only renderer of SQL: templates, quoted identifiers, statements, names of work tables.
 
-A template is one statement. What it interpolates must be of a type that renders safely: an `Identifier` or
-`Relation` (quoted), a number or boolean, a `Text` (a quoted literal; file paths and settings only), a number that is
-`Withheld` from records, or the `Markup` that a macro returns. A plain `str` is refused, so nothing reaches the database
-unquoted.
+A template is one statement; `package:name` is one of another package, in its folder `sql_templates`. What it
+interpolates must be of a type that renders safely: an `Identifier` or `Relation` (quoted), a number or boolean, a
+`Text` (a quoted literal; file paths and settings only), a number that is `Withheld` from records, or the `Markup` that
+a macro returns. A plain `str` is refused, so nothing reaches the database unquoted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, Template
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemBytecodeCache,
+    FileSystemLoader,
+    FunctionLoader,
+    StrictUndefined,
+    Template,
+)
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
@@ -186,6 +194,13 @@ def template_directory() -> Path:
     return inside if inside.is_dir() else inside.parent.parent / "sql_templates"
 
 
+def _of_package(name: str) -> str | None:
+    """Read the template `package:name` of another package; None where there is none."""
+    package, colon, path = name.partition(":")
+    found = resources.files(package) / "sql_templates" / path if colon else None
+    return found.read_text(encoding="utf-8") if found is not None and found.is_file() else None
+
+
 class _CompiledTemplates(FileSystemBytecodeCache):
     """Compiled templates, kept as Python keeps compiled modules: beside the sources, where these can be written to."""
 
@@ -209,7 +224,7 @@ class Renderer:
         self.dialect = dialect
         self._templates: dict[str, Template] = {}
         self._environment = Environment(
-            loader=FileSystemLoader(template_directory()),
+            loader=ChoiceLoader([FileSystemLoader(template_directory()), FunctionLoader(_of_package)]),
             undefined=StrictUndefined,
             autoescape=True,
             finalize=_finalize,

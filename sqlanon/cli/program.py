@@ -19,6 +19,7 @@ from sqlanon.cli import (
     lattice,
     policy,
     record,
+    registry,
     report,
     roles,
     rules,
@@ -69,6 +70,7 @@ policy.register(app)
 lattice.register(app)
 verify.register(app)
 schema.register(app)
+registry.register(app)
 utility.register(app)
 catalog.register(app)
 roles.register(app)

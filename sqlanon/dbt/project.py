@@ -25,7 +25,6 @@ from sqlanon.jobs.freezing import NAME, Freezing, decide, recoded_columns
 from sqlanon.jobs.procedure import most_rows
 from sqlanon.jobs.recoded import cast_columns, class_column_beside
 from sqlanon.models import PrivacyModel, models_of
-from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
@@ -247,7 +246,7 @@ def project_files(
 def _problems(policy: Policy, models: Sequence[PrivacyModel], wanted: Freezing) -> Iterator[str]:
     if policy.stars and wanted.on_violation == "suppress":
         yield "dbt leaves suppressed rows out, and the policy says `suppressed: star`."
-    if any(isinstance(model, HierarchicalTCloseness) for model in models):
+    if any(model.needs_hierarchy for model in models):
         yield "dbt has no hierarchy to measure t-closeness with `distance: hierarchical` by."
 
 

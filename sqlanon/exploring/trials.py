@@ -16,7 +16,8 @@ from sqlanon.exploring.posing import NO_RELEASE
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan, resolve_source
-from sqlanon.policy import KAnonymity, Policy
+from sqlanon.policy import Policy
+from sqlanon.policy.privacy import k_asked, models_with_k
 from sqlanon.release.recode import Recoding
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import Course
@@ -108,10 +109,7 @@ def sweep(
 
 def with_k(policy: Policy, k: int) -> Policy:
     """The policy with this k in its k-anonymity, which it gets if it has none."""
-    models = tuple(m.model_copy(update={"k": k}) if isinstance(m, KAnonymity) else m for m in policy.privacy)
-    if not any(isinstance(model, KAnonymity) for model in models):
-        models = (KAnonymity(model="k-anonymity", k=k), *models)
-    return policy.model_copy(update={"privacy": models})
+    return policy.model_copy(update={"privacy": models_with_k(policy.privacy, k)})
 
 
 def point_of(k: int, result: dict[str, Any]) -> Point | None:
@@ -192,7 +190,7 @@ class _Trial(Course):
     @property
     def k(self) -> int:
         """The k that is tried."""
-        return max(model.k for model in self.policy.privacy if isinstance(model, KAnonymity))
+        return k_asked(self.policy.privacy)
 
     def _plan(self) -> Plan:
         with self.journal.during("plan"):

@@ -11,7 +11,6 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.hierarchies.build import build_hierarchy
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.models.base import PrivacyModel
-from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.policy import Hierarchy, Policy
 from sqlanon.sql import Identifier, Relation
 
@@ -38,7 +37,7 @@ def hierarchies_of_models(
     engine: Engine, policy: Policy, models: Sequence[PrivacyModel], table: Relation
 ) -> Iterator[dict[str, HierarchyTable]]:
     """The hierarchies that models with a hierarchical distance need, built from the values of the table they judge."""
-    names = dict.fromkeys(model.attribute for model in models if isinstance(model, HierarchicalTCloseness))
+    names = dict.fromkeys(model.attribute for model in models if model.needs_hierarchy)
     specs = {name: policy.attributes[name].hierarchy for name in names if name is not None}
     given = {name: spec for name, spec in specs.items() if spec is not None}
     if not given:

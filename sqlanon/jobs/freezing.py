@@ -24,7 +24,6 @@ from sqlanon.jobs.recoded import (
 )
 from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
-from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
@@ -186,7 +185,7 @@ def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job:
             "A procedure leaves suppressed rows out, and the policy says `suppressed: star`; with --on-violation error"
             " it suppresses none."
         )
-    if any(isinstance(model, HierarchicalTCloseness) for model in models_of(policy)):
+    if any(model.needs_hierarchy for model in models_of(policy)):
         yield "A procedure has no hierarchy to measure t-closeness with `distance: hierarchical` by."
 
 

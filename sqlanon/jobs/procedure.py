@@ -25,7 +25,7 @@ from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of
 from sqlanon.jobs.sealing import digests_of
 from sqlanon.jobs.staging import STAGING, Staging
-from sqlanon.models import KAnonymity, PrivacyModel
+from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.publish.postgres import ALTERNATIVE_PATIENCE
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.rules.parts import PlacedRules
@@ -143,7 +143,7 @@ class ProcedureText:
             "release_text": Text(job.release),
             "lock_name": Markup(Text(release_lock_name(release, ""))),
             **self._settings(),
-            "k": max([model.k for model in self.models if isinstance(model, KAnonymity)], default=1),
+            "k": largest_k(self.models),
             "null_choice": Text(NULL_CHOICE),
             "quotable": [Text(f"{state}%") for state in ("SA", "57014", *QUOTABLE)],
             "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],

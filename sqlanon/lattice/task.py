@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlanon.models.base import PrivacyModel
-from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.domains import Sensitive
 
 
@@ -74,7 +73,7 @@ class Task:
     @property
     def least_rows(self) -> int | None:
         """The k of plain k-anonymity; None where more than the size of a class says whether it is suppressed."""
-        if not self.completes and all(isinstance(model, KAnonymity) for model in self.models):
+        if not self.completes and all(model.decided_by_size for model in self.models):
             return self.fewest_rows
         return None
 

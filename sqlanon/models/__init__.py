@@ -1,59 +1,103 @@
-"""The privacy models, and how a policy's model becomes one."""
+"""The privacy models, and how a policy's entry becomes one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sqlanon import policy
-from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.errors import PolicyError
+from sqlanon.models.base import Groups, PrivacyModel, SampleTest
 from sqlanon.models.closeness import DISTANCES, TCloseness
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
-from sqlanon.models.k_anonymity import KAnonymity
+from sqlanon.models.k_anonymity import KAnonymity, largest_k
 from sqlanon.models.variance import VarianceDiversity
+from sqlanon.plugins import GUARANTEES, find_plugins, load_plugin, package_of
+from sqlanon.policy.privacy import model_names, parameters_of_model
 
 __all__ = [
     "DISTANCES",
+    "OWN",
     "DistinctLDiversity",
     "EntropyLDiversity",
     "Groups",
     "KAnonymity",
+    "ModelFacts",
     "PrivacyModel",
     "RecursiveLDiversity",
+    "SampleTest",
     "TCloseness",
     "VarianceDiversity",
+    "describe_models",
     "from_spec",
     "largest_k",
+    "model_class",
     "models_of",
 ]
 
+OWN: Mapping[str, type[PrivacyModel]] = {
+    model.name: model
+    for model in (
+        KAnonymity,
+        DistinctLDiversity,
+        EntropyLDiversity,
+        RecursiveLDiversity,
+        TCloseness,
+        VarianceDiversity,
+    )
+}
+"""The program's own privacy models by name."""
+
+
+def model_class(name: str) -> type[PrivacyModel]:
+    """Find the class of a privacy model, the program's own or that of an installed package.
+
+    Raises PolicyError where there is none of this name, or it can't be loaded.
+    """
+    found = OWN.get(name) or load_plugin(GUARANTEES, name, PrivacyModel)  # type: ignore[type-abstract]
+    if found is None:
+        raise PolicyError(f"There is no privacy model '{name}'; is the package that adds it installed?")
+    return found
+
 
 def models_of(wanted: policy.Policy) -> tuple[PrivacyModel, ...]:
-    """The models that a policy asks for, in its order; NULLs count as its attributes say."""
+    """Make the models that a policy asks for, in its order; NULLs count as its attributes say."""
     return tuple(from_spec(spec, counts_null=_counts_null(wanted, spec)) for spec in wanted.privacy)
 
 
-def largest_k(models: Sequence[PrivacyModel]) -> int:
-    """The k that class sizes are compared with: the largest asked for, or 1."""
-    return max([model.k for model in models if isinstance(model, KAnonymity)], default=1)
-
-
-def _counts_null(wanted: policy.Policy, spec: policy.Model) -> bool:
-    attribute = None if isinstance(spec, policy.KAnonymity) else wanted.attributes.get(spec.attribute)
+def _counts_null(wanted: policy.Policy, spec: policy.ModelParameters) -> bool:
+    attribute = wanted.attributes.get(spec.sensitive) if spec.sensitive is not None else None
     return attribute is not None and attribute.nulls == "value"
 
 
-def from_spec(spec: policy.Model, *, counts_null: bool = False) -> PrivacyModel:
-    """The model that a policy's entry asks for; `counts_null` says whether NULL is a value for l-diversity."""
-    match spec:
-        case policy.KAnonymity():
-            return KAnonymity(spec.k)
-        case policy.DistinctLDiversity():
-            return DistinctLDiversity(spec.attribute, spec.l, counts_null=counts_null)
-        case policy.EntropyLDiversity():
-            return EntropyLDiversity(spec.attribute, spec.l, counts_null=counts_null)
-        case policy.RecursiveLDiversity():
-            return RecursiveLDiversity(spec.attribute, spec.c, spec.l, counts_null=counts_null)
-        case policy.TCloseness():
-            return DISTANCES[spec.distance](spec.attribute, spec.t)
-        case policy.VarianceDiversity():
-            return VarianceDiversity(spec.attribute, spec.v)
+def from_spec(spec: policy.ModelParameters, *, counts_null: bool = False) -> PrivacyModel:
+    """Make the model that a policy's entry asks for; `counts_null` says whether NULL is a value of its attribute."""
+    return model_class(spec.model).from_parameters(spec, counts_null=counts_null)
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A privacy model as people choose one: its name in policies, its parameters, its meaning, and who adds it."""
+
+    name: str
+    parameters: list[str]
+    meaning: str
+    package: str
+
+
+def describe_models() -> list[ModelFacts]:
+    """Describe all privacy models, those of installed packages last.
+
+    Raises PolicyError where one of them can't be loaded.
+    """
+    return [_facts(name) for name in model_names()]
+
+
+def _facts(name: str) -> ModelFacts:
+    model_class(name)
+    parameters = parameters_of_model(name)
+    assert parameters is not None
+    meaning = " ".join((inspect.getdoc(parameters) or "").partition("\n\n")[0].split())
+    package = "sqlanon" if name in OWN else package_of(find_plugins(GUARANTEES)[name])
+    return ModelFacts(name, [key for key in parameters.model_fields if key != "model"], meaning, package)

@@ -1,4 +1,4 @@
-"""What a privacy model is to the search and to verification.
+"""Privacy models: how the search and verification judge classes by one, whoever adds it.
 
 A model is judged on the *AVS groups* of a partition: how often each sensitive value occurs in each class
 (LeFevre, DeWitt, TR 1590, section 2). It gives one SELECT that measures every class; the same definition serves the
@@ -8,12 +8,15 @@ search (on codes, in work tables) and verification (on the raw values of the sta
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from markupsafe import Markup
 
+from sqlanon.engines.base import Column
 from sqlanon.errors import PolicyError
+from sqlanon.policy import Attribute, ModelParameters
 from sqlanon.policy.problems import model_problems
 from sqlanon.sql import Renderer, Statement
 
@@ -67,14 +70,42 @@ class Runs:
     height: int = 0
 
 
+@dataclass(frozen=True)
+class SampleTest:
+    """A test of the hypothesis that a class violates a model, by a sample of its rows.
+
+    template: a SELECT of the classes that do not pass; it gets the candidate splits and the quantiles of the tests, and
+    `values`.
+    """
+
+    template: str
+    values: Mapping[str, Any]
+
+
 class PrivacyModel(ABC):
-    """A privacy model with its parameters."""
+    """A privacy model with its parameters.
+
+    A model of another package is a frozen dataclass derived from this class, named in the entry point group
+    `sqlanon.guarantees`; it has a class `Parameters`, derived from `ModelParameters`, for policies.
+    """
 
     name: ClassVar[str]
     attribute: str | None  # the sensitive attribute it looks at
+    decided_by_size: ClassVar[bool] = False  # a class satisfies it exactly if it has `least_rows` rows
+    needs_hierarchy: ClassVar[bool] = False  # it measures along the hierarchy of its attribute
+    looks_at_nulls: ClassVar[bool] = False  # whether NULL is a value to it is for the policy to say
     monotone_under_generalization: ClassVar[bool]  # merging classes that satisfy it gives one that does
     monotone_under_suppression: ClassVar[bool]  # leaving whole classes out can't break the remaining ones
     closed_under_union: ClassVar[bool] = False  # a class that satisfies it does so whatever rows join it
+
+    @classmethod
+    def from_parameters(cls, parameters: ModelParameters, *, counts_null: bool) -> PrivacyModel:
+        """Make the model that a policy asks for.
+
+        counts_null: whether the policy takes NULL for a value of its attribute.
+        """
+        given = parameters.model_dump(exclude={"model"})
+        return cls(**given, **({"counts_null": counts_null} if cls.looks_at_nulls else {}))
 
     def __post_init__(self) -> None:
         """Raise PolicyError where a parameter is not what the grammar of policies allows."""
@@ -91,6 +122,19 @@ class PrivacyModel(ABC):
     def parameters(self) -> dict[str, Any]:
         """The parameters by their names in the policy."""
 
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """The promise of the model to readers of a report, as one plain sentence about its classes."""
+
+    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+        """List the reasons why the model can't be asked of a table.
+
+        column, attribute: of the sensitive attribute, as the table and the policy have them; None without one.
+        rows: the number of rows of the table.
+        """
+        yield from ()
+
     @abstractmethod
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """A SELECT `(class, measure, violates, …)`: one row a class, the model's measure as a double, and a boolean.
@@ -105,6 +149,15 @@ class PrivacyModel(ABC):
         of the parameter. By default it decides nothing.
         """
         return render("models/follow_nothing", runs=runs.runs)
+
+    @property
+    def testable(self) -> bool:
+        """Whether classes can be judged by a sample of their rows (see `sample_test`)."""
+        return self.decided_by_size or type(self).sample_test is not PrivacyModel.sample_test
+
+    def sample_test(self, render: Renderer, groups: Groups) -> SampleTest | None:
+        """Test classes by a sample of their rows; None where whatever the sampled rows show is true of all rows."""
+        raise NotImplementedError(f"{self.name} has no test on samples.")
 
     def refutes(self) -> Markup | None:
         """SQL over two classes of one run, of `z.n` and `o.n` rows: whether `z`, which violates the model by its

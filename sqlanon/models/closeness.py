@@ -14,14 +14,16 @@ only the last division, and the logarithms of `kl`, are a double's. A class viol
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
+from sqlanon.engines.base import Column, Kind
+from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import (
+    INFORMATION_SCALE,
     RELATIVE_TOLERANCE,
     RUNNING_TOLERANCE,
     integer_type,
@@ -29,6 +31,7 @@ from sqlanon.models.numbers import (
     rounded_up,
     running_error,
 )
+from sqlanon.policy import Attribute, ModelParameters
 from sqlanon.sql import Renderer, Statement, expression
 
 
@@ -38,6 +41,7 @@ class TCloseness(PrivacyModel):
 
     name: ClassVar[str] = "t-closeness"
     distance: ClassVar[str]
+    distance_in_words: ClassVar[str]
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = False
 
@@ -52,6 +56,24 @@ class TCloseness(PrivacyModel):
     def greatest(self) -> float:
         """The distance from which on a class violates, tolerance included."""
         return self.t * (1 + RELATIVE_TOLERANCE)
+
+    @classmethod
+    def from_parameters(cls, parameters: ModelParameters, *, counts_null: bool) -> TCloseness:  # noqa: ARG003
+        """Make the model of the distance that is asked for."""
+        given = parameters.model_dump(exclude={"model"})
+        return DISTANCES[given.pop("distance")](**given)
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"In every class “{self.attribute}” is distributed nearly as in the whole table: at a distance of "
+            f"{self.t:g} at most ({self.distance_in_words})."
+        )
+
+    def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
+        measure = Markup(self.measure(render, groups).text)
+        values = {"classes": groups.classes, "measure": measure, "greatest": self.greatest}
+        return SampleTest("sampling/test_closeness", values)
 
     @abstractmethod
     def measure(self, render: Renderer, groups: Groups) -> Statement: ...
@@ -110,6 +132,7 @@ class EqualTCloseness(TCloseness):
     """Equal ground distance: the variational distance, half the sum of |p - q| over the whole domain."""
 
     distance: ClassVar[str] = "equal"
+    distance_in_words: ClassVar[str] = "half the sum of the differences in frequency"
 
     def lost(self) -> Markup:
         """Let S be the values of which the class P has less than the table Q: d(P, Q) = Q(S) - P(S). The rest R has no
@@ -133,6 +156,12 @@ class OrderedTCloseness(TCloseness):
     """
 
     distance: ClassVar[str] = "ordered"
+    distance_in_words: ClassVar[str] = "the earth mover's distance along the order of the values"
+
+    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+        if column is not None and (column.kind.is_nominal or column.kind is Kind.OTHER):
+            about = f"'{column.name}' is {column.type}"
+            yield f"distance: ordered needs numbers, dates, times or an enum, and {about}; use distance: equal."
 
     def refutes(self) -> Markup:
         """A row more moves P by (row - P) / n, and no two rows are further apart than 1: so n * d(P, Q) changes by at
@@ -160,6 +189,12 @@ class HierarchicalTCloseness(TCloseness):
     """
 
     distance: ClassVar[str] = "hierarchical"
+    distance_in_words: ClassVar[str] = "the earth mover's distance in the hierarchy of the values"
+    needs_hierarchy: ClassVar[bool] = True
+
+    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+        if column is not None and attribute is not None and attribute.hierarchy is None:
+            yield f"distance: hierarchical needs a hierarchy at attributes.{column.name}."
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class; one pass over the present values for each level of the hierarchy."""
@@ -179,6 +214,11 @@ class KlTCloseness(TCloseness):
     """The Kullback-Leibler divergence: the sum of p * ln(p / q), in nats; values absent from a class add nothing."""
 
     distance: ClassVar[str] = "kl"
+    distance_in_words: ClassVar[str] = "the Kullback-Leibler divergence"
+
+    def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:  # noqa: ARG002
+        counts = {"avs": groups.avs, "classes": groups.classes, "domain": groups.domain, "rows": groups.rows}
+        return SampleTest("sampling/test_divergence", {**counts, "greatest": self.greatest, "scale": INFORMATION_SCALE})
 
     def lost(self) -> Markup:
         """A row: the divergence has no upper bound."""

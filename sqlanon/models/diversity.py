@@ -27,12 +27,14 @@ from typing import Any, ClassVar
 
 from markupsafe import Markup
 
-from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
+from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import (
+    INFORMATION_SCALE,
     RELATIVE_TOLERANCE,
     RUNNING_TOLERANCE,
     integer_type,
     logarithm_scale,
+    ordinal,
     ratio_of_counts,
     rounded_down,
     rounded_up,
@@ -47,6 +49,7 @@ class _LDiversity(PrivacyModel):
 
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
+    looks_at_nulls: ClassVar[bool] = True
 
     attribute: str
     l: float  # noqa: E741
@@ -63,6 +66,11 @@ class _LDiversity(PrivacyModel):
     def worst(self, measures: tuple[float, float]) -> float:
         return min(measures)
 
+    def _completed(self, render: Renderer, groups: Groups) -> Markup:
+        """The groups that a test on samples counts: NULLs are a value, or rows of the most frequent one."""
+        avs = relation(groups.avs)
+        return avs if self.counts_null else Markup(render("sampling/complete_groups", avs=avs).text)
+
 
 @dataclass(frozen=True)
 class DistinctLDiversity(_LDiversity):
@@ -74,6 +82,13 @@ class DistinctLDiversity(_LDiversity):
     attribute: str
     l: int  # noqa: E741
     counts_null: bool = field(default=False, kw_only=True)
+
+    @property
+    def sentence(self) -> str:
+        return f"Every class holds at least {self.l} different values of “{self.attribute}”."
+
+    def sample_test(self, render: Renderer, groups: Groups) -> None:
+        """Values that a sample shows are there."""
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The number of distinct sensitive values of each class, exactly."""
@@ -110,6 +125,16 @@ class EntropyLDiversity(_LDiversity):
     def least(self) -> float:
         """The entropy below which a class violates, tolerance included."""
         return math.log(self.l) * (1 - RELATIVE_TOLERANCE)
+
+    @property
+    def sentence(self) -> str:
+        values = f"the values of “{self.attribute}” are as mixed as {self.l:g} equally frequent ones, or more"
+        return f"In every class {values}."
+
+    def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
+        completed = self._completed(render, groups)
+        values = {"completed": completed, "classes": groups.classes, "least": self.least, "scale": INFORMATION_SCALE}
+        return SampleTest("sampling/test_entropy", values)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """exp(H) of each class; logarithms are added as integers, so the result does not depend on their order."""
@@ -163,6 +188,17 @@ class RecursiveLDiversity(_LDiversity):
     @property
     def parameters(self) -> dict[str, Any]:
         return {"attribute": self.attribute, "c": self.c, "l": self.l}
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"In every class the most frequent value of “{self.attribute}” has fewer rows than {self.c:g} times all "
+            f"values from the {ordinal(self.l)} most frequent one on."
+        )
+
+    def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
+        values = {"completed": self._completed(render, groups), "c": float(self.c), "l": self.l}
+        return SampleTest("sampling/test_recursive", values)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The ratio of each class, compared with c exactly, as c is written: a ratio of 0.3 is not below c: 0.3."""

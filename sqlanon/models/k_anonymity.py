@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from sqlanon.engines.base import Column
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.policy import Attribute
 from sqlanon.sql import Renderer, Statement
 
 
@@ -21,6 +24,7 @@ class KAnonymity(PrivacyModel):
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True
     closed_under_union: ClassVar[bool] = True
+    decided_by_size: ClassVar[bool] = True
 
     k: int
     attribute: str | None = field(default=None, init=False)
@@ -32,6 +36,15 @@ class KAnonymity(PrivacyModel):
     @property
     def parameters(self) -> dict[str, Any]:
         return {"k": self.k}
+
+    @property
+    def sentence(self) -> str:
+        least = f"{self.k:,} rows" if self.k > 1 else "one row"
+        return f"Every class holds at least {least}, so that a row hides among {self.k - 1:,} others or more."
+
+    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+        if 0 < rows < self.k:
+            yield f"k is {self.k}, but the table holds {'one row' if rows == 1 else f'{rows} rows'}."
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The number of rows of each class, exactly."""
@@ -45,3 +58,8 @@ class KAnonymity(PrivacyModel):
 
     def attainable(self, measure: float) -> str:
         return f"k: {int(measure)}"
+
+
+def largest_k(models: Sequence[PrivacyModel]) -> int:
+    """The k that sizes of classes are compared with: the largest that is asked for, or 1."""
+    return max((model.k for model in models if isinstance(model, KAnonymity)), default=1)

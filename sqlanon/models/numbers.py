@@ -15,6 +15,9 @@ RELATIVE_TOLERANCE = 1e-9
 RUNNING_TOLERANCE = 1e-12
 """The relative distance from a threshold at which a figure computed on the way is left to the exact measure."""
 
+INFORMATION_SCALE = 2.0**24
+"""The unit in which logarithms of samples are added up as integers."""
+
 _DIGITS = 4
 _BIGINT = 2**63 - 1
 
@@ -89,3 +92,9 @@ def rounded_up(value: float, *, strictly: bool = False) -> float:
     scale = _scale(value)
     units = math.ceil(value * scale * (1 - RELATIVE_TOLERANCE))
     return (units + 1 if strictly and units / scale <= value else units) / scale
+
+
+def ordinal(number: int) -> str:
+    """A whole number as an ordinal: 3rd."""
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sqlanon.models.base import Groups, PrivacyModel, Runs, relation
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column
+from sqlanon.models.base import Groups, PrivacyModel, Runs, SampleTest, relation
 from sqlanon.models.numbers import RELATIVE_TOLERANCE, rounded_down
+from sqlanon.policy import Attribute
 from sqlanon.sql import Renderer, Statement
 
 
@@ -39,6 +44,19 @@ class VarianceDiversity(PrivacyModel):
     def least(self) -> float:
         """The variance below which a class violates, tolerance included."""
         return self.v * (1 - RELATIVE_TOLERANCE)
+
+    @property
+    def sentence(self) -> str:
+        return f"In every class the variance of “{self.attribute}” is at least {self.v:g}."
+
+    def problems(self, column: Column | None, attribute: Attribute | None, rows: int) -> Iterator[str]:  # noqa: ARG002
+        if column is not None and not column.kind.is_numeric:
+            yield f"a variance needs numbers, and '{column.name}' is {column.type}."
+
+    def sample_test(self, render: Renderer, groups: Groups) -> SampleTest:
+        least, measure = float(self.v) * (1 - RELATIVE_TOLERANCE), Markup(self.measure(render, groups).text)
+        values = {"avs": groups.avs, "domain": groups.domain, "measure": measure, "least": least}
+        return SampleTest("sampling/test_variance", values)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The population variance of each class."""

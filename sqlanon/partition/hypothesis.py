@@ -12,29 +12,14 @@ one-sided confidence interval is compared. All deviations carry the finite popul
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from markupsafe import Markup
-
-from sqlanon.models import (
-    DistinctLDiversity,
-    EntropyLDiversity,
-    Groups,
-    PrivacyModel,
-    RecursiveLDiversity,
-    TCloseness,
-    VarianceDiversity,
-)
-from sqlanon.models.closeness import KlTCloseness
-from sqlanon.models.numbers import RELATIVE_TOLERANCE
+from sqlanon.models import Groups, PrivacyModel
 from sqlanon.partition.judging import Judge
 from sqlanon.partition.task import Branch, Task
-from sqlanon.sql import Relation, Renderer, Statement
-
-INFORMATION_SCALE = 2.0**24  # logarithms become integers in this unit
+from sqlanon.sql import Relation, Statement
 
 
 @dataclass(frozen=True)
@@ -83,49 +68,8 @@ class Hypotheses(Judge):
         branch.engine.run("sampling/size_trials", bits=branch.task.bits, **self.tables, **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
-        def exact() -> Statement:
-            return model.measure(branch.engine.render, groups)
-
         render = branch.engine.render
-        test = None if self.confidence.alpha is None else _test(render, model, groups, exact)
+        test = None if self.confidence.alpha is None else model.sample_test(render, groups)
         if test is None:
-            return exact()
-        template, values = test
-        return render(f"sampling/{template}", trials=branch.table("trials"), bits=branch.task.bits, **values)
-
-
-def _test(
-    render: Renderer, model: PrivacyModel, groups: Groups, exact: Callable[[], Statement]
-) -> tuple[str, dict[str, Any]] | None:
-    """The template of a model's test and what it reads; None where what the sample shows is certain.
-
-    exact: the model's own measure, of the sample.
-    """
-    avs, classes, domain = {"avs": groups.avs}, {"classes": groups.classes}, {"domain": groups.domain}
-    match model:
-        case DistinctLDiversity():
-            return None
-        case RecursiveLDiversity():
-            completed = _completed(render, model, groups)
-            return "test_recursive", {**completed, "c": float(model.c), "l": model.l}
-        case EntropyLDiversity():
-            completed = _completed(render, model, groups)
-            return "test_entropy", {**completed, **classes, "least": model.least, "scale": INFORMATION_SCALE}
-        case KlTCloseness():
-            reads = {**avs, **classes, **domain, "rows": groups.rows}
-            return "test_divergence", {**reads, "greatest": model.greatest, "scale": INFORMATION_SCALE}
-        case TCloseness():
-            return "test_closeness", {**classes, "measure": Markup(exact().text), "greatest": model.greatest}
-        case VarianceDiversity():
-            least = float(model.v) * (1 - RELATIVE_TOLERANCE)
-            return "test_variance", {**avs, **domain, "measure": Markup(exact().text), "least": least}
-    raise ValueError(f"There is no test for {model.name}.")
-
-
-def _completed(
-    render: Renderer, model: RecursiveLDiversity | EntropyLDiversity, groups: Groups
-) -> dict[str, Markup | None]:
-    """The groups that a test counts: NULLs are a value, or rows of the most frequent one."""
-    if model.counts_null:
-        return {"completed": groups.avs}
-    return {"completed": Markup(render("sampling/complete_groups", avs=groups.avs).text)}
+            return model.measure(render, groups)
+        return render(test.template, trials=branch.table("trials"), bits=branch.task.bits, **test.values)

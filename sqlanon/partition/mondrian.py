@@ -12,7 +12,6 @@ from typing import Any
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
-from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import Axis
 from sqlanon.partition.collapse import Tuples, expand
 from sqlanon.partition.criteria import Classes, Criterion, Moments, entropy_scale
@@ -114,7 +113,7 @@ def _lasting(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:
     Under k-anonymity alone, an attribute that can't be cut anywhere in a node can't be cut in a part of it either. That
     fails for other models (a part can be more diverse than the whole), and for a hierarchy, whose ancestor moves down.
     """
-    if not all(isinstance(model, KAnonymity) for model in models):
+    if not all(model.decided_by_size for model in models):
         return 0
     return sum(1 << i for i, f in enumerate(coded.quasi_identifiers) if f.coding.hierarchy is None)
 

@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
-from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition.axes import Axis, mask_column
 from sqlanon.partition.domains import Sensitive
 from sqlanon.sql import Identifier, Relation, expression
@@ -47,7 +46,7 @@ class Task:
     @property
     def models_of_content(self) -> tuple[PrivacyModel, ...]:
         """The models that look at what is in a class, not at its size alone."""
-        return tuple(model for model in self.models if not isinstance(model, KAnonymity))
+        return tuple(model for model in self.models if not model.decided_by_size)
 
     @property
     def masks(self) -> tuple[Identifier, ...]:

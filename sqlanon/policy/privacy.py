@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, WrapValidator
+from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
+from sqlanon.errors import PolicyError
+from sqlanon.plugins import GUARANTEES, find_plugins, load_plugin
 from sqlanon.policy.part import Number, Part, Whole
 
 
-class KAnonymity(Part):
+class ModelParameters(Part):
+    """A privacy model as a policy asks for it: its name under `model`, and its parameters."""
+
+    model: str
+
+    @property
+    def sensitive(self) -> str | None:
+        """The sensitive attribute that the model looks at; None where it looks at sizes of classes alone."""
+        return getattr(self, "attribute", None)
+
+
+class KAnonymity(ModelParameters):
     """Every equivalence class holds at least k rows."""
 
     model: Literal["k-anonymity"]
@@ -17,7 +32,7 @@ class KAnonymity(Part):
     """The least rows of a class."""
 
 
-class DistinctLDiversity(Part):
+class DistinctLDiversity(ModelParameters):
     """Every class holds at least l distinct values of the sensitive attribute."""
 
     model: Literal["distinct-l-diversity"]
@@ -27,7 +42,7 @@ class DistinctLDiversity(Part):
     """The least number of values."""
 
 
-class EntropyLDiversity(Part):
+class EntropyLDiversity(ModelParameters):
     """Shannon entropy of the sensitive attribute in every class is at least log(l)."""
 
     model: Literal["entropy-l-diversity"]
@@ -37,7 +52,7 @@ class EntropyLDiversity(Part):
     """The number of equally frequent values whose entropy is the least allowed."""
 
 
-class RecursiveLDiversity(Part):
+class RecursiveLDiversity(ModelParameters):
     """x1 < c * (x_l + ... + x_m) in every class, x being its value counts in descending order."""
 
     model: Literal["recursive-l-diversity"]
@@ -49,7 +64,7 @@ class RecursiveLDiversity(Part):
     """The place from which values count as rarer ones."""
 
 
-class TCloseness(Part):
+class TCloseness(ModelParameters):
     """The distance between a class's distribution and the table's is at most t."""
 
     model: Literal["t-closeness"]
@@ -62,7 +77,7 @@ class TCloseness(Part):
     """The greatest distance."""
 
 
-class VarianceDiversity(Part):
+class VarianceDiversity(ModelParameters):
     """The population variance of a numeric sensitive attribute in every class is at least v."""
 
     model: Literal["variance-diversity"]
@@ -72,7 +87,59 @@ class VarianceDiversity(Part):
     """The least variance, in the attribute's unit squared."""
 
 
-Model = Annotated[
+_Own = Annotated[
     KAnonymity | DistinctLDiversity | EntropyLDiversity | RecursiveLDiversity | TCloseness | VarianceDiversity,
     Field(discriminator="model"),
 ]
+MODELS: Mapping[str, type[ModelParameters]] = {
+    get_args(part.model_fields["model"].annotation)[0]: part for part in get_args(get_args(_Own)[0])
+}
+"""The program's own privacy models by name."""
+
+
+def model_names() -> list[str]:
+    """List the names of all privacy models, those of installed packages last."""
+    return [*MODELS, *(name for name in find_plugins(GUARANTEES) if name not in MODELS)]
+
+
+def parameters_of_model(name: Any) -> type[ModelParameters] | None:
+    """Find the parameters that a privacy model takes; None where there is no model of this name.
+
+    Raises PolicyError where an installed package adds it, but it can't be loaded.
+    """
+    if not isinstance(name, str):
+        return None
+    if name in MODELS:
+        return MODELS[name]
+    added = load_plugin(GUARANTEES, name, object)
+    if added is None:
+        return None
+    parameters = getattr(added, "Parameters", None)
+    if not (isinstance(parameters, type) and issubclass(parameters, ModelParameters)):
+        raise PolicyError(f"The privacy model '{name}' has no class Parameters derived from ModelParameters.")
+    return parameters
+
+
+def _validate(given: Any, own: ValidatorFunctionWrapHandler) -> Any:
+    """Validate an entry by the parameters of its model, whoever adds it."""
+    name = given.get("model") if isinstance(given, Mapping) else getattr(given, "model", None)
+    added = None if name in MODELS else parameters_of_model(name)
+    return own(given) if added is None else added.model_validate(given)
+
+
+Model = Annotated[SerializeAsAny[_Own], WrapValidator(_validate)]
+
+
+def k_asked(models: tuple[Model, ...]) -> int:
+    """The largest k of k-anonymity that is asked for, or 1."""
+    return max((model.k for model in _k_anonymity(models)), default=1)
+
+
+def models_with_k(models: tuple[Model, ...], k: int) -> tuple[Model, ...]:
+    """The same models with this k in place of every other; k-anonymity is added where it is not asked for."""
+    changed = tuple(m.model_copy(update={"k": k}) if isinstance(m, KAnonymity) else m for m in models)
+    return changed if any(_k_anonymity(models)) else (KAnonymity(model="k-anonymity", k=k), *changed)
+
+
+def _k_anonymity(models: tuple[Model, ...]) -> Iterator[KAnonymity]:
+    return (model for model in models if isinstance(model, KAnonymity))

@@ -10,13 +10,11 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sqlanon.policy import Algorithm, Attribute, Hierarchy, Model, Policy
+from sqlanon.policy import Algorithm, Attribute, Hierarchy, Policy
 from sqlanon.policy.document import Document, Path
+from sqlanon.policy.privacy import MODELS, ModelParameters, model_names, parameters_of_model
 from sqlanon.suggest import any_of, did_you_mean
 
-MODELS: Mapping[str, type[BaseModel]] = {
-    get_args(part.model_fields["model"].annotation)[0]: part for part in get_args(get_args(Model)[0])
-}
 ALGORITHMS: Mapping[str, type[BaseModel]] = {
     get_args(part.model_fields["name"].annotation)[0]: part for part in get_args(get_args(Algorithm)[0])
 }
@@ -42,7 +40,9 @@ def problems_of(error: ValidationError, document: Document) -> list[str]:
 
 def model_problems(name: str, parameters: Mapping[str, Any]) -> list[str]:
     """What is wrong with the parameters of a privacy model that no policy is around."""
-    part = MODELS[name]
+    part = parameters_of_model(name)
+    if part is None:
+        return []  # the model was made by a program, which no policy can name
     try:
         part.model_validate({"model": name, **parameters})
     except ValidationError as error:
@@ -74,7 +74,7 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
     if path[:1] == ("attributes",) and len(path) > 2:
         return Attribute if len(path) == 3 else Hierarchy
     if path[:1] == ("privacy",) and len(path) > 2:
-        return MODELS.get(data["privacy"][path[1]].get("model"), Policy)
+        return parameters_of_model(data["privacy"][path[1]].get("model")) or Policy
     if len(path) > 1 and path[0] == "algorithm":
         return ALGORITHMS.get(data.get("algorithm", {}).get("name"), Policy)
     if len(path) > 1 and path[0] in ("source", "release", "catalog"):
@@ -96,10 +96,10 @@ def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document
     if kind in ("enum", "literal_error"):
         return _choice(path, re.findall(r"'([^']*)'", str(context["expected"])), document)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        tag, choices = ("name", ALGORITHMS) if path[0] == "algorithm" else ("model", MODELS)
+        tag, choices = ("name", list(ALGORITHMS)) if path[0] == "algorithm" else ("model", model_names())
         if kind == "union_tag_not_found":
             return f"{place}.{tag} is missing; choose from {', '.join(choices)}."
-        return _choice((*path, tag), list(choices), document)
+        return _choice((*path, tag), choices, document)
     if kind.startswith("model_"):
         return f"{place} must be a mapping with keys such as {_keys_at(path)}."
     if kind in ("too_short", "string_too_short"):
@@ -109,7 +109,7 @@ def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document
 
 def _missing(path: Path, owner: type[BaseModel], document: Document) -> str:
     above = document.place(path[:-1])
-    if owner in MODELS.values():
+    if issubclass(owner, ModelParameters):
         return f"{above}: {path[-1]} is missing; {_value_at(path[:-1], document.data)['model']} needs it."
     return f"{above}: {path[-1]} is missing." if len(path) > 1 else f"{path[-1]} is missing."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import BaseModel
 
@@ -11,6 +12,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy.algorithms import MOST_BINS
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.part import Part
+from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
 from sqlanon.policy.problems import ALGORITHMS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -25,6 +27,9 @@ def policy_schema() -> dict[str, Any]:
     """
     schema = Policy.model_json_schema(by_alias=True)
     parts = schema["$defs"]
+    for name in model_names():
+        if name not in MODELS:
+            _add_model(schema, name)
     for part in _all_parts(Part):
         if part.__name__ in parts:
             _explain(parts[part.__name__], part)
@@ -33,6 +38,18 @@ def policy_schema() -> dict[str, Any]:
     _allow_short_forms(parts)
     _explain(schema, Policy)
     return {"$schema": DIALECT, "title": "A policy of sqlanon", **{k: v for k, v in schema.items() if k != "title"}}
+
+
+def _add_model(schema: dict[str, Any], name: str) -> None:
+    """Let the schema know a privacy model of an installed package."""
+    parameters = parameters_of_model(name)
+    assert parameters is not None
+    key = f"model {name}"  # no class of the grammar has such a name
+    schema["$defs"][key] = parameters.model_json_schema(by_alias=True)
+    _explain(schema["$defs"][key], parameters)
+    models = schema["properties"]["privacy"]["items"]
+    models["discriminator"]["mapping"][name] = f"#/$defs/{quote(key)}"
+    models["oneOf"].append({"$ref": f"#/$defs/{quote(key)}"})
 
 
 def _all_parts(part: type[BaseModel]) -> Iterator[type[BaseModel]]:

@@ -11,7 +11,6 @@ from sqlanon.catalog import Step
 from sqlanon.lattice.lattice import Node
 from sqlanon.measures.disclosure import THRESHOLDS
 from sqlanon.models import models_of
-from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan import Plan
 from sqlanon.sql import Statement
 
@@ -75,7 +74,7 @@ def _count_nodes(scene: Scene, _statement: Statement) -> list[tuple[Any, ...]]:
 
 def _searches(scene: Scene) -> bool:
     """Whether a run might search nodes at every threshold (see `partition.thresholds.searchable`)."""
-    looks = any(not isinstance(model, KAnonymity) for model in models_of(scene.plan.policy))
+    looks = any(not model.decided_by_size for model in models_of(scene.plan.policy))
     return looks and any(attribute.hierarchy is None for attribute in scene.plan.quasi_identifiers)
 
 

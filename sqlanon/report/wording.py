@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlanon.catalog import Run
+from sqlanon.models import from_spec
+from sqlanon.policy.privacy import parameters_of_model
 from sqlanon.report import numbers
 from sqlanon.runs.choices import Choices
 
@@ -14,12 +16,6 @@ ROLES = {
     "quasi-identifier": "generalized",
     "sensitive": "kept as it is",
     "insensitive": "kept as it is",
-}
-DISTANCES = {
-    "equal": "half the sum of the differences in frequency",
-    "ordered": "the earth mover's distance along the order of the values",
-    "hierarchical": "the earth mover's distance in the hierarchy of the values",
-    "kl": "the Kullback-Leibler divergence",
 }
 _CUTS = "The table was cut into ever smaller parts, for as long as each part satisfied every model: "
 _LEVELS = "Every column is shown at one level of its hierarchy. "
@@ -205,37 +201,10 @@ NULLS_ADD_NOTHING = " NULL adds no diversity."
 
 
 def model_sentence(model: Mapping[str, Any], attributes: Mapping[str, Any]) -> str:
-    """What a privacy model asks, with its parameters; of attributes as they are stored."""
-    if not model["model"].endswith("l-diversity"):
-        return _asked(model)
-    nulls = attributes.get(str(model.get("attribute")), {}).get("nulls", "value")
-    return _asked(model) + {"value": NULLS_COUNT, "nothing": NULLS_ADD_NOTHING}.get(nulls, "")
-
-
-def _asked(model: Mapping[str, Any]) -> str:
-    name = f"“{model.get('attribute')}”"
-    match model["model"]:
-        case "k-anonymity":
-            least = f"{model['k']:,} rows" if model["k"] > 1 else "one row"
-            return f"Every class holds at least {least}, so that a row hides among {model['k'] - 1:,} others or more."
-        case "distinct-l-diversity":
-            return f"Every class holds at least {model['l']} different values of {name}."
-        case "entropy-l-diversity":
-            return f"In every class the values of {name} are as mixed as {model['l']:g} equally frequent ones, or more."
-        case "recursive-l-diversity":
-            return (
-                f"In every class the most frequent value of {name} has fewer rows than {model['c']:g} times all values"
-                f" from the {_ordinal(model['l'])} most frequent one on."
-            )
-        case "t-closeness":
-            distance = model.get("distance", "equal")
-            return (
-                f"In every class {name} is distributed nearly as in the whole table: at a distance of {model['t']:g}"
-                f" at most ({DISTANCES[distance]})."
-            )
-    return f"In every class the variance of {name} is at least {model['v']:g}."
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
+    """Say in plain words what a privacy model asks, of attributes as they are stored."""
+    parameters = parameters_of_model(model["model"])
+    if parameters is None:
+        return f"The model {model['model']}, which no installed package explains."
+    made = from_spec(parameters.model_validate(model))
+    nulls = attributes.get(str(made.attribute), {}).get("nulls", "value") if made.looks_at_nulls else ""
+    return made.sentence + {"value": NULLS_COUNT, "nothing": NULLS_ADD_NOTHING}.get(nulls, "")

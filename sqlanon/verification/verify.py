@@ -23,7 +23,6 @@ from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.disclosure import Disclosure, measure_disclosure
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.models.closeness import HierarchicalTCloseness
 from sqlanon.sql import Identifier, Relation, Statement, Text, expression
 
 _DIGITS = 12
@@ -150,7 +149,7 @@ def _by_attribute(models: Sequence[PrivacyModel]) -> dict[str | None, list[int]]
 def _hierarchy(
     attribute: str | None, models: Sequence[PrivacyModel], hierarchies: Mapping[str, HierarchyTable]
 ) -> HierarchyTable | None:
-    if not any(isinstance(model, HierarchicalTCloseness) for model in models):
+    if not any(model.needs_hierarchy for model in models):
         return None
     if attribute is None or attribute not in hierarchies:
         raise PolicyError(f"t-closeness with distance: hierarchical needs a hierarchy of '{attribute}'.")

@@ -1,0 +1,228 @@
+"""Parts that installed packages add: the package of examples/plugin, built, installed, used, and gone again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from sqlanon import plugins
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.models import describe_models
+from sqlanon.policy import Policy
+from sqlanon.policy.loading import build_policy, parse_stored
+from sqlanon.policy.schema import policy_schema
+from sqlanon.policy.writer import policy_text
+from sqlanon.reading import run_report
+from tests.random_cases import for_random
+from tests.run_support import Database, Row, anonymize
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
+COLUMNS = {"age": "INTEGER", "job": "VARCHAR(9)", "s": "VARCHAR(9)"}
+ROLES: dict[str, Any] = {
+    "age": {"role": "quasi-identifier", "hierarchy": {"intervals": [5, 20]}},
+    "job": {"role": "quasi-identifier", "hierarchy": "suppress"},
+    "s": "sensitive",
+}
+ROWS: list[Row] = [(20 + i * 7 % 30, "abc"[i % 3], [None, *"xy?z"][i * i % 7]) for i in range(60)]
+K2 = {"model": "k-anonymity", "k": 2}
+DEASSOCIATION = {"model": "deassociation", "attribute": "s", "alpha": 0.5}
+TREES_AND_LATTICES = ["mondrian", "optimal", "incognito", "top-down"]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory that the example is installed in, as pip installs what was built from its sources."""
+    pytest.importorskip("hatchling", reason="the build backend is not installed")
+    directory = tmp_path_factory.mktemp("site")
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(directory)]
+    command = [sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return directory
+
+
+@pytest.fixture
+def example(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The example as an installed package of this process, which it is no more afterwards."""
+    monkeypatch.syspath_prepend(installed)
+    plugins.find_plugins.cache_clear()
+    yield
+    plugins.find_plugins.cache_clear()
+
+
+def policy_with(*models: dict[str, Any]) -> Policy:
+    return build_policy(
+        {
+            "source": {"url": "duckdb:///x.duckdb", "table": "t"},
+            "release": {"table": "r"},
+            "attributes": {"age": {"role": "quasi-identifier"}, "s": {"role": "sensitive"}},
+            "privacy": list(models),
+        }
+    )
+
+
+def commonest(rows: list[Row]) -> Fraction:
+    """The greatest part of a class that has one value, NULLs as the commonest one, over all classes of a release."""
+    classes: dict[Row, Counter[str | None]] = defaultdict(Counter)
+    for *shown, value in rows:
+        classes[tuple(shown)][value] += 1
+    return max(Fraction(max([*_known(c), 0]) + c[None], c.total()) for c in classes.values())
+
+
+def _known(counts: Counter[str | None]) -> list[int]:
+    return [count for value, count in counts.items() if value is not None]
+
+
+@pytest.mark.usefixtures("example")
+@pytest.mark.parametrize("algorithm", TREES_AND_LATTICES)
+def test_a_model_of_a_package_is_searched_and_verified(database: Database, algorithm: str) -> None:
+    table = database.create(COLUMNS, ROWS)
+    wanted = {"privacy": [K2, DEASSOCIATION], "algorithm": {"name": algorithm}}
+    rows = database.release(table, ROLES, **wanted)
+    assert len(rows) == len(ROWS)
+    assert commonest(rows) <= Fraction(1, 2)
+    plain = database.release(table, ROLES, **wanted | {"privacy": [K2]})
+    assert commonest(plain) > Fraction(1, 2)  # so it was the model that made the difference
+
+
+CASES = st.tuples(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from("ab"), st.sampled_from([*"xyz", None])), min_size=2),
+    st.sampled_from([0.3, 0.5, 0.75, 1.0]),
+)
+
+
+@pytest.mark.usefixtures("example")
+@for_random(CASES, {"duckdb": 30, "postgres": 10})
+def test_no_value_is_too_common_in_any_class(database: Database, case: tuple[list[Row], float]) -> None:
+    rows, alpha = case
+    most = Fraction(str(alpha))
+    released = database.release_once(COLUMNS, rows, ROLES, privacy=[{**DEASSOCIATION, "alpha": alpha}])
+    assert (released is None) == (commonest([("", "", row[2]) for row in rows]) > most)
+    assert released is None or commonest(released) <= most
+
+
+@pytest.mark.usefixtures("example")
+def test_no_release_can_meet_it(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    with pytest.raises(ProtectionError, match=r"deassociation .* Attainable: alpha: 0.4"):
+        database.release(table, ROLES, privacy=[{**DEASSOCIATION, "alpha": 0.2}])
+
+
+@pytest.mark.usefixtures("example")
+def test_the_report_has_the_sentence_of_the_model(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, ROLES, privacy=[K2, DEASSOCIATION])
+    run = anonymize(policy).run
+    assert "In every class at most 50% of the rows share a value of “s”. NULL adds no diversity." in run_report(
+        run, policy=policy
+    )
+
+
+def test_the_report_of_a_run_whose_package_is_gone(
+    database: Database, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = database.create(COLUMNS, ROWS)
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(installed)
+        plugins.find_plugins.cache_clear()
+        policy = database.policy(table, ROLES, privacy=[K2, DEASSOCIATION])
+        run = anonymize(policy).run
+    plugins.find_plugins.cache_clear()
+    assert "The model deassociation, which no installed package explains." in run_report(run, url=database.url)
+
+
+@pytest.mark.usefixtures("example")
+def test_it_is_listed_with_its_package() -> None:
+    (added,) = [one for one in describe_models() if one.package != "sqlanon"]
+    assert (added.name, added.parameters, added.package) == (
+        "deassociation",
+        ["attribute", "alpha"],
+        "sqlanon-deassociation 0.1",
+    )
+
+
+def test_without_the_package_its_model_is_unknown() -> None:
+    with pytest.raises(PolicyError, match="'deassociation' is unknown; choose from 'k-anonymity'"):
+        policy_with(DEASSOCIATION)
+
+
+@pytest.mark.usefixtures("example")
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        ({"alpha": 0}, r"privacy\[0\].alpha must be a number greater than 0"),
+        ({"alpha": "much"}, r"privacy\[0\].alpha must be a number greater than 0"),
+        ({"beta": 1}, r"privacy\[0\].beta: unknown key 'beta'; choose from 'model', 'attribute', 'alpha'"),
+        ({"attribute": "age"}, r"privacy\[0\].attribute: 'age' has role quasi-identifier"),
+    ],
+)
+def test_wrong_parameters_are_named(model: dict[str, Any], problem: str) -> None:
+    with pytest.raises(PolicyError, match=problem):
+        policy_with({**DEASSOCIATION, **model})
+
+
+@pytest.mark.usefixtures("example")
+def test_a_missing_parameter_is_named() -> None:
+    with pytest.raises(PolicyError, match=r"privacy\[0\]: alpha is missing; deassociation needs it"):
+        policy_with({"model": "deassociation", "attribute": "s"})
+
+
+@pytest.mark.usefixtures("example")
+def test_a_policy_with_it_survives_its_text() -> None:
+    policy = policy_with(K2, DEASSOCIATION)
+    assert parse_stored(policy_text(policy)).privacy == policy.privacy
+
+
+@pytest.mark.usefixtures("example")
+def test_samples_refuse_a_model_without_a_test(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    with pytest.raises(PolicyError, match="no test on samples; use rothko-t"):
+        database.release(table, ROLES, privacy=[DEASSOCIATION], algorithm={"name": "rothko-s"})
+
+
+@pytest.mark.usefixtures("example")
+def test_the_schema_knows_it() -> None:
+    schema = policy_schema()
+    assert schema["properties"]["privacy"]["items"]["discriminator"]["mapping"]["deassociation"]
+
+
+def test_a_package_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    _declare(tmp_path, "broken", "deassociation = broken:Model")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.find_plugins.cache_clear()
+    with pytest.raises(PolicyError, match=r"'deassociation' of the package broken 1.0 can't be loaded: ModuleNotFound"):
+        policy_with(DEASSOCIATION)
+    plugins.find_plugins.cache_clear()
+
+
+def test_two_packages_with_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("first", "second"):
+        _declare(tmp_path, package, f"deassociation = {package}:Model")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.find_plugins.cache_clear()
+    with pytest.raises(PolicyError, match=r"Two installed packages add 'deassociation' .*first 1.0 and second 1.0"):
+        policy_with(DEASSOCIATION)
+    plugins.find_plugins.cache_clear()
+
+
+def test_the_programs_own_models_need_no_look_at_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "entry_points", None)  # calling it would fail
+    plugins.find_plugins.cache_clear()
+    assert policy_with(K2).privacy[0].model == "k-anonymity"
+
+
+def _declare(directory: Path, package: str, entry: str) -> None:
+    """Write the metadata of an installed package with one privacy model."""
+    metadata = directory / f"{package}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[sqlanon.guarantees]\n{entry}\n")
