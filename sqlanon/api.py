@@ -13,19 +13,21 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.reading import FileReading, ReadOptions
-from sqlanon.errors import AccessError, ConflictError, PolicyError
+from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
 from sqlanon.lookup import find_table, require_columns
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan import Plan, resolve, with_word_of_release
 from sqlanon.plan_checks import released_names
 from sqlanon.plan_subject import identifying
 from sqlanon.policy import Policy, Role
-from sqlanon.profile.draft import propose_policy
+from sqlanon.profile.costs import Trial
+from sqlanon.profile.draft import Draft, propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.repeating import Repetition, find_repeating
 from sqlanon.sql import Relation
+from sqlanon.tryout import try_draft
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import Verification, verify_table
 from sqlanon.work.session import MEMORY_URL, open_to_look
@@ -35,11 +37,8 @@ def profile_table(
     url: str | None, table: str, options: EngineOptions | None = None, reading: ReadOptions | None = None
 ) -> Profile:
     """Measure a table (or, without a URL, the file `table`) and propose a role for each column."""
-    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
-        if url is not None:
-            return profile(engine, find_table(engine, table))
-        read = _read(engine, table, reading)
-        return replace(profile(engine, read.relation), reading=read)
+    with _profiled(url, table, options, reading) as (_, found):
+        return found
 
 
 def draft_policy(
@@ -49,16 +48,59 @@ def draft_policy(
     *,
     relative_to: str | os.PathLike[str] | None = None,
     reading: ReadOptions | None = None,
+    trying: bool = True,
 ) -> str:
-    """A policy in YAML with a proposal for every column of a table, or of a file; see `profile_table`.
+    """A policy in YAML with a proposal for every column of a table, or of a file; see `draft`."""
+    return draft(url, table, options, relative_to=relative_to, reading=reading, trying=trying).text
+
+
+def draft(
+    url: str | None,
+    table: str,
+    options: EngineOptions | None = None,
+    *,
+    relative_to: str | os.PathLike[str] | None = None,
+    reading: ReadOptions | None = None,
+    trying: bool = True,
+) -> Draft:
+    """Draft a policy with a proposal for every column of a table, or of a file; see `profile_table`.
 
     relative_to: the directory the policy is to be in, which the name of a file is written relative to.
     reading: how a file is read; the draft says the same.
+    trying: whether the draft is tried on a sample, in temporary tables, so that it says what its parts cost.
     """
-    found = profile_table(url, table, options, reading)
+    with _profiled(url, table, options, reading) as (engine, found):
+        trial = _tried(engine, found, url, options) if trying else None
     if url is None and relative_to is not None and table != STANDARD_INPUT and not os.path.isabs(table):
         table = os.path.relpath(table, relative_to)
-    return propose_policy(found, url, table, reading)
+    return Draft(propose_policy(found, url, table, reading, trial), found, trial)
+
+
+@contextlib.contextmanager
+def _profiled(
+    url: str | None, table: str, options: EngineOptions | None, reading: ReadOptions | None
+) -> Iterator[tuple[Engine, Profile]]:
+    """The profile of a table or file, and the session that made it, which is for reading only."""
+    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
+        if url is not None:
+            yield engine, profile(engine, find_table(engine, table))
+        else:
+            read = _read(engine, table, reading)
+            yield engine, replace(profile(engine, read.relation), reading=read)
+
+
+def _tried(engine: Engine, found: Profile, url: str | None, options: EngineOptions | None) -> Trial | None:
+    """Try the draft in this session, or in one of its own where this one may make no temporary table."""
+    try:
+        if url is None or engine.keeps_temporary_tables:
+            return try_draft(engine, found)
+        with connect(url, options) as session:
+            session.require_writable()
+            return try_draft(session, found)
+    except Cancelled:
+        raise
+    except SqlanonError as error:
+        return Trial(rows=0, is_whole=False, seconds=0.0, problem=str(error))
 
 
 def check_policy(policy: Policy, *, replace: bool = False, options: EngineOptions | None = None) -> Plan:

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 
 from sqlanon.errors import AccessError, ConflictError, SqlanonError
-from sqlanon.profile.draft import quoted
+from sqlanon.profile.writing import quoted
 
 TABLE = "health_insurance"
 TITLE = "the medical expenditure panel survey of 1996 (AER/HealthInsurance)"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sqlanon.lattice.wishes import Wishes
     from sqlanon.plan import Plan
     from sqlanon.policy import Policy
+    from sqlanon.profile.costs import Trial
+    from sqlanon.profile.draft import Draft
     from sqlanon.runs.outcome import Outcome
 
 Replace = Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")]
@@ -29,7 +31,7 @@ Replace = Annotated[bool, typer.Option("--replace", help="Allow an existing rele
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    command(app, "init", Panel.RELEASE, as_json=False, limits=True)(init_command)
+    command(app, "init", Panel.RELEASE, limits=True)(init_command)
     command(app, "check", Panel.RELEASE, limits=True)(check_command)
     command(app, "run", Panel.RELEASE, limits=True)(run_command)
 
@@ -45,6 +47,10 @@ def init_command(
         Path | None, typer.Option("--output", "-o", help="Write the policy here; by default, and with -, to stdout.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output file.")] = False,
+    trying: Annotated[
+        bool,
+        typer.Option("--try/--no-try", help="Search a sample by the draft, and say what each part of it costs."),
+    ] = True,
     encoding: Annotated[str, _of_file("Its encoding, such as latin-1.")] = "utf-8",
     delimiter: Annotated[str | None, _of_file("What divides its fields: a character, or tab.")] = None,
     null: Annotated[list[str] | None, _of_file("A field that stands for NULL; may be repeated.")] = None,
@@ -53,18 +59,33 @@ def init_command(
     """Profile a table and draft a policy for it.
 
     Every column is listed with a proposed role and the facts it rests on. Look at each before you run the policy.
+
+    The draft is tried on a sample, in temporary tables: beside each column and model stands what it costs.
     """
     source = expanded(url)
     output = None if output is None or str(output) == STDOUT else output
     if output is not None and output.exists() and not force:
         raise PolicyError(f"{output} exists; choose another name, or allow it to be overwritten (--force).")
     given = {"encoding": encoding, "delimiter": delimiter, "null": null, "dates": dates}
-    text = _draft(source, table, output, {name: value for name, value in given.items() if value}, call)
-    if output is None:
-        print(text, end="")
-        return
-    write(output, text)
-    call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {quoted(output)}")
+    drafted = _draft(source, table, output, {name: value for name, value in given.items() if value}, trying, call)
+    if output is not None:
+        write(output, drafted.text)
+    if call.json:
+        call.emit(drafted.as_json())
+    elif output is None:
+        print(drafted.text, end="")
+    if drafted.trial is not None:
+        call.note(_trial_text(drafted.trial))
+    if output is not None:
+        call.note(f"Wrote {output}. Look at every role in it, then run: sqlanon check {quoted(output)}")
+
+
+def _trial_text(trial: Trial) -> str:
+    if trial.draft is None:
+        return f"The draft could not be tried: {trial.problem}"
+    return (
+        f"Tried on a sample of {trial.rows:,} rows in {trial.seconds:.1f} s; what its parts cost stands in the draft."
+    )
 
 
 def _of_file(help: str) -> Any:
@@ -72,18 +93,20 @@ def _of_file(help: str) -> Any:
     return typer.Option(help=help, rich_help_panel="How a file of text is read")
 
 
-def _draft(source: str, table: str | None, output: Path | None, reading: dict[str, Any], call: Call) -> str:
+def _draft(
+    source: str, table: str | None, output: Path | None, reading: dict[str, Any], trying: bool, call: Call
+) -> Draft:
     if "://" in source:
         if reading.keys() - {"encoding"}:
             raise PolicyError(f"--{min(reading.keys() - {'encoding'})} is about a file; a table has its types.")
         if table is None:
             raise PolicyError("A table is missing: sqlanon init URL TABLE.")
-        return api.draft_policy(source, table, call.options)
+        return api.draft(source, table, call.options, trying=trying)
     if table is not None:
         raise PolicyError("A file holds one table; leave TABLE out, or give a database as a URL (scheme://...).")
     directory = output.parent if output is not None else Path()
     options = loading.parse_source({"file": source, **reading}).reading
-    return api.draft_policy(None, source, call.options, relative_to=directory, reading=options)
+    return api.draft(None, source, call.options, relative_to=directory, reading=options, trying=trying)
 
 
 def check_command(

@@ -136,6 +136,8 @@ class Engine(ABC):
 
     replaces_work_tables: ClassVar[bool] = False  # whether creating a work table replaces one of the same name
 
+    keeps_temporary_tables: ClassVar[bool] = False  # whether a session for reading only may make them
+
     tables_for_plans: ClassVar[bool] = True  # whether what one statement alone reads is kept, so that its size is known
 
     stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
@@ -206,6 +208,10 @@ class Engine(ABC):
     def grouping_by_hash(self) -> Iterator[None]:
         """Inside, engines that would sort rows to group them, for fear of many groups, hash them instead."""
         yield
+
+    def stay_small(self) -> None:
+        """From here on work on small temporary tables alone: to divide such work costs more than it gives."""
+        self.parallel_sessions = 1
 
     @property
     def memory_name(self) -> str:

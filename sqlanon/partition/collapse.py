@@ -30,6 +30,11 @@ def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, fields: Se
     """The frequency set of some fields of a table, or None where it would be nearly as large as the table."""
     if sample_tuples(engine, coded, fields).distinct_share > WORTH_SHARE:
         return None
+    return count_tuples(engine, workspace, coded, fields)
+
+
+def count_tuples(engine: Engine, workspace: Workspace, coded: CodedTable, fields: Sequence[Field]) -> Tuples:
+    """The frequency set of some fields of a table, however large it is."""
     masks, words = _masked_words(coded, fields)
     table = workspace.table("tuples")
     engine.run("partition/create_frequency_set", table=table, rows=coded.rows, words=words)

@@ -42,6 +42,11 @@ class ColumnFacts:
         return self.column.name
 
     @property
+    def groups(self) -> int:
+        """How many different values there are, NULL among them."""
+        return self.distinct + (self.nulls > 0)
+
+    @property
     def all_digits(self) -> bool:
         """Whether there are values and all are written in digits only."""
         return 0 < self.digits == self.rows - self.nulls
@@ -66,10 +71,25 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Combination:
-    """Columns taken together: the share of rows that are alone with their combination of values."""
+    """Columns taken together.
+
+    unique_share: the share of rows that are alone with their combination of values.
+    groups: how many combinations there are; an estimate where `exact` is false.
+    """
 
     columns: tuple[str, ...]
     unique_share: float
+    groups: int
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """A functional dependence: whoever knows the value of `of` knows that of `on` too; and back, if `mutual`."""
+
+    of: str
+    on: str
+    mutual: bool
 
 
 @dataclass(frozen=True)
@@ -79,6 +99,9 @@ class Profile:
     pairs: the proposed quasi-identifiers two by two, the most identifying first (at most 45 pairs: of the ten
         quasi-identifiers with the most values).
     combination: all proposed quasi-identifiers together; None if there are none.
+    dependences: the functional dependences among quasi-identifiers, and of sensitive attributes on these, so far as
+        the pairs that were looked at are counted on all rows.
+    tuples: about how many combinations of quasi-identifiers and sensitive attributes there are.
     exact: whether shares were counted on all rows; otherwise they are estimates from a part of the values.
     repetition: the proposed identifiers that repeat, counted on all rows.
     reading: how a file was read; None for a table.
@@ -90,8 +113,10 @@ class Profile:
     proposals: dict[str, Proposal]
     pairs: tuple[Combination, ...]
     combination: Combination | None
+    tuples: int
     exact: bool
     repetition: Repetition
+    dependences: tuple[Dependence, ...] = ()
     reading: FileReading | None = None
 
     def named(self, role: Role) -> tuple[ColumnFacts, ...]:

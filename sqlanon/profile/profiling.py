@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 
 from sqlanon.engines.base import Column, Engine
 from sqlanon.measuring import countable, in_part, portions
 from sqlanon.policy import Role
+from sqlanon.profile.dependences import find_dependences
 from sqlanon.profile.facts import RARE, ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose
 from sqlanon.repeating import find_repeating
@@ -23,6 +24,7 @@ from sqlanon.sql import Identifier, Relation, expression
 EXACT_ROWS = 1_000_000
 FEW_ROWS = 1_000  # of fewer, hardly any number is rare
 MOST_PAIRED = 10  # columns, so 45 pairs
+MOST_SENSITIVE = 3  # attributes that each of these is held against
 COLUMNS_A_STATEMENT = 20
 SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of rows
 
@@ -30,8 +32,8 @@ SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of
 def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) -> Profile:
     """Measure a table and propose a role for each of its columns.
 
-    One statement for each twenty columns, one for each column, identifier, quasi-identifier that is a number, pair and
-    the whole combination; rows are never fetched.
+    One statement for each twenty columns, one for each column, identifier, quasi-identifier that is a number, pair (of
+    quasi-identifiers, and of one with a sensitive attribute) and the whole combination; rows are never fetched.
     """
     with engine.transaction():
         (rows,) = engine.query_one("count_rows", table=relation)
@@ -41,16 +43,23 @@ def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) ->
         facts = [measure.ends(f) if proposals[f.name].role is Role.QUASI_IDENTIFIER else f for f in facts]
         quasi = [f for f in facts if proposals[f.name].role is Role.QUASI_IDENTIFIER]
         identifiers = [f.column for f in facts if proposals[f.name].role is Role.IDENTIFIER]
-        pairs = [measure.combination(pair) for pair in combinations(_most_telling(quasi), 2)]
+        telling = _most_telling(quasi)
+        pairs = [measure.combination(pair) for pair in combinations(telling, 2)]
+        sensitive = [f for f in facts if proposals[f.name].role is Role.SENSITIVE]
+        towards = [measure.combination(pair) for pair in product(telling, sensitive[:MOST_SENSITIVE])]
+        combination = measure.combination(quasi) if quasi else None
+        everything = measure.combination([*quasi, *sensitive]) if quasi and sensitive else combination
         return Profile(
             relation=relation,
             rows=rows,
             columns=tuple(facts),
             proposals=proposals,
             pairs=tuple(sorted(pairs, key=lambda pair: -pair.unique_share)),
-            combination=measure.combination(quasi) if quasi else None,
+            combination=combination,
+            tuples=everything.groups if everything is not None else 0,
             exact=measure.modulus == 1,
             repetition=find_repeating(engine, relation, identifiers),
+            dependences=find_dependences(facts, pairs, towards),
         )
 
 
@@ -114,7 +123,8 @@ class _Measure:
 
     def combination(self, facts: Sequence[ColumnFacts]) -> Combination:
         """How identifying columns are together."""
-        return Combination(tuple(f.name for f in facts), self._uniqueness(facts)[1])
+        groups, share, exact = self._uniqueness(facts)
+        return Combination(tuple(f.name for f in facts), share, groups, exact)
 
     def _uniqueness(self, facts: Sequence[ColumnFacts]) -> tuple[int, float, bool]:
         """Combinations of values, the share of rows alone with theirs (of no rows: 0), and whether both are exact."""

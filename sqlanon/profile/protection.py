@@ -1,0 +1,71 @@
+"""The models that a draft asks for: k by the size of the table, l below the number of sensitive values.
+
+Beside each stands why, and what it costs where the draft was tried.
+"""
+
+from __future__ import annotations
+
+from sqlanon.engines.base import Kind
+from sqlanon.policy import Role
+from sqlanon.profile.costs import Attempt, Trial
+from sqlanon.profile.facts import ColumnFacts, Profile
+from sqlanon.profile.writing import comment, percent, quoted
+
+K_FROM = ((0, 3), (100, 5), (100_000, 10), (10_000_000, 20))  # from so many rows on
+DIVERSITY = 3
+CLOSENESS = 0.3
+DEAR = 0.05  # of GCP, that a model adds
+
+
+def choose_k(rows: int) -> int:
+    """The k for a table of so many rows: no more than it has."""
+    return max(1, min(rows, next(k for least, k in reversed(K_FROM) if rows >= least)))
+
+
+def draft_models(profile: Profile, trial: Trial | None) -> list[str]:
+    """The lines of the models."""
+    k = choose_k(profile.rows)
+    among = f"each row is among {k - 1} others or more; the more rows a table has, the less a larger k loses"
+    models = [f"  - {{model: k-anonymity, k: {k}}}    # k for {profile.rows:,} rows: {among}{_alone(trial)}"]
+    return models + [_model(facts, trial) for facts in profile.named(Role.SENSITIVE)]
+
+
+def _alone(trial: Trial | None) -> str:
+    if trial is None or trial.k_alone is None:
+        return ""
+    return f"; alone it costs GCP {percent(trial.k_alone.loss)} ({trial.k_alone.classes:,} classes)"
+
+
+def _model(facts: ColumnFacts, trial: Trial | None) -> str:
+    name, attribute = comment(facts.name), quoted(facts.name)
+    if facts.column.kind is Kind.OTHER:
+        return f"  # no model for {name}: values of its type are not compared; cast it in a view"
+    if facts.distinct < 2:  # NULL adds no diversity
+        where = "every row" if not facts.nulls else "every row that has a value"
+        return f"  # no model for {name}: it is the same in {where}"
+    if facts.distinct == 2:
+        line = f"  - {{model: t-closeness, attribute: {attribute}, distance: equal, t: {CLOSENESS}}}"
+        return f"{line}    # it has 2 values, so that l-diversity would want both in every class{_cost(facts, trial)}"
+    l_value = min(DIVERSITY, facts.distinct - 1)
+    line = f"  - {{model: distinct-l-diversity, attribute: {attribute}, l: {l_value}}}"
+    return f"{line}    # {_advice(facts)}{_cost(facts, trial)}"
+
+
+def _cost(facts: ColumnFacts, trial: Trial | None) -> str:
+    """What the model costs: GCP and classes with and without it."""
+    without = None if trial is None else trial.without_model.get(facts.name)
+    if trial is None or trial.draft is None or without is None:
+        return ""
+    dear = trial.draft.loss - without.loss >= DEAR
+    verdict = "; it costs much: think of a weaker one, or of columns to leave out" if dear else ""
+    return f"; with it {_told(trial.draft)}, without it {_told(without)}{verdict}"
+
+
+def _told(one: Attempt) -> str:
+    return f"GCP {percent(one.loss)} ({one.classes:,} classes)"
+
+
+def _advice(facts: ColumnFacts) -> str:
+    if facts.column.kind.is_numeric:
+        return "stronger: variance-diversity, or t-closeness with distance: ordered"
+    return "stronger: recursive-l-diversity, or t-closeness"

@@ -1,0 +1,85 @@
+"""Remarks of a draft on its columns together: how identifying they are, what follows from what, what the trial cost."""
+
+from __future__ import annotations
+
+from sqlanon.policy import Role
+from sqlanon.profile.costs import Trial
+from sqlanon.profile.facts import Dependence, Profile
+from sqlanon.profile.writing import comment, percent
+
+PAIRS_SHOWN = 5
+
+
+def combinations(profile: Profile) -> str:
+    """The lines about how identifying the proposed quasi-identifiers are together."""
+    if profile.combination is None:
+        return "# No column was taken for a quasi-identifier: a release needs at least one."
+    about = "" if profile.exact else "about "
+    lines = [
+        "# How identifying the proposed quasi-identifiers are together: the share of rows alone with their values.",
+        f"#   all {len(profile.combination.columns)}: {about}{percent(profile.combination.unique_share)}",
+    ]
+    for pair in profile.pairs[:PAIRS_SHOWN]:
+        names = " + ".join(comment(name) for name in pair.columns)
+        lines.append(f"#   {names}: {about}{percent(pair.unique_share)}")
+    return "\n".join(lines)
+
+
+def dependences(profile: Profile) -> str:
+    """The lines about columns that follow from others; none where none does."""
+    if not profile.dependences:
+        return ""
+    lines = ["# Columns that follow from others, as each value of one goes with one value of the other:"]
+    return "\n".join([*lines, *(f"#   {_dependence(profile, one)}" for one in profile.dependences)])
+
+
+def _dependence(profile: Profile, one: Dependence) -> str:
+    of, on = comment(one.of), comment(one.on)
+    if profile.proposals[one.on].role is Role.SENSITIVE:
+        return f"{of} -> {on}: whoever knows {of} knows what is sensitive; without {of} the models cost less"
+    if one.mutual:
+        return f"{of} <-> {on}: they say the same; release one of them, and call the other an identifier"
+    return f"{of} -> {on}: {on} says nothing more; released both, they cost more than {of} alone"
+
+
+def tried(trial: Trial | None) -> str:
+    """The lines about the trial; none where there was none."""
+    if trial is None:
+        return ""
+    if trial.draft is None:
+        return f"# The draft was not tried: {comment(trial.problem or '')}"
+    part = "every combination of values" if trial.is_whole else "a part of the combinations of values"
+    lines = [
+        f"# Tried on a sample of {trial.rows:,} rows ({part}): GCP {percent(trial.draft.loss)}, {trial.draft.classes:,}"
+        " classes.",
+        "# GCP is the detail that quasi-identifiers lose, from 0 (every value is shown) to 100 % (none is).",
+    ]
+    if not trial.is_whole:
+        lines.append("# The whole table loses less, as its classes are closer together.")
+    return "\n".join([*lines, *_costliest(trial)])
+
+
+def _costliest(trial: Trial) -> list[str]:
+    name = trial.costliest
+    if name is None or trial.draft is None:
+        return []
+    without = trial.without_column.get(name)
+    others = "" if without is None else f" {_others(trial, name)}"
+    return [f"# The column that loses most is {comment(name)} ({percent(trial.draft.of[name])}).{others}"]
+
+
+def _others(trial: Trial, name: str) -> str:
+    assert trial.draft is not None
+    without, with_it = trial.without_column[name].loss, trial.draft.loss_but_of(name)
+    return f"Without it the others lose {percent(without)}, not {percent(with_it)}."
+
+
+def column(trial: Trial | None, name: str) -> str:
+    """The end of a column's comment: what it loses, and what the others lose without it."""
+    if trial is None or trial.draft is None or name not in trial.draft.of:
+        return ""
+    lost = f"; loses {percent(trial.draft.of[name])}"
+    if name not in trial.without_column:
+        return lost
+    without, with_it = trial.without_column[name].loss, trial.draft.loss_but_of(name)
+    return f"{lost}, the others {percent(with_it)}, or {percent(without)} without it"

@@ -1,0 +1,150 @@
+"""A drafted policy tried on a sample of its table: what each model and each column costs, before anybody decides.
+
+The sample is a temporary table of the session: it, and what is made of it, ends with the session. It holds a part of
+the table's combinations of values, or all where they are few; rows of frequent combinations are thinned out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.engines.base import Engine
+from sqlanon.measures.loss import measure_loss
+from sqlanon.measuring import in_part
+from sqlanon.models import PrivacyModel, models_of
+from sqlanon.partition import mondrian
+from sqlanon.partition.collapse import count_tuples
+from sqlanon.partition.groups import groups_of
+from sqlanon.plan import resolve_source
+from sqlanon.policy import Mondrian, Policy, Role
+from sqlanon.policy.loading import parse_policy
+from sqlanon.profile.costs import Attempt, Trial
+from sqlanon.profile.draft import propose_policy
+from sqlanon.profile.facts import Profile
+from sqlanon.sql import Identifier, Relation, expression, free_name
+from sqlanon.trust import hold_trusted
+from sqlanon.work.session import MEMORY_URL
+from sqlanon.work.workspace import TemporaryWorkspace
+
+MOST_TUPLES = 10_000  # combinations of values in a sample, about
+MOST_ROWS = 200_000  # that they are in, about
+LEAST_ROWS = 20  # of a combination that are kept at least, where the table has so many
+MOST_MODELS = 4  # that are left out in turn
+MOST_COLUMNS = 2  # that are left out in turn: each costs a search
+
+
+def try_draft(engine: Engine, found: Profile) -> Trial | None:
+    """Try the policy that would be drafted from a profile; None where it names no quasi-identifier, or has no rows.
+
+    engine: a session with the table's database that may make temporary tables, and is used for nothing else later.
+
+    Raises SqlanonError for whatever keeps the draft from being tried.
+    """
+    if found.combination is None or not found.rows:
+        return None
+    began = time.perf_counter()
+    trial = _Sample(engine, found).tried()
+    return replace(trial, seconds=time.perf_counter() - began)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """The table of a trial."""
+
+    engine: Engine
+    found: Profile
+
+    def tried(self) -> Trial:
+        """Make the sample, code it once, and search it with the draft and with parts of it."""
+        columns = [facts for facts in self.found.columns if facts.name in self._looked_at()]
+        table = TemporaryWorkspace(self.engine).table("sample")
+        policy = parse_policy(propose_policy(replace(self.found, columns=tuple(columns)), MEMORY_URL, str(table)))
+        modulus = max(1, -(-self.found.tuples // MOST_TUPLES))
+        with self.engine.transaction():
+            hold_trusted(policy, self.engine, self.found.relation)
+            self._create(table, [facts.name for facts in columns], modulus)
+        self.engine.stay_small()
+        self.engine.analyze(table)
+        plan = resolve_source(policy, self.engine)
+        with self.engine.transaction():
+            coded = encode(self.engine, plan, TemporaryWorkspace(self.engine))
+        return _Attempts(self.engine, policy, coded).all(Trial(plan.rows, modulus == 1, 0.0))
+
+    def _looked_at(self) -> set[str]:
+        """The columns that are generalized, and those that a model is about."""
+        quasi = {facts.name for facts in self.found.named(Role.QUASI_IDENTIFIER)}
+        drafted = parse_policy(propose_policy(self.found, MEMORY_URL, "t"))
+        return quasi | {model.attribute for model in models_of(drafted) if model.attribute is not None}
+
+    def _create(self, table: Relation, names: Sequence[str], modulus: int) -> None:
+        columns = [Identifier(name) for name in names]
+        count = free_name("n", names)
+        share = min(1.0, MOST_ROWS * modulus / self.found.rows)
+        copies = expression(
+            "CAST(greatest(least(t.{n}, {least}), ceil(t.{n} * {share})) AS BIGINT)",
+            n=count,
+            least=LEAST_ROWS,
+            share=share,
+        )
+        self.engine.run(
+            "profile/create_sample",
+            table=table,
+            relation=self.found.relation,
+            columns=columns,
+            count=count,
+            copy=free_name("copy", [*names, count.name]),
+            copies=copies,
+            sampled=in_part(self.engine, [expression("{c}", c=column) for column in columns], modulus),
+        )
+
+
+@dataclass(frozen=True)
+class _Attempts:
+    """Searches of one coded sample."""
+
+    engine: Engine
+    policy: Policy
+    coded: CodedTable
+
+    def all(self, trial: Trial) -> Trial:
+        """The draft, then without each model that is about an attribute, then without the columns that cost most."""
+        models = models_of(self.policy)
+        draft = self._attempt(self.coded, models)
+        others = [model for model in models if model.attribute is not None]
+        basic = [model for model in models if model.attribute is None]
+        k_alone = self._attempt(self.coded, basic) if others else None
+        without = {
+            str(one.attribute): k_alone or draft
+            if len(others) == 1
+            else self._attempt(self.coded, [model for model in models if model is not one])
+            for one in others[:MOST_MODELS]
+        }
+        costly = sorted((name for name in draft.of if draft.of[name] > 0), key=lambda name: -draft.of[name])
+        columns = {name: self._attempt(self._without(name), models) for name in self._few(costly, draft)}
+        return replace(trial, draft=draft, k_alone=k_alone, without_model=without, without_column=columns)
+
+    def _few(self, costly: Sequence[str], draft: Attempt) -> Sequence[str]:
+        return costly[:MOST_COLUMNS] if len(draft.of) > 1 else ()
+
+    def _without(self, name: str) -> CodedTable:
+        """The coded sample with a quasi-identifier that nobody generalizes."""
+        fields = tuple(
+            replace(one, coding=replace(one.coding, attribute=replace(one.attribute, role=Role.INSENSITIVE)))
+            if one.attribute.name == name
+            else one
+            for one in self.coded.fields
+        )
+        return replace(self.coded, fields=fields)
+
+    def _attempt(self, coded: CodedTable, models: Sequence[PrivacyModel]) -> Attempt:
+        workspace = TemporaryWorkspace(self.engine)
+        algorithm = self.policy.algorithm
+        assert isinstance(algorithm, Mondrian)
+        tuples = count_tuples(self.engine, workspace, coded, groups_of(algorithm, models).fields(coded))
+        found = mondrian.search(self.engine, workspace, coded, tuples, models, algorithm, lambda _: None)
+        loss = measure_loss(self.engine, found)
+        (classes,) = self.engine.query_one("count_rows", table=expression("{leaves} AS l", leaves=found.leaves))
+        return Attempt(loss.gcp, loss.of, int(classes))
