@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from jinja2 import Environment
+from ruamel.yaml import YAML
 
 from sqlanon.dbt.escaping import escaped, sayable
 from sqlanon.errors import PolicyError
@@ -149,6 +150,44 @@ def test_dbt_builds_what_applying_the_rules_gives(dbt: Any, database_url: str, t
     assert call(*apply).exit_code == 0
     assert shown(database_url, "people") == shown(database_url, "applied")
     assert shown(database_url, "strict") == before
+
+
+def test_a_model_of_the_project_is_read_by_ref(dbt: Any, database_url: str, tmp_path: Path) -> None:
+    project, where = tmp_path / "project", ("--url", database_url)
+    with open_database(database_url) as database:
+        name = database.create(COLUMNS, table(3, 120))
+        run = anonymize(database.policy(name, ROLES, privacy=PLAIN)).run
+    (project / "models").mkdir(parents=True)
+    (project / "models" / "cleaned.sql").write_text(f"SELECT * FROM {name} WHERE x < 9\n")
+    made = call("export", run, "--as", "dbt", "--name", "own", "-o", project, "--source-model", "cleaned", *where)
+    assert made.exit_code == 0, made.output
+    (project / "profiles.yml").write_text(profile(database_url, "own"))
+    statuses = built(dbt, project)
+    assert "cleaned" in statuses
+    assert not failed(statuses) - {"own", "own_1_k_anonymity", "own_2_distinct_l_diversity"}
+    assert query(database_url, "SELECT count(*) FROM own_staged") == query(
+        database_url, f"SELECT count(*) FROM {name} WHERE x < 9"
+    )
+
+
+def test_every_column_is_described_and_a_model_is_named(duckdb_patients: tuple[str, str], tmp_path: Path) -> None:
+    url, run = duckdb_patients
+    export = ("export", run, "--as", "dbt", "--name", "people", "-o", tmp_path / "p", "--url", url)
+    for wrong in ("people", "people_staged", "a b", "a.b.c", "x')", ""):
+        refused = call(*export, "--source-model", wrong)
+        assert (refused.exit_code, "model" in refused.stderr) == (2, True), wrong
+    assert call("export", run, "--as", "sql", "--source-model", "m", "--url", url).exit_code == 2
+    assert call(*export, "--source-model", "staging.patients").exit_code == 0
+    models = tmp_path / "p" / "models"
+    assert "FROM {{ ref('staging', 'patients') }}" in (models / "people_staged.sql").read_text()
+    assert "ref('staging', 'patients')" in (tmp_path / "p" / "tests" / "people_rows.sql").read_text()
+    declared = YAML(typ="safe").load((models / "people.yml").read_text())
+    assert "sources" not in declared
+    (published,) = [one for one in declared["models"] if one["name"] == "people"]
+    described = {one["name"]: one["description"] for one in published["columns"]}
+    columns = query(url, "SELECT column_name FROM information_schema.columns WHERE table_name LIKE '%_r'")
+    assert set(described) == {name for (name,) in columns}
+    assert all(len(text) > 20 for text in described.values())
 
 
 def test_what_is_written_and_what_is_refused(

@@ -40,6 +40,14 @@ def export_command(
     source: Annotated[
         str | None, typer.Option(help="With sql, view and dbt: the table to read, if not the run's.")
     ] = None,
+    source_model: Annotated[
+        str | None,
+        typer.Option(
+            "--source-model",
+            metavar="MODEL",
+            help="With dbt: a model of the project to read by ref(), as MODEL or PACKAGE.MODEL; the table is its like.",
+        ),
+    ] = None,
     on_violation: Annotated[
         OnViolation | None,
         typer.Option(
@@ -60,11 +68,12 @@ def export_command(
 
     With dbt, models and tests are written into a project.
     """
-    _refuse(form, name, source, on_violation is not None or budget is not None, output)
+    _refuse(form, name, (source, source_model), on_violation is not None or budget is not None, output)
     if form == "dbt":
         assert name is not None
         assert output is not None
-        _export_dbt(call, run, freezing.Freezing(name, on_violation, budget), source, output, (url, policy))
+        wanted = freezing.Freezing(name, on_violation, budget)
+        _export_dbt(call, run, wanted, (source, source_model), output, (url, policy))
         return
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
         found = catalog.run(run)
@@ -83,11 +92,16 @@ def export_command(
 
 
 def _export_dbt(
-    call: Call, run: str, wanted: Freezing, source: str | None, output: Path, place: tuple[str | None, Path | None]
+    call: Call,
+    run: str,
+    wanted: Freezing,
+    sources: tuple[str | None, str | None],
+    output: Path,
+    place: tuple[str | None, Path | None],
 ) -> None:
     with opened(call, *place, upgrade=True) as (engine, catalog):
         found = catalog.run(run)
-        files = project.project_files(engine, catalog, found, wanted, source)
+        files = project.project_files(engine, catalog, found, wanted, *sources)
     written = project.write_project(output, wanted.name, files)
     if call.json:
         call.emit({"run": found.id, "as": "dbt", "files": [str(path) for path in written]})
@@ -95,9 +109,14 @@ def _export_dbt(
         print("\n".join(str(path) for path in written))
 
 
-def _refuse(form: Form, name: str | None, source: str | None, choice: bool, output: Path | None) -> None:
-    """Refuse options that would have no effect, and forms without a name."""
+def _refuse(
+    form: Form, name: str | None, sources: tuple[str | None, str | None], choice: bool, output: Path | None
+) -> None:
+    """Refuse options that would have no effect, and forms without a name; sources: a table, and a model of dbt."""
     wrong = []
+    source, model = sources
+    if form != "dbt" and model is not None:
+        wrong.append("--source-model is for --as dbt.")
     if form == "sql" and name is not None:
         wrong.append("--name is for --as view, procedure and dbt.")
     if form != "sql" and name is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from ruamel.yaml import YAML
 
 from sqlanon.catalog import Catalog, Run
 from sqlanon.comparing import comparable
+from sqlanon.dbt.describing import describe_columns
 from sqlanon.dbt.escaping import escaped, sayable
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES
@@ -35,6 +37,8 @@ from sqlanon.runs.applying import require_same
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.verification.verify import CountedRows, named_groups
 
+_MODEL = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
+
 
 @dataclass(frozen=True)
 class ProjectText:
@@ -49,6 +53,7 @@ class ProjectText:
     regions: tuple[str, ...]
     models: tuple[PrivacyModel, ...]
     wanted: Freezing
+    model: str | None  # of the project, that is read in place of a table
     here: tuple[Relation, Relation]  # what stands for the source, and for the staged rows, until dbt's words do
 
     @property
@@ -172,24 +177,25 @@ class ProjectText:
     # --- what declares them
 
     def _properties(self, tests: dict[str, tuple[str, str]]) -> dict[str, Any]:
-        source = self.plan.source
-        columns = [{"name": escaped(column.name)} for column in self.columns]
+        described = describe_columns(self.plan.policy)
+        columns = [
+            {"name": escaped(column.name), "description": escaped(described[column.name])} for column in self.columns
+        ]
         told = f"recoded by the rules of run {self.run.id}"
         return {
             "version": 2,
-            "sources": [
-                {
-                    "name": f"{self.name}_source",
-                    **({"schema": sayable(source.schema)} if source.schema else {}),
-                    "tables": [{"name": sayable(source.name)}],
-                }
-            ],
+            **({} if self.model else {"sources": [self._source()]}),
             "models": [
                 {"name": self.staged, "description": f"Rows {told}, before they are tested: for no reader."},
                 {"name": self.name, "description": f"Rows {told}, after all tests of them passed.", "columns": columns},
             ],
             "data_tests": [{"name": name, "description": escaped(about)} for name, (about, _) in tests.items()],
         }
+
+    def _source(self) -> dict[str, Any]:
+        source = self.plan.source
+        schema = {"schema": sayable(source.schema)} if source.schema else {}
+        return {"name": f"{self.name}_source", **schema, "tables": [{"name": sayable(source.name)}]}
 
     # --- parts
 
@@ -206,23 +212,33 @@ class ProjectText:
 
     def _told(self, text: str) -> str:
         """A statement with dbt's words for the source and for the staged rows."""
-        source = f"{{{{ source('{self.name}_source', '{_quoted(self.plan.source.name)}') }}}}"
-        text = escaped(text)
+        source = f"source('{self.name}_source', '{_quoted(self.plan.source.name)}')"
+        if self.model is not None:
+            source = "ref(" + ", ".join(f"'{part}'" for part in self.model.split(".")) + ")"
+        source, text = f"{{{{ {source} }}}}", escaped(text)
         return text.replace(str(self.here[0]), source).replace(str(self.here[1]), f"{{{{ ref('{self.staged}') }}}}")
 
 
 def project_files(
-    engine: Engine, catalog: Catalog, run: Run, wanted: Freezing, source: str | None = None
+    engine: Engine,
+    catalog: Catalog,
+    run: Run,
+    wanted: Freezing,
+    source: str | None = None,
+    source_model: str | None = None,
 ) -> dict[str, str]:
     """The files that recode rows by the rules of a run, by their places in a dbt project; nothing is recorded.
 
     A staged model recodes, tests hold it against every privacy model, and only then the model `wanted.name` is built
     of it. engine: a session with the database of the source. source: the table to read, if not that of the run.
+    source_model: a model that dbt is to read, as `model` or `package.model`; the table is then what it is like.
 
     Raises PolicyError where the rules can't be said as one SELECT, or dbt can't be told of something.
     """
     if not NAME.fullmatch(wanted.name):
         raise PolicyError("A dbt model's name is of at most 40 lower-case letters, digits and _, and begins with one.")
+    if source_model is not None:
+        _require_model(source_model, wanted.name)
     policy, stored = parse_stored(run.policy), read_rules(catalog, run.id)
     wanted = decide(wanted, policy)
     models = models_of(policy)
@@ -240,7 +256,16 @@ def project_files(
     select = rules_select(catalog.store, stored, run, str(plan.source), kept)
     columns, regions = recoded_columns(engine, plan, select)
     told = rules_select(catalog.store, stored, run, str(marks[0]), kept)
-    return ProjectText(engine, run, plan, stored, told, columns, regions, models, wanted, marks).files()
+    parts = (engine, run, plan, stored, told, columns, regions, models, wanted)
+    return ProjectText(*parts, source_model, marks).files()
+
+
+def _require_model(model: str, name: str) -> None:
+    """Refuse what is no name of a model, or that of one which is written."""
+    if not _MODEL.fullmatch(model):
+        raise PolicyError(f"'{model}' is no name of a dbt model: write model, or package.model.")
+    if model in (name, f"{name}_staged"):
+        raise PolicyError(f"The model '{model}' would read itself: give another --name.")
 
 
 def _problems(policy: Policy, models: Sequence[PrivacyModel], wanted: Freezing) -> Iterator[str]:
