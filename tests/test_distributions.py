@@ -223,3 +223,10 @@ def test_small_bands_are_joined_with_the_smaller_neighbour() -> None:
     joined = [(band.first, band.last, band.rows, band.low, band.high) for band in merged(bands, 5)]
     assert joined == [(0, 0, 9, 1, 10), (1, 3, 5, 11, 40), (4, 5, 9, 41, 60)]
     assert merged([Band(0, 0, 4, 1, 2)], 5) == []
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, 1e-310), (-1e308, 1e308), (1e200, 1.1e200), (1e16, 1e16 + 2), (5.0, 5.0)]
+)
+def test_numbers_that_bands_cannot_be_told_apart_by_have_none(low: float, high: float) -> None:
+    assert grid_of_numbers(low, high, whole=False) is None

@@ -10,6 +10,8 @@ from decimal import Decimal
 WANTED = 8  # bands of most of the values, about
 MONTHS = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 6000, 12_000)  # widths of bands of dates
 _NICE = (1, 2, 5, 10)
+_LEAST_WIDTH = 1e-150  # of bands of numbers; powers of ten beyond it are near the ends of doubles
+_MOST_BANDS = 2**52  # that doubles can number
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,15 @@ class Band:
 
 
 def grid_of_numbers(low: float, high: float, *, whole: bool) -> Grid | None:
-    """About eight bands, between multiples of 1, 2 or 5 times a power of ten; None where one value is nearly all."""
+    """About eight bands, between multiples of 1, 2 or 5 times a power of ten.
+
+    None where one value is nearly all, or where doubles can't number the bands.
+    """
     if not low < high or not math.isfinite(high - low):
         return None
-    rough = (high - low) / WANTED
+    rough, greatest = (high - low) / WANTED, max(abs(low), abs(high))
+    if rough < _LEAST_WIDTH or greatest > 1 / _LEAST_WIDTH or greatest > _MOST_BANDS * rough:
+        return None
     power = Decimal(1).scaleb(math.floor(math.log10(rough)))
     width = next(nice * power for nice in _NICE if float(nice * power) >= rough * (1 - 1e-9) or nice == _NICE[-1])
     return Grid(max(width, Decimal(1)) if whole else width, low, high)
