@@ -4,7 +4,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint pictures clean
 
 demo: .venv/installed-demo
 	$(BIN)/sqlanon demo
@@ -16,6 +16,10 @@ lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# those of the README and the documentation; takes Chromium
+pictures: .venv/installed-dev
+	$(BIN)/python -m docs.make_pictures
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
