@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from typer.models import ArgumentInfo, OptionInfo
 
 from sqlanon.cli.call import COMMON, LIMITS
-from sqlanon.cli.program import app
+from sqlanon.cli.commands import program
 from sqlanon.policy import Attribute, Hierarchy, Policy, Quantile
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.privacy import MODELS
@@ -136,9 +136,9 @@ def _cli_page() -> str:
     sections = [
         "# The command line",
         "Generated from the code (`python -m sqlanon.reference`).",
-        _paragraphs(str(app.info.help)),
+        _paragraphs(str(program().info.help)),
         _common(),
-        *(_command(name, function) for name, function in commands(app, "sqlanon")),
+        *(_command(name, function) for name, function in commands(program(), "sqlanon")),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -155,7 +155,7 @@ def commands(group: typer.Typer, path: str) -> Iterator[tuple[str, Callable[...,
 
 def _common() -> str:
     """The options that all commands take, and those of all that work on data, once."""
-    every = dict(commands(app, "sqlanon"))
+    every = dict(commands(program(), "sqlanon"))
     function = every["sqlanon run"]
     on_data = [f"`{name.removeprefix('sqlanon ')}`" for name, one in every.items() if _takes_limits(one)]
     return "\n\n".join(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from sqlanon.api import check_table, verify_release
 from sqlanon.catalog import Catalog
-from sqlanon.cli.program import app
+from sqlanon.cli.commands import program
 from sqlanon.cli.summary import disclosure_text
 from sqlanon.engines import connect
 from sqlanon.models.k_anonymity import KAnonymity
@@ -129,6 +129,6 @@ def test_the_command_counts_columns_that_no_model_is_about(database_url: str) ->
     with open_database(database_url) as database:
         table = database.create(COLUMNS, people(1))
     arguments = ["verify", database_url, table, "--qi", "age", "--k", "1", "--sensitive", "disease", "--json"]
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(program(), arguments)
     assert result.exit_code == 0, result.output
     assert '"protected": false' in result.output

@@ -12,13 +12,13 @@ import pytest
 
 import sqlanon
 from sqlanon import check_policy, load_policy, parse_policy, run
-from sqlanon.cli.program import app
+from sqlanon.cli.commands import program
 from sqlanon.reference import PAGES, commands, page
 from tests.cli.support import execute, make_patients, write_policy
 
 ROOT = Path(__file__).parents[1]
 PAGES_WRITTEN = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-COMMANDS = dict(commands(app, "sqlanon"))
+COMMANDS = dict(commands(program(), "sqlanon"))
 
 
 @pytest.mark.parametrize("name", PAGES)

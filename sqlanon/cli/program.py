@@ -1,87 +1,21 @@
-"""The program: all commands, and what becomes of a command line that is wrong."""
+"""The program as a process: signals, exit codes, and messages on command lines that are wrong."""
 
 from __future__ import annotations
 
 import json
 import signal
 import sys
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from sqlanon import __version__
-from sqlanon.cli import (
-    catalog,
-    demo,
-    export,
-    hierarchy,
-    jobs,
-    lattice,
-    policy,
-    record,
-    registry,
-    report,
-    roles,
-    rules,
-    schedules,
-    schema,
-    utility,
-    verify,
-)
 from sqlanon.cli.call import INTERRUPTED
+from sqlanon.cli.commands import program
 from sqlanon.documents import is_text
 from sqlanon.engines.private import umask_guard
 from sqlanon.engines.urls import scrubbed
 
-_HELP = (
-    "Anonymize a relational table where it lives.\n\n"
-    "Exit codes: 0 done; 1 an error at run time; 2 a wrong command line or policy, or no such file; 3 the protection "
-    "can't be met, or a verification failed; 4 no connection or no permission; 5 published, but the output could not "
-    "be written; 130 interrupted."
-)
 _UsageError: Any = typer.BadParameter.__mro__[1]  # the base of all errors in a command line
-
-app = typer.Typer(
-    name="sqlanon",
-    help=_HELP,
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"sqlanon {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Options of the program itself."""
-
-
-policy.register(app)
-lattice.register(app)
-verify.register(app)
-schema.register(app)
-registry.register(app)
-utility.register(app)
-catalog.register(app)
-roles.register(app)
-rules.register(app)
-jobs.register(app)
-schedules.register(app)
-export.register(app)
-record.register(app)
-report.register(app)
-hierarchy.register(app)
-demo.register(app)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -94,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     mask = umask_guard.narrow()
     try:
         _refuse_what_is_no_text(given)
-        code = app(given, prog_name="sqlanon", standalone_mode=False)
+        code = program(given[0] if given else None)(given, prog_name="sqlanon", standalone_mode=False)
         _end_as_decided()
     except _UsageError as error:
         code = _wrong_usage(error, "--json" in given)

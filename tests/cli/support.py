@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from sqlanon.cli.program import app, main
+from sqlanon.cli.commands import program
+from sqlanon.cli.program import main
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.sql import Statement
@@ -94,7 +95,7 @@ REPLACEABLE = {
 
 def call(*arguments: object, environment: dict[str, str] | None = None) -> Result:
     """Call the program inside this process."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], env=environment)
+    return CliRunner().invoke(program(), [str(argument) for argument in arguments], env=environment)
 
 
 def call_main(

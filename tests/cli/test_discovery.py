@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlanon.cli.call import Panel
-from sqlanon.cli.program import app
+from sqlanon.cli.commands import program
 from tests.cli.support import call, make_patients, only_object, write_policy
 
 
@@ -157,6 +157,6 @@ def test_help_is_short_and_in_groups() -> None:
     assert text == call("--help").stdout
     assert [panel for panel in Panel if panel not in text] == []
     assert "Commands" not in text
-    for info in (*app.registered_commands, *app.registered_groups):
+    for info in (*program().registered_commands, *program().registered_groups):
         assert info.rich_help_panel in list(Panel), info.name
     assert "Usage" in call("job", "show", "-h").stdout
