@@ -115,6 +115,15 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     return _plan(subject, source, release, reading)
 
 
+def check(policy: Policy, engine: Engine, release_engine: Engine | None, *, replace: bool) -> Plan:
+    """Resolve a policy as `resolve` does, where an existing release is no problem.
+
+    Unless it is to be replaced (`replace`), a warning says that it is there.
+    """
+    plan = resolve(policy, engine, replace=True, release_engine=release_engine)
+    return plan if replace else with_word_of_release(plan, engine, release_engine)
+
+
 def with_word_of_release(plan: Plan, engine: Engine, release_engine: Engine | None) -> Plan:
     """The plan, with a warning where the release exists, which a run replaces only if it is told to."""
     file = plan.policy.release.file

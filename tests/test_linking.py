@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from sqlanon.api import check_policy
 from sqlanon.catalog import Catalog, Released, releases
 from sqlanon.catalog.sources import identify_source
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.linking import find_refusal, judge_release
+from sqlanon.runs.linking import check_run, judge_release
 from sqlanon.sql import Relation
 from sqlanon.work.journal import Silent
 from tests.jobs_support import COLUMNS, ROLES, K, carry_out, frozen, linked, released, simple, table
@@ -168,14 +167,14 @@ def test_a_file_is_the_same_source_however_it_is_named(tmp_path: Path, monkeypat
     file = _csv(tmp_path)
     os.symlink(file, tmp_path / "link.csv")
     first = _file_policy("p.csv", "r.csv", 3, tmp_path, republish=SAME)
-    assert find_refusal(first, check_policy(first)) is None
+    assert check_run(first)[1] is None
     assert not (tmp_path / "catalog.duckdb").exists()
     anonymize(first)
     for name in ("./p.csv", str(file), "link.csv", f"../{tmp_path.name}/p.csv"):
         with pytest.raises(PolicyError, match="forbids it"):
             anonymize(_file_policy(name, "s.csv", 5, tmp_path))
         policy = _file_policy(name, "s.csv", 5, tmp_path)
-        assert "forbids it" in (find_refusal(policy, check_policy(policy)) or "")
+        assert "forbids it" in (check_run(policy)[1] or "")
     into = {"url": f"duckdb:///{tmp_path}/into.duckdb", "table": "r"}
     with pytest.raises(PolicyError, match="forbids it"):
         anonymize(_file_policy("p.csv", "", 5, tmp_path, release=into))

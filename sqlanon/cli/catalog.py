@@ -12,7 +12,7 @@ import typer
 
 from sqlanon.cli.call import HERE, Call, Panel, command, expanded
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import loading, summary, workspace
+from sqlanon.cli.deferred import loading, plans, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, table
@@ -191,7 +191,7 @@ def _run_text(run: Run) -> str:
             + ("" if metrics["gcp"] is None else f", GCP {number(metrics['gcp'])}")
         )
         models = [
-            (summary.spec_text({"model": m["model"], **m["parameters"]}), m["satisfied"]) for m in run.result["models"]
+            (plans.spec_text({"model": m["model"], **m["parameters"]}), m["satisfied"]) for m in run.result["models"]
         ]
         lines += [f"  {model}: {'holds' if satisfied else 'violated'}" for model, satisfied in models]
     return "\n".join([*lines, "", "Policy:", run.policy])

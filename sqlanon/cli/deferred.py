@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from sqlanon.audit import auditing
     from sqlanon.catalog import home
-    from sqlanon.cli import progress, summary, watch
+    from sqlanon.cli import plans, progress, summary, watch
     from sqlanon.dbt import project
     from sqlanon.drawing import picture, tradeoff
     from sqlanon.engines import base, files
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _PARTS = {
     "sqlanon.audit": ("auditing",),
     "sqlanon.catalog": ("home",),
-    "sqlanon.cli": ("progress", "summary", "watch"),
+    "sqlanon.cli": ("plans", "progress", "summary", "watch"),
     "sqlanon.dbt": ("project",),
     "sqlanon.drawing": ("picture", "tradeoff"),
     "sqlanon.engines": ("base", "files"),
@@ -85,6 +85,7 @@ __all__ = [
     "page",
     "pg_cron",
     "picture",
+    "plans",
     "progress",
     "project",
     "reading",

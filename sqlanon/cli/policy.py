@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command, expanded
-from sqlanon.cli.deferred import api, before_after, linking, loading, rehearsal, resuming, runner, summary
+from sqlanon.cli.deferred import api, before_after, linking, loading, plans, rehearsal, resuming, runner, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import wishes as wished
 from sqlanon.cli.lattice import AnySize, TimeLimit
@@ -123,13 +123,12 @@ def check_command(
     if sql:
         _print_rehearsal(call, loaded, replace, wished.Wishes())
         return
-    plan = api.check_policy(loaded, replace=replace, options=call.options)
-    refusal = linking.find_refusal(loaded, plan, call.options)
+    plan, refusal = linking.check_run(loaded, replace=replace, options=call.options)
     if call.json:
         told = [] if refusal is None else [f"A run would be refused: {refusal}"]
         call.emit({**_plan_object(plan), "warnings": [*plan.warnings, *told]})
         return
-    print(summary.plan_text(plan))
+    print(plans.plan_text(plan))
     if refusal is None:
         call.note(f"No problem found. Next: sqlanon run {quoted(policy)}")
     else:
@@ -195,7 +194,7 @@ def _print_rehearsal(call: Call, policy: Policy, replace: bool, wishes: Wishes) 
         steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in rehearsed.steps]
         call.emit({**_plan_object(rehearsed.plan), "statements": steps})
         return
-    print("\n".join(f"-- {line}".rstrip() for line in summary.plan_text(rehearsed.plan).splitlines()))
+    print("\n".join(f"-- {line}".rstrip() for line in plans.plan_text(rehearsed.plan).splitlines()))
     for line in _REMARKS:
         print(f"-- {line}")
     for step in rehearsed.steps:

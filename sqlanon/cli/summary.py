@@ -7,66 +7,21 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlanon.before_after import Comparison
 from sqlanon.cli.layout import number, percent, table
-from sqlanon.engines.urls import redacted
+from sqlanon.cli.plans import listed, release_text, source_text, spec_text
 from sqlanon.measures.disclosure import THRESHOLDS
-from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.plan import Plan
-from sqlanon.policy import Policy, Role
+from sqlanon.policy import Policy
 from sqlanon.runs.outcome import TIMED, about
-from sqlanon.verification.verify import ModelResult, Verification
+from sqlanon.verification.verify import ModelResult
+
+if TYPE_CHECKING:
+    from sqlanon.before_after import Comparison
+    from sqlanon.measures.metrics import ClassStatistics
+    from sqlanon.verification.verify import Verification
 
 MOST_COLUMNS = 6  # of a sample
-
-
-def source_text(policy: Policy) -> str:
-    """The source as the policy names it."""
-    return _place(policy.source.table, policy.source.file, policy.source.url)
-
-
-def release_text(policy: Policy) -> str:
-    """The release as the policy names it."""
-    return _place(policy.release.table, policy.release.file, policy.release.url)
-
-
-def _place(name: str | None, file: str | None, url: str | None) -> str:
-    return str(name or file) + (f" ({redacted(url)})" if url else "")
-
-
-def plan_text(plan: Plan) -> str:
-    """The plan: what becomes of which column, under which models, and what is worth a warning."""
-    rows = [
-        [a.name, a.column.type, a.role.value, a.hierarchy.kind if a.hierarchy else "", _shown(plan, a.name)]
-        for a in plan.attributes
-    ]
-    rows += [[name, "", Role.IDENTIFIER.value, "", "left out"] for name in plan.identifiers]
-    parts = [
-        f"Source:  {source_text(plan.policy)}, {plan.rows:,} rows\nRelease: {release_text(plan.policy)}",
-        table(["column", "type", "role", "hierarchy", "in the release"], rows),
-        "" if plan.reading is None else _listed("Read from the file", plan.reading.lines()),
-        "Models:\n" + "\n".join(f"  {spec_text(model.model_dump())}" for model in plan.policy.privacy),
-        plan.repetition.sentence or "",
-        _listed("Warnings", plan.warnings),
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _shown(plan: Plan, name: str) -> str:
-    attribute = plan.attribute(name)
-    return attribute.show.value if attribute.role is Role.QUASI_IDENTIFIER else "kept"
-
-
-def spec_text(values: Mapping[str, Any]) -> str:
-    """A model with its parameters."""
-    parameters = ", ".join(f"{key}: {value}" for key, value in values.items() if key != "model")
-    return f"{values['model']} ({parameters})"
-
-
-def _listed(title: str, lines: Sequence[str]) -> str:
-    return f"{title}:\n" + "\n".join(f"  - {line}" for line in lines) if lines else ""
 
 
 def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
@@ -94,8 +49,8 @@ def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
             + _subject(outcome),
             _metrics(outcome, policy.target),
             disclosure_text(outcome.get("disclosure", ())),
-            _listed("Warnings", outcome["warnings"]),
-            _listed("Notes", outcome["notes"]),
+            listed("Warnings", outcome["warnings"]),
+            listed("Notes", outcome["notes"]),
         )
         if part
     )
@@ -125,8 +80,8 @@ def applied_text(outcome: Mapping[str, Any]) -> str:
         _classes(release),
         verified,
         disclosure_text(outcome.get("disclosure", ())),
-        _listed("Warnings", outcome["warnings"]),
-        _listed("Notes", outcome["notes"]),
+        listed("Warnings", outcome["warnings"]),
+        listed("Notes", outcome["notes"]),
     )
     return "\n\n".join(part for part in parts if part)
 

@@ -10,7 +10,7 @@ import typer
 
 from sqlanon.cli.audit import UNKNOWN, tell_audit, verification_object
 from sqlanon.cli.call import HERE, Call, Panel, command, expanded
-from sqlanon.cli.deferred import api, auditing, files, loading, models, summary
+from sqlanon.cli.deferred import api, auditing, files, loading, models, plans, summary
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
 
@@ -117,7 +117,7 @@ def verify_command(
         loaded = loading.load_policy(Path(place))
         audit = auditing.audit_release(loaded, table, call.options, with_source=not no_source)
         repetition = None if no_source else api.source_repetition(loaded, call.options)
-        return tell_audit(call, audit, table or summary.release_text(loaded), repetition)
+        return tell_audit(call, audit, table or plans.release_text(loaded), repetition)
     if no_source:
         raise PolicyError("--no-source is for the release of a policy: models alone are checked of any other table.")
     if (other is None) != is_file or table is not None:

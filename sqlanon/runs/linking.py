@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlanon.catalog import Released
+from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.plan import Plan
+from sqlanon.plan import Plan, check
 from sqlanon.policy import Policy
 from sqlanon.work.session import look_into_catalog, open_to_look
 
@@ -51,17 +51,24 @@ def judge_release(
     return f"{warning} The policy of run {bound.run} says republish: same-recoding, this one says republish: allow."
 
 
-def find_refusal(policy: Policy, plan: Plan, options: EngineOptions | None = None) -> str | None:
-    """Why a run would be refused for earlier releases of its source, though the policy fits; None where it wouldn't.
+def check_run(
+    policy: Policy, *, replace: bool = False, options: EngineOptions | None = None
+) -> tuple[Plan, str | None]:
+    """Check a policy against its table (see `plan.check`), and find why a run would be refused all the same.
 
-    plan: what `resolve` made of the policy. Nothing is changed.
+    The second is None where no earlier release of the source refuses a run. Nothing is changed.
     """
-    with open_to_look(policy, options) as (engine, _), look_into_catalog(policy, engine, options) as catalog:
-        try:
-            if catalog is not None:
-                judge_release(catalog.released(plan.source_name), plan.source_name, policy.republish)
-        except PolicyError as refusal:
-            return str(refusal)
+    with open_to_look(policy, options) as (engine, target):
+        plan = check(policy, engine, target, replace=replace)
+        with look_into_catalog(policy, engine, options) as catalog:
+            return plan, None if catalog is None else _refusal(policy, plan, catalog)
+
+
+def _refusal(policy: Policy, plan: Plan, catalog: Catalog) -> str | None:
+    try:
+        judge_release(catalog.released(plan.source_name), plan.source_name, policy.republish)
+    except PolicyError as refusal:
+        return str(refusal)
     return None
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.home import is_there
@@ -15,9 +16,10 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import STANDARD_INPUT, directory_of
 from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.policy import Policy
-from sqlanon.publish.files import part_of
 from sqlanon.sql import Relation, short_hash
+
+if TYPE_CHECKING:
+    from sqlanon.policy import Policy
 
 MEMORY_URL = "duckdb:///:memory:"
 LOCAL_CATALOG = "sqlanon.duckdb"
@@ -69,7 +71,11 @@ def _places(policy: Policy) -> tuple[str, ...] | None:
     if file is not None and ("://" in file or file == STANDARD_INPUT):
         return None
     source = () if file is None else (str(directory_of(file)),)
-    return source if released is None else (*source, str(part_of(released)))
+    if released is None:
+        return source
+    from sqlanon.publish.files import part_of  # here, as those who only look into a catalog publish nothing
+
+    return (*source, str(part_of(released)))
 
 
 def carried_to(policy: Policy, dialect: str) -> str | None:

@@ -146,7 +146,7 @@ def test_an_unexpected_error_is_one_line(duckdb_policy: Path, monkeypatch: pytes
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("secret cell value")
 
-    monkeypatch.setattr("sqlanon.api.check_policy", fail)
+    monkeypatch.setattr("sqlanon.runs.linking.check_run", fail)
     result = call("check", duckdb_policy)
     assert result.exit_code == 1
     assert "RuntimeError" in result.stderr

