@@ -1,6 +1,6 @@
 """Types for columns of texts: one that every value survives byte for byte, cast and cast back; else text.
 
-The database looks at all values: first at a part of the rows with every test, then at all rows with those passed.
+The database looks at all values: at some rows with every test, at more, and then at all, with those passed so far.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqlanon.engines.reading import ReadColumn, ReadOptions, type_named
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation, Text
 
+_FEW_ROWS = 50
 _FIRST_ROWS = 2_000
 _COLUMNS_A_STATEMENT = 50
 _FINITE = ("DOUBLE", "DATE", "TIMESTAMP")
@@ -69,7 +70,8 @@ def judge(engine: Engine, texts: Relation, names: Sequence[str], options: ReadOp
     """Decide on a type for each column of a table of texts; raises PolicyError where a policy's type does not fit."""
     judges = [_Judge(name, options) for name in names]
     for part in _parts(judges):
-        first = _count(engine, texts, [test for one in part for test in one.first_tests()], _FIRST_ROWS)
+        few = _count(engine, texts, [test for one in part for test in one.first_tests()], _FEW_ROWS)
+        first = few | _count(engine, texts, [test for one in part for test in one.more_tests(few)], _FIRST_ROWS)
         every = _count(engine, texts, [test for one in part for test in one.tests_of_all(first)])
         hints = _count(engine, texts, [test for one in part for test in one.tests_for_hints(first, every)])
         for one in part:
@@ -109,8 +111,14 @@ class _Judge:
         if self._wanted is not None:
             return [self._present]
         survives = [self._test("survives", type_) for type_ in _TYPES]
-        hints = [self._test("number"), *self._by_format(USUAL_DATES)]
+        hints = [self._test("number"), self._test("dated")]
         return [self._present, *self._by_format(self._dates), *survives, self._test("scale"), *hints]
+
+    def more_tests(self, few: Mapping[_Test, int | None]) -> list[_Test]:
+        """Those that few rows have passed, those that measure, and formats of dates where texts look like dates."""
+        measures = (self._present, self._test("scale"), self._test("number"))
+        passed = [test for test in self.first_tests() if test in measures or few[test] == few[self._present]]
+        return [*passed, *(self._by_format(USUAL_DATES) if self._test("dated") in passed else [])]
 
     def tests_of_all(self, first: Mapping[_Test, int | None]) -> list[_Test]:
         """Those that are left for all rows."""
@@ -129,7 +137,7 @@ class _Judge:
         if self._wanted is not None or not present or self._chosen(every) is not None:
             return []
         number = self._test("number")
-        dates = [test for test in self._by_format(USUAL_DATES) if first[test] == present]
+        dates = [test for test in self._by_format(USUAL_DATES) if first.get(test) == present]
         return [*([number] if 2 * (first[number] or 0) > present else []), *dates]
 
     def _chosen(self, counts: Mapping[_Test, int | None]) -> _Test | None:

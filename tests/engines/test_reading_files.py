@@ -184,6 +184,29 @@ def test_dates_by_a_format(memory: DuckDBEngine, tmp_path: Path) -> None:
     assert "%d/%m/%Y and %m/%d/%Y: source.dates" in hint
 
 
+@pytest.mark.parametrize("place", [0, 60, 2_500, 4_999])
+def test_every_value_counts_wherever_it_is(memory: DuckDBEngine, tmp_path: Path, place: int) -> None:
+    path, numbers, dates = tmp_path / "c.csv", ["17"] * 5_000, [""] * 60 + ["03/04/2024"] * 4_940
+    assert column(memory, path, numbers)[0] == "BIGINT"
+    numbers[place] = "x"
+    assert column(memory, path, numbers)[0] == "VARCHAR"
+    assert "1 of its 5,000 values are no numbers" in str(read(memory, path).lines())
+    column(memory, path, dates)
+    assert "%d/%m/%Y and %m/%d/%Y: source.dates" in read(memory, path).lines()[1]
+    dates[place] = "x"
+    column(memory, path, dates)
+    assert "source.dates" not in str(read(memory, path).lines())
+
+
+def test_formats_of_dates_are_tried_where_texts_look_like_dates(memory: DuckDBEngine, tmp_path: Path) -> None:
+    path, sent = tmp_path / "c.csv", list[str]()
+    memory.listener = lambda statement, _seconds, _rows: sent.append(statement.text)
+    column(memory, path, ["north", "south"])
+    assert not any("try_strptime" in text for text in sent)
+    column(memory, path, ["03/04/2024", "05/06/2024"])
+    assert any("try_strptime" in text for text in sent)
+
+
 def test_types_that_the_policy_names(memory: DuckDBEngine, tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     assert column(memory, path, ["1", "2.5"], types={"x": "double"}) == ("DOUBLE", [1.0, 2.5])
