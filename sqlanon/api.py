@@ -16,7 +16,7 @@ from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
 from sqlanon.lookup import find_table, require_columns
 from sqlanon.models import PrivacyModel, models_of
-from sqlanon.plan import Plan, resolve, with_word_of_release
+from sqlanon.plan import Plan, check
 from sqlanon.plan_checks import released_names
 from sqlanon.plan_subject import identifying
 from sqlanon.policy import Policy, Role
@@ -110,8 +110,7 @@ def check_policy(policy: Policy, *, replace: bool = False, options: EngineOption
     Raises PolicyError with every problem found, or AccessError.
     """
     with open_to_look(policy, options) as (engine, target):
-        plan = resolve(policy, engine, replace=True, release_engine=target)
-        return plan if replace else with_word_of_release(plan, engine, target)
+        return check(policy, engine, target, replace=replace)
 
 
 def check_table(
@@ -193,14 +192,18 @@ def open_release(
     table: str | None = None,
     models: Sequence[PrivacyModel] = (),
     options: EngineOptions | None = None,
+    as_text: Sequence[str] = (),
 ) -> Iterator[tuple[Engine, Relation]]:
-    """The released table, or another one beside it; for reading only unless a model needs a hierarchy built."""
+    """The released table, or another one beside it; for reading only unless a model needs a hierarchy built.
+
+    as_text: columns of a file of text that stay text, whatever they hold; others get the type that their values have.
+    """
     file = policy.release.file
     url = MEMORY_URL if file is not None else policy.release.url or policy.source.url or ""
     read_only = file is None and not any(model.needs_hierarchy for model in models)
     with connect(url, options, read_only=read_only) as engine:
         if file is not None:
-            yield engine, _view(engine, table or file, ReadOptions(delimiter=","))
+            yield engine, _view(engine, table or file, ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text")))
         else:
             yield engine, find_table(engine, table or policy.release.table or "")
 

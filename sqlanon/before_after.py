@@ -49,7 +49,8 @@ def compare(policy: Policy, outcome: Outcome, options: EngineOptions | None = No
     if missing:
         with open_source(policy, options) as (engine, source):
             before |= _count(engine, source, missing)
-    with open_release(policy, options=options) as (engine, release):
+    columns = [column for name, attribute in policy.attributes.items() for column in released_names(name, attribute)]
+    with open_release(policy, options=options, as_text=columns) as (engine, release):
         columns = release_columns(policy, {column.name for column in engine.columns(release)})
         after = _count(engine, release, columns) if counted else {}
         classes = _sample(engine, release, columns, max(outcome.k, 2))
