@@ -7,8 +7,9 @@ as they were counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -16,7 +17,7 @@ from markupsafe import Markup
 from sqlanon.encoding.coded_rows import MOST_JOINS
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import WORD_BITS, Field
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan import Plan
 from sqlanon.policy import Role, Show
 from sqlanon.release.recode import Recoding, cell_name
@@ -24,6 +25,7 @@ from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.workspace import Workspace
 
 TEXT = Markup("TEXT")
+_TEXT_TYPE = "VARCHAR"  # what DuckDB calls it
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
 FEW_ROWS = 1_000_000  # so many different rows are few
 LEAST_ALIKE = 4  # times as many rows there must be: counting fewer costs as much as sorting all
@@ -34,9 +36,34 @@ def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, 
     """Create the staged release from the regions; run it inside `engine.transaction()`."""
     columns = _columns(plan, recoding)
     if engine.sorts_narrow_rows:
-        _stage_sorted(engine, workspace, recoding, staging, columns)
+        with _sorted(engine, workspace, recoding, columns) as (rows, counted):
+            copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
+            engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied, counted=counted)
     else:
         engine.run("release/stage_rows", staging=staging, **_sources(recoding, columns, None))
+
+
+@contextlib.contextmanager
+def rows_for_a_file(
+    engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, view: Relation
+) -> Iterator[list[Column]]:
+    """Inside it `view` has the rows of the release in their order, to be written to a file; its columns, as released.
+
+    Texts are enumerations there: a file holds the same texts, and is written in a tenth of the time. The engine must be
+    one that sorts narrow rows.
+    """
+    columns = _columns(plan, recoding)
+    with _sorted(engine, workspace, recoding, columns) as (rows, counted):
+        shown = [
+            {"name": column.name, "text": _stored(number) if column.is_text else _text(number, column)}
+            for number, column in enumerate(columns)
+        ]
+        engine.run("release/view_sorted_rows", view=view, sorted=rows, columns=shown, counted=counted)
+        texts = {column.name.name for column in columns if column.is_text}
+        yield [
+            replace(one, type=_TEXT_TYPE, kind=Kind.TEXT) if one.name in texts else one for one in engine.columns(view)
+        ]
+        engine.run("release/drop_view", view=view)
 
 
 @dataclass(frozen=True)
@@ -52,6 +79,11 @@ class _Column:
     value: Markup
     source: tuple[Relation, Identifier] | None = None
     type: Markup = TEXT
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is sorted as an enumeration and released as plain text."""
+        return self.source is not None and self.type in (TEXT, _TEXT_TYPE)
 
 
 def _columns(plan: Plan, recoding: Recoding) -> list[_Column]:
@@ -86,10 +118,11 @@ def _kept(field: Field, found: str) -> _Column:
     return _Column(name, expression("CAST({value} AS {type})", value=value, type=kind))
 
 
-def _stage_sorted(
-    engine: Engine, workspace: Workspace, recoding: Recoding, staging: Relation, columns: list[_Column]
-) -> None:
-    """Sort rows whose texts are enumerations, into a work table, then write them out as texts."""
+@contextlib.contextmanager
+def _sorted(
+    engine: Engine, workspace: Workspace, recoding: Recoding, columns: list[_Column]
+) -> Iterator[tuple[Relation, bool]]:
+    """A work table of the sorted rows, whose texts are enumerations; and whether each stands for `n` equal ones."""
     types = {
         column.source: Identifier(workspace.table("texts", number).name)
         for number, column in enumerate(columns)
@@ -100,8 +133,7 @@ def _stage_sorted(
     counted = _are_few(engine, recoding)
     sort = _sort_counted if counted else _sort_all
     rows = sort(engine, workspace, recoding, _sources(recoding, columns, types))
-    copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
-    engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied, counted=counted)
+    yield rows, counted
     workspace.drop(rows)
     for type_name in types.values():
         engine.run("release/drop_texts", type=type_name)
@@ -145,8 +177,12 @@ def _of_counted(sources: dict[str, Any], counted: Relation) -> dict[str, Any]:
     return sources | {"assigned": counted, "codes": [*codes, number], "columns": columns, "stages": stages}
 
 
+def _stored(number: int) -> Markup:
+    return expression("s.{name}", name=_sorted_name(number))
+
+
 def _text(number: int, column: _Column) -> Markup:
-    stored = expression("s.{name}", name=_sorted_name(number))
+    stored = _stored(number)
     return stored if column.source is None else expression("CAST({x} AS {type})", x=stored, type=column.type)
 
 

@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.publish import FileRelease, Grants, Record, guard_staging, open_file, publish, transfer
 from sqlanon.release.recode import Recoding
-from sqlanon.release.rows import stage
+from sqlanon.release.rows import rows_for_a_file, stage
 from sqlanon.sql import Relation
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
@@ -102,15 +102,16 @@ def _stage_file(
     session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, file: FileRelease
 ) -> StagedFile:
     engine, target = session.engine, session.target
-    staged = rows = _stage_aside(engine, workspace, plan, recoding)
-    columns = engine.columns(staged)
-    if not session.is_one_database:
-        rows = Relation("released_rows", "main", "memory")
-        transfer(engine, staged, target, rows)
-        columns = target.columns(rows)
+    if session.is_one_database:
+        view = Relation("released_rows", "main", "temp")
+        with rows_for_a_file(engine, workspace, plan, recoding, view) as columns:
+            file.write(view)
+        final = open_file(target, Path(file.part), columns)
+        return StagedFile(final, target, final, file)
+    staged, rows = _stage_aside(engine, workspace, plan, recoding), Relation("released_rows", "main", "memory")
+    transfer(engine, staged, target, rows)
     file.write(rows)
-    final = open_file(target, Path(file.part), columns)
-    return StagedFile(final if session.is_one_database else staged, target, final, file)
+    return StagedFile(staged, target, open_file(target, Path(file.part), target.columns(rows)), file)
 
 
 def _stage_aside(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding) -> Relation:

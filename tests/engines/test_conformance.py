@@ -174,3 +174,36 @@ def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypat
             found.append(database.sql("SELECT q, c, n FROM t_r"))
     assert found[0] == found[1]
     assert len(found[0]) == 400_000
+
+
+@pytest.mark.parametrize("few", [released_rows.FEW_ROWS, 100_000])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_file_has_the_rows_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, few: int
+) -> None:
+    """A file is written from the sorted rows, without a copy of the release between; its texts are plain texts."""
+    monkeypatch.setattr(released_rows, "FEW_ROWS", few)
+    monkeypatch.setattr(released_rows, "PARTS", 200_000)  # two blocks
+    odd = "['x', '', NULL, 'a,\"b\"', 'é\n', ' x ', 'NULL']"
+    with open_database(duckdb_url(tmp_path / "test.duckdb")) as database:
+        database.sql("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        database.sql(
+            "CREATE TABLE t AS SELECT hash(i) % 1000 AS q, (hash(i, 2) % 3)::INT AS n,"
+            f" {odd}[1 + (hash(i, 1) % 7)::INT] AS c, (['sad', 'ok'][1 + i % 2])::mood AS m FROM range(400000) AS r(i)"
+        )
+        more = {"privacy": [{"model": "k-anonymity", "k": 3_000}]}
+        roles = {"q": "quasi-identifier", "c": "sensitive", "n": "insensitive", "m": "insensitive"}
+        file = tmp_path / f"released.{ending}"
+        anonymize(database.policy("t", roles, **more), options=EngineOptions(threads=4))
+        to_file = database.policy("t", roles, release={"file": str(file)}, **more)
+        outcome = anonymize(to_file, options=EngineOptions(threads=4))
+        steps = [name for (name,) in database.sql("SELECT name FROM sqlanon.steps WHERE run = ?", [outcome.run])]
+        assert ("release/divide_rows" in steps) == (few == 100_000)
+        assert "release/stage_sorted_rows" not in steps
+        assert steps.count("release/create_texts") == steps.count("release/drop_texts") > 0
+        text = "all_varchar = true, nullstr = '', allow_quoted_nulls = false"
+        read = f"read_parquet('{file}')" if ending == "parquet" else f"read_csv('{file}', {text})"
+        released = database.sql(f"SELECT q, c, CAST(n AS TEXT), CAST(m AS TEXT) FROM {read}")
+        assert released == database.sql("SELECT q, c, CAST(n AS TEXT), CAST(m AS TEXT) FROM t_r")
+        if ending == "parquet":
+            assert {kind for _, kind in database.columns(f"SELECT * FROM {read}")} == {"VARCHAR", "INTEGER"}
