@@ -32,6 +32,7 @@ class Attribute:
     limits: of a number that is top or bottom coded; those that are quantiles are not known before the source is coded.
     hides_nulls: whether classes that hold NULL show nothing but NULL.
     set_limit: the members that a set is shown by at most.
+    distinct: the share of its values that differ, so far as was looked at; 0 if they were not.
     """
 
     column: Column
@@ -41,6 +42,7 @@ class Attribute:
     limits: Limits = NO_LIMITS
     hides_nulls: bool = False
     set_limit: int = SET_LIMITS["list"]
+    distinct: float = 0.0
 
     @property
     def name(self) -> str:
@@ -193,6 +195,7 @@ def _attributes(subject: Subject) -> tuple[Attribute, ...]:
             limits=limits_of(attribute),
             hides_nulls=attribute.hides_nulls,
             set_limit=attribute.set_limit,
+            distinct=subject.distinct.get(column.name, 0.0),
         )
         for column, attribute in subject.attributes
         if attribute.role is not Role.IDENTIFIER

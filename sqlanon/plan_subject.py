@@ -21,7 +21,7 @@ class Subject:
     """The policy, and the live table it is about.
 
     nulls: the number of NULLs of the columns where the policy refuses them.
-    unique: the columns whose values are all different (so far as was looked at).
+    distinct: of the kept columns that were looked at, the share of their values that differ (of a part, by hash).
     repetition: the identifiers that repeat, declared ones and those that are named like the key of a person.
     """
 
@@ -31,8 +31,13 @@ class Subject:
     columns: tuple[Column, ...]
     rows: int
     nulls: Mapping[str, int]
-    unique: frozenset[str]
+    distinct: Mapping[str, float]
     repetition: Repetition
+
+    @property
+    def unique(self) -> frozenset[str]:
+        """The columns whose values are all different (so far as was looked at)."""
+        return frozenset(name for name, share in self.distinct.items() if share >= UNIQUE)
 
     @property
     def attributes(self) -> Iterator[tuple[Column, Attribute]]:
@@ -90,7 +95,7 @@ def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
         columns=columns,
         rows=measured.rows,
         nulls={name: measured.nulls[name] for name in refusing},
-        unique=_unique(engine, source, measured, [column for column in kept if not _repeats(measured, column.name)]),
+        distinct=_distinct(engine, source, measured, [c for c in kept if not _repeats(measured, c.name)]),
         repetition=find_repeating(engine, source, identifying(policy, columns)),
     )
 
@@ -107,8 +112,8 @@ def _repeats(measured: Measured, name: str) -> bool:
     return ends is not None and ends[1] - ends[0] + 1 < UNIQUE * (measured.rows - measured.nulls[name])
 
 
-def _unique(engine: Engine, source: Relation, measured: Measured, columns: Sequence[Column]) -> frozenset[str]:
-    """The columns whose values (a part of them, by hash) are all different."""
+def _distinct(engine: Engine, source: Relation, measured: Measured, columns: Sequence[Column]) -> dict[str, float]:
+    """The share of each column's values (of a part of them, by hash) that differ; of a single value nothing is said."""
     modulus = max(1, measured.rows // SAMPLED_VALUES)
     values = [countable(column) for column in columns]
     parts = [{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values]
@@ -118,4 +123,4 @@ def _unique(engine: Engine, source: Relation, measured: Measured, columns: Seque
         for count in engine.query_one("plan/measure_attributes", source=source, columns=portion)
     ]
     pairs = zip(columns, counts[0::2], counts[1::2], strict=True)
-    return frozenset(c.name for c, looked, distinct in pairs if looked > 1 and distinct >= UNIQUE * looked)
+    return {column.name: distinct / looked for column, looked, distinct in pairs if looked > 1}

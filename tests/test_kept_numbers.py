@@ -14,6 +14,7 @@ from sqlanon.release.rows import _order
 from sqlanon.runs import runner
 from tests.run_support import Database, anonymize
 
+NO_ENGINE: Any = None  # codes are packed without one
 PLAIN = [1.5, 0.0, -2.25, 1e300, None, math.inf, 0.1, 7.0]
 SIGNED = [1.5, -0.0, 0.0, -2.25, math.nan, None, -0.0, 0.0]
 
@@ -65,24 +66,28 @@ def _sign(value: Any) -> tuple[float, float] | None:
     return None if number is None else (0.0 if math.isnan(number) else math.copysign(1, number), number)
 
 
+def _field(number: int, bits: int) -> SimpleNamespace:
+    return SimpleNamespace(number=number, coding=SimpleNamespace(bits=bits, is_aside=False))
+
+
 BITS = st.lists(st.integers(0, 62), max_size=7)
 
 
 @pytest.mark.parametrize(("bits", "keys"), [([21], 1), ([22], 2), ([20, 1, 0], 1), ([62, 62], 3), ([], 1)])
 def test_a_key_is_filled_and_not_more(bits: list[int], keys: int) -> None:
-    fields = [SimpleNamespace(number=n, coding=SimpleNamespace(bits=width)) for n, width in enumerate(bits)]
+    fields = [_field(n, width) for n, width in enumerate(bits)]
     coded: Any = SimpleNamespace(source_rows=2**40, kept=fields)  # a region takes 41 bits of 62
-    assert len(_order(coded)) == keys
+    assert len(_order(NO_ENGINE, coded)) == keys
 
 
 @settings(deadline=None)
 @given(rows=st.integers(1, 2**40), bits=BITS, data=st.data())
 def test_packed_keys_sort_as_codes_do(rows: int, bits: list[int], data: st.DataObject) -> None:
-    fields = [SimpleNamespace(number=n, coding=SimpleNamespace(bits=width)) for n, width in enumerate(bits)]
+    fields = [_field(n, width) for n, width in enumerate(bits)]
     coded: Any = SimpleNamespace(source_rows=rows, kept=fields)
     row = st.tuples(st.integers(1, rows + 1), *(st.integers(0, max(0, 2**width - 1)) for width in bits))
     one, other = data.draw(row), data.draw(row)
-    keys = _order(coded)
+    keys = _order(NO_ENGINE, coded)
 
     def reckoned(values: tuple[int, ...]) -> list[int]:
         names = {"g": SimpleNamespace(region=values[0])}

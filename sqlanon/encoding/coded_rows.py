@@ -27,17 +27,17 @@ def encode_statement(
     packed: tuple[Sequence[Field], int],
     table: Relation,
     *,
-    raw: bool = False,
+    raw: Sequence[Field] = (),
     share: float = 1.0,
 ) -> Statement:
     """Write the rows of the source as words of codes into the work table `table`.
 
-    packed: the fields, and the number of their words; raw: whether the values go along, as `r0, …` and `v0, …`;
+    packed: the fields, and the number of their words; raw: those whose values go along, as `r0, …` and `v0, …`;
     share: the chance of a row to be among those written, all by default.
     """
     fields, words = packed
     *early, last = _groups(fields, words)
-    stages = [_stage(engine, fields, early, number, kept=fields if raw else None) for number in range(len(early))]
+    stages = [_stage(engine, fields, early, number, raw) for number in range(len(early))]
     done = [{"name": word_column(w), "codes": expression("s.{w}", w=_carried(fields, w))} for g in early for w in g]
     named = {word["name"]: word for word in [*done, *_words(engine, fields, last)]}
     return engine.render(
@@ -46,7 +46,7 @@ def encode_statement(
         source=plan.source,
         stages=stages,
         words=[named[word_column(word)] for word in range(words)],
-        raw=_raw_columns(fields[: len(plan.attributes)]) if raw else [],
+        raw=[{"name": raw_column(fields, field), "value": _source_column(field)} for field in raw],
         dictionaries=_joins(engine, fields, last),
         share=share,
     )
@@ -57,7 +57,7 @@ def _groups(fields: Sequence[Field], words: int) -> list[list[int]]:
     groups: list[list[int]] = [[]]
     joins = 0
     for word in range(words):
-        needed = sum(field.word == word and field.coding.dictionary is not None for field in fields)
+        needed = sum(field.word == word and field.coding.is_looked_up for field in fields)
         if groups[-1] and joins + needed > MOST_JOINS:
             groups.append([])
             joins = 0
@@ -67,12 +67,13 @@ def _groups(fields: Sequence[Field], words: int) -> list[list[int]]:
 
 
 def _stage(
-    engine: Engine, fields: Sequence[Field], groups: list[list[int]], number: int, kept: Sequence[Field] | None
+    engine: Engine, fields: Sequence[Field], groups: list[list[int]], number: int, raw: Sequence[Field]
 ) -> dict[str, Any]:
     """The words of one group, beside those of groups before it and the columns that are read later."""
     before = [word for group in groups[:number] for word in group]
     done = {*before, *groups[number]}
-    later = kept if kept is not None else [field for field in fields if field.word not in done]
+    carried = {field.number for field in raw}
+    later = [field for field in fields if field.word not in done or field.number in carried]
     columns = dict.fromkeys(Identifier(field.attribute.name) for field in later)
     words = [
         {**word, "name": _carried(fields, n)}
@@ -91,23 +92,23 @@ def _carried(fields: Sequence[Field], word: int) -> Identifier:
 
 
 def _words(engine: Engine, fields: Sequence[Field], group: Iterable[int]) -> list[dict[str, Any]]:
-    codes = {f.number: _code_expression(engine.render, f) for f in fields if f.coding.bits}
+    codes = {(f.word, f.shift): _code_expression(engine.render, f) for f in fields if f.coding.bits}
     return [
-        {"name": word_column(w), "codes": _packed(codes[f.number] for f in fields if f.word == w and f.coding.bits)}
+        {"name": word_column(w), "codes": _packed(code for (word, _), code in codes.items() if word == w)}
         for w in group
     ]
 
 
 def _joins(engine: Engine, fields: Sequence[Field], group: Iterable[int]) -> list[dict[str, Any]]:
     words = set(group)
-    return [_dictionary_join(engine, f) for f in fields if f.word in words and f.coding.dictionary is not None]
+    return [_dictionary_join(engine, f) for f in fields if f.word in words and f.coding.is_looked_up]
 
 
-def _raw_columns(fields: Sequence[Field]) -> list[dict[str, Identifier | Markup]]:
-    quasi = [f for f in fields if f.attribute.role is Role.QUASI_IDENTIFIER]
-    kept = [f for f in fields if f.attribute.role is not Role.QUASI_IDENTIFIER]
-    named = [("r", i, f) for i, f in enumerate(quasi)] + [("v", i, f) for i, f in enumerate(kept)]
-    return [{"name": Identifier(f"{letter}{i}"), "value": _source_column(f)} for letter, i, f in named]
+def raw_column(fields: Sequence[Field], field: Field) -> Identifier:
+    """The column of a field's raw value: quasi-identifiers are numbered, and kept columns are."""
+    quasi = field.attribute.role is Role.QUASI_IDENTIFIER
+    before = (f for f in fields[: field.number] if (f.attribute.role is Role.QUASI_IDENTIFIER) is quasi)
+    return Identifier(f"{'r' if quasi else 'v'}{sum(1 for _ in before)}")
 
 
 def _source_column(field: Field) -> Markup:
@@ -128,6 +129,8 @@ def _code_expression(render: Renderer, field: Field) -> Markup:
 def _code_of_value(render: Renderer, field: Field) -> Markup:
     """The code of a value; NULL where the value is."""
     coding = field.coding
+    if coding.is_aside:
+        return Markup("row_number() OVER ()")
     if coding.dictionary is not None:
         return expression("d{number}.code", number=field.number)
     if coding.scale is not None:

@@ -7,13 +7,14 @@ of one moment.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from sqlanon.encoding.coded_rows import encode_statement
+from sqlanon.encoding.coded_rows import encode_statement, raw_column
 from sqlanon.encoding.dictionaries import code_attribute, code_by_value
-from sqlanon.encoding.fields import Field, place, word_column
+from sqlanon.encoding.fields import WORD_BITS, Coding, Field, place, word_column
 from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ConflictError
@@ -74,6 +75,16 @@ class CodedTable:
         return tuple(f for f in self.fields if f.attribute.role is not Role.QUASI_IDENTIFIER)
 
     @property
+    def witnessed_words(self) -> list[dict[str, Identifier | int | None]]:
+        """The words that a witness has in common with its coded row, with masks of the bits if these are not all.
+
+        A sample is coded by itself, so that the numbers of its rows are others.
+        """
+        own = [f for f in self.kept if f.coding.is_aside] if self.witness_is_sample else []
+        masks = {field.word: (1 << WORD_BITS) - 1 - field.mask for field in own}
+        return [{"name": column, "mask": masks.get(word)} for word, column in enumerate(self.word_columns)]
+
+    @property
     def word_columns(self) -> tuple[Identifier, ...]:
         return tuple(word_column(w) for w in range(self.words))
 
@@ -113,33 +124,71 @@ def _limited(engine: Engine, plan: Plan, attribute: Attribute) -> Attribute:
 
 
 def _encode(engine: Engine, plan: Plan, workspace: Workspace, measured: _Source, *, whole: bool = False) -> CodedTable:
-    rows, ranges = measured.rows, measured.ranges
-    kept = [code_attribute(engine, plan, workspace, n, a, ranges.get(a.name)) for n, a in enumerate(plan.attributes)]
+    rows, ranges, aside = measured.rows, measured.ranges, workspace.table("aside")
+    kept = [
+        code_attribute(engine, plan, workspace, n, a, ranges.get(a.name))
+        or Coding(a, rows.bit_length(), rows, dictionary=aside, is_aside=True)
+        for n, a in enumerate(plan.attributes)
+    ]
     by_value = (code_by_value(engine, plan, workspace, len(kept) + n, coding) for n, coding in enumerate(kept))
     codings = [*kept, *(coding for coding in by_value if coding is not None)]
-    engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None))
+    engine.analyze(*(coding.dictionary for coding in codings if coding.dictionary is not None and not coding.is_aside))
     fields, words = place(codings)
-    coded, witness = workspace.table("coded"), workspace.table("witness")
-    share = min(1.0, WITNESS_SAMPLE / rows) if rows > WITNESS_ROWS and not whole else 1.0
-    engine.execute(encode_statement(engine, plan, (fields, words), witness, raw=True, share=share))
-    columns = [word_column(word) for word in range(words)]
-    if share < 1:
-        engine.execute(encode_statement(engine, plan, (fields, words), coded))
-    else:
-        engine.run("encoding/copy_words", rows=coded, witness=witness, words=columns)
-    engine.analyze(coded, witness, columns=columns)
-    multiset = _count_kept(engine, plan, workspace)
     each, judged = tuple(fields[: len(kept)]), tuple(fields[len(kept) :])
+    share = min(1.0, WITNESS_SAMPLE / rows) if rows > WITNESS_ROWS and not whole else 1.0
+    coded, witness = _code_rows(engine, plan, workspace, (fields, words), each, share)
+    multiset = _count_kept(engine, plan, workspace, each)
     return CodedTable(coded, witness, share, multiset, rows, words, each, judged, measured.with_nulls)
 
 
-def _count_kept(engine: Engine, plan: Plan, workspace: Workspace) -> Relation | None:
-    """What the release must still hold; rows are not grouped where equal values can look different."""
+def _code_rows(
+    engine: Engine,
+    plan: Plan,
+    workspace: Workspace,
+    packed: tuple[list[Field], int],
+    fields: Sequence[Field],
+    share: float,
+) -> tuple[Relation, Relation]:
+    """Create the coded rows and their witness, with the table of kept values that are not coded if there are any.
+
+    packed: all fields, and the number of their words; fields: those of the plan's attributes.
+    share: of all rows, about, that are in the witness.
+    """
+    coded, witness = workspace.table("coded"), workspace.table("witness")
+    columns = [word_column(word) for word in range(packed[1])]
+    aside = [field for field in fields if field.coding.is_aside]
+    engine.execute(encode_statement(engine, plan, packed, witness, raw=fields, share=share))
+    encoded = witness
+    if share < 1:
+        encoded = workspace.table("encoded") if aside else coded
+        engine.execute(encode_statement(engine, plan, packed, encoded, raw=aside))
+    if encoded != coded:
+        engine.run("encoding/copy_words", rows=coded, encoded=encoded, words=columns)
+    if aside:
+        _put_aside(engine, encoded, fields, aside)
+    if encoded not in (coded, witness):
+        workspace.drop(encoded)
+    engine.analyze(coded, witness, columns=columns)
+    return coded, witness
+
+
+def _put_aside(engine: Engine, encoded: Relation, fields: Sequence[Field], aside: Sequence[Field]) -> None:
+    """Create the table of kept values that are not coded, from coded rows that have them too."""
+    table, code = aside[0].coding.dictionary, aside[0].code(Identifier("e"))
+    assert table is not None
+    columns = [{"name": field.value_column, "raw": raw_column(fields, field)} for field in aside]
+    engine.run("encoding/create_aside", aside=table, encoded=encoded, code=code, columns=columns)
+    engine.analyze(table)
+
+
+def _count_kept(engine: Engine, plan: Plan, workspace: Workspace, fields: Sequence[Field]) -> Relation | None:
+    """What the release must still hold; rows are grouped unless equal values can look different, or hardly any are."""
     if not plan.kept:
         return None
     table = workspace.table("multiset")
     columns = [Identifier(attribute.name) for attribute in plan.kept]
-    groups = not any(attribute.column.kind.looks_different for attribute in plan.kept)
+    kept = [field for field in fields if field.attribute.role is not Role.QUASI_IDENTIFIER]
+    groups = not any(field.attribute.column.kind.looks_different or field.coding.is_aside for field in kept)
     count = free_name("n", [attribute.name for attribute in plan.kept])
     engine.run("encoding/count_kept", multiset=table, source=plan.source, columns=columns, count=count, groups=groups)
     return table

@@ -15,13 +15,18 @@ from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.workspace import Workspace
 
 NARROW = 2**31 - 2  # a range of whole numbers that needs no dictionary
+UNCODED = 0.25  # from this share of distinct values on, those that are only kept are not coded
+UNCODED_ROWS = 100_000  # of smaller tables a dictionary costs nothing
 PLAIN = 2**126  # numbers up to this can be reckoned with in every engine's integers
 
 
 def code_attribute(
     engine: Engine, plan: Plan, workspace: Workspace, number: int, attribute: Attribute, found: Range | None
-) -> Coding:
+) -> Coding | None:
     """The coding that the release is made from: kept values are told apart byte for byte.
+
+    None where values are kept that nobody looks at and that are nearly all different: a dictionary of them would cost
+    more than all else that is done to them.
 
     number: tells the work tables of this coding from those of others.
     found: the range of an attribute that may need no dictionary.
@@ -29,7 +34,14 @@ def code_attribute(
     if found is not None and (coding := _reckoned(attribute, found)) is not None:
         return coding
     keyed = attribute.role is not Role.QUASI_IDENTIFIER and _looks_different(engine, plan, attribute)
+    if not keyed and _stays_uncoded(plan, attribute):
+        return None
     return _look_up(engine, plan, workspace, number, attribute, keyed)
+
+
+def _stays_uncoded(plan: Plan, attribute: Attribute) -> bool:
+    looked_at = attribute.role is not Role.INSENSITIVE or attribute.name == plan.policy.target
+    return not looked_at and plan.rows >= UNCODED_ROWS and attribute.distinct >= UNCODED
 
 
 def _looks_different(engine: Engine, plan: Plan, attribute: Attribute) -> bool:

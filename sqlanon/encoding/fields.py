@@ -24,6 +24,9 @@ class Coding:
     they are told apart by). With a hierarchy the dictionary is its dimension table and the code is a path (one digit a
     level).
 
+    Kept values that are nearly all different are not coded (`is_aside`): the code is the number of the row, one for all
+    such columns, and `dictionary` is the table of these values, a column for each attribute.
+
     opened: labels of the hierarchy's groups that hold a limit of top or bottom coding.
     scale: how many units make one; None where codes aren't units. Quasi-identifiers alone are coded in units.
     """
@@ -37,6 +40,12 @@ class Coding:
     keyed: bool = False
     hierarchy: HierarchyTable | None = None
     opened: tuple[Opened, ...] = ()
+    is_aside: bool = False
+
+    @property
+    def is_looked_up(self) -> bool:
+        """Whether codes are those of values, in a dictionary."""
+        return self.dictionary is not None and not self.is_aside
 
     @property
     def before(self) -> Withheld:
@@ -73,6 +82,11 @@ class Field:
         return self.coding.attribute
 
     @property
+    def value_column(self) -> Identifier:
+        """The column of the dictionary that has the values."""
+        return Identifier(f"value_{self.number}" if self.coding.is_aside else "value")
+
+    @property
     def mask(self) -> int:
         """The field's bits, in place."""
         return ((1 << self.coding.bits) - 1) << self.shift
@@ -97,11 +111,16 @@ def place(codings: list[Coding]) -> tuple[list[Field], int]:
     """Pack the codings into as few words as first-fit by decreasing width finds; fields keep the codings' order."""
     free: list[int] = []
     places: dict[int, tuple[int, int]] = {}
+    aside = [number for number, coding in enumerate(codings) if coding.is_aside]
     for number in sorted(range(len(codings)), key=lambda i: -codings[i].bits):
+        if number in aside[1:]:
+            continue
         bits = codings[number].bits
         word = next((w for w, room in enumerate(free) if room >= bits), len(free))
         if word == len(free):
             free.append(WORD_BITS)
         places[number] = (word, WORD_BITS - free[word])
         free[word] -= bits
+    if aside:
+        places |= dict.fromkeys(aside[1:], places[aside[0]])  # of a row's number there is one
     return [Field(i, coding, *places[i]) for i, coding in enumerate(codings)], max(1, len(free))

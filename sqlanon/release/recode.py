@@ -151,7 +151,7 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
         witness=recoding.coded.witness,
         assigned=recoding.partition.assigned,
         regions=recoding.regions,
-        words=recoding.coded.word_columns,
+        words=recoding.coded.witnessed_words,
         raw=[
             *(Identifier(f"r{i}") for i in range(len(recoding.shown))),
             *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept))),

@@ -26,6 +26,8 @@ from sqlanon.work.workspace import Workspace
 
 TEXT = Markup("TEXT")
 _TEXT_TYPE = "VARCHAR"  # what DuckDB calls it
+SHORT = 31  # bits of an INTEGER
+ASIDE = Identifier("aside")  # the alias of kept values that are not coded
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
 FEW_ROWS = 1_000_000  # so many different rows are few
 LEAST_ALIKE = 4  # times as many rows there must be: counting fewer costs as much as sorting all
@@ -40,7 +42,7 @@ def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, 
             copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
             engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied, counted=counted)
     else:
-        engine.run("release/stage_rows", staging=staging, **_sources(recoding, columns, None))
+        engine.run("release/stage_rows", staging=staging, **_sources(engine, recoding, columns, None))
 
 
 @contextlib.contextmanager
@@ -98,22 +100,28 @@ def _columns(plan: Plan, recoding: Recoding) -> list[_Column]:
                 columns.append(_Column(column, expression("g.{cell}", cell=cell), texts))
         else:
             field = recoding.coded.field(attribute.name)
-            columns.append(_kept(field, "o.v{n}" if field in _early(recoding.coded) else "v{n}.value"))
+            columns.append(_kept(field, "o.v{n}" if field in _early(recoding.coded) else "{entry}.{value}"))
     return columns
 
 
 def _early(coded: CodedTable) -> list[Field]:
     """The kept fields whose values are looked up in stages, before all others, as a SELECT has few joins."""
-    return [field for field in coded.kept if field.coding.dictionary is not None][:-MOST_JOINS]
+    return [field for field in coded.kept if field.coding.is_looked_up][:-MOST_JOINS]
+
+
+def _entry(field: Field) -> Identifier:
+    """The alias of the field's dictionary."""
+    return ASIDE if field.coding.is_aside else Identifier(f"v{field.number}")
 
 
 def _kept(field: Field, found: str) -> _Column:
     """A kept value, in the type it has in the source; `found` is where its dictionary's entry is."""
     name, kind = Identifier(field.attribute.name), Markup(field.attribute.column.type)
-    dictionary, value = field.coding.dictionary, expression(found, n=field.number)
+    dictionary = field.coding.dictionary
+    value = expression(found, n=field.number, entry=_entry(field), value=field.value_column)
     if dictionary is None:
         return _Column(name, field.coding.value_of(expression("nullif(o.k{n}, 0)", n=field.number)))
-    if field.attribute.column.kind is Kind.TEXT and field.coding.leaves <= MOST_TEXTS and field.coding.leaves:
+    if field.coding.is_looked_up and field.attribute.column.kind is Kind.TEXT and 0 < field.coding.leaves <= MOST_TEXTS:
         return _Column(name, value, (dictionary, Identifier("value")), kind)
     return _Column(name, expression("CAST({value} AS {type})", value=value, type=kind))
 
@@ -132,7 +140,7 @@ def _sorted(
         engine.run("release/create_texts", type=type_name, table=table, column=column_name)
     counted = _are_few(engine, recoding)
     sort = _sort_counted if counted else _sort_all
-    rows = sort(engine, workspace, recoding, _sources(recoding, columns, types))
+    rows = sort(engine, workspace, recoding, _sources(engine, recoding, columns, types))
     yield rows, counted
     workspace.drop(rows)
     for type_name in types.values():
@@ -193,7 +201,7 @@ def _sorted_name(number: int) -> Identifier:
 _Texts = dict[tuple[Relation, Identifier], Identifier]
 
 
-def _sources(recoding: Recoding, columns: list[_Column], types: _Texts | None) -> dict[str, Any]:
+def _sources(engine: Engine, recoding: Recoding, columns: list[_Column], types: _Texts | None) -> dict[str, Any]:
     """What the select of the rows reads; with `types`, texts are enumerations of these, under names of their own."""
     coded, early = recoding.coded, _early(recoding.coded)
     named = [
@@ -210,28 +218,52 @@ def _sources(recoding: Recoding, columns: list[_Column], types: _Texts | None) -
         "regions": _typed(recoding.regions, ("leaf", "region"), cells, types),
         "columns": named,
         "codes": [{"name": Identifier(f"k{f.number}"), "code": f.code(Identifier("a"))} for f in coded.kept],
-        "order": _order(coded),
+        "order": _order(engine, coded),
         "stages": [_dictionaries(early[n : n + MOST_JOINS], types) for n in range(0, len(early), MOST_JOINS)],
         "dictionaries": _dictionaries([f for f in coded.kept if f not in early], types),
     }
 
 
-def _order(coded: CodedTable) -> list[Markup]:
-    """What rows are sorted by: the region, then each kept code; as many as fit are packed into a number.
+def _order(engine: Engine, coded: CodedTable) -> list[Markup]:
+    """The sort keys of the rows: the region, then each kept column, by code or by value; NULL first."""
+    keys: list[Markup] = []
+    codes = [(Markup("g.region"), (coded.source_rows + 1).bit_length())]
+    for field in coded.kept:
+        if field.coding.is_aside:
+            keys += [*map(_shortened, _packed(codes)), _order_of_value(engine, field)]
+            codes = []
+        else:
+            codes.append((expression("o.k{n}", n=field.number), field.coding.bits))
+    return keys + [key for key, _ in _packed(codes)]
 
-    The order is that of the codes one by one, and a sort costs the less the fewer keys it has.
+
+def _shortened(key: tuple[Markup, int]) -> Markup:
+    """A key before others, as short as it can be: DuckDB sorts keys of more than 24 bytes in twice the time."""
+    code, bits = key
+    return expression("CAST({code} AS INTEGER)", code=code) if bits <= SHORT else code
+
+
+def _order_of_value(engine: Engine, field: Field) -> Markup:
+    value = expression("{entry}.{value}", entry=ASIDE, value=field.value_column)
+    if field.attribute.column.kind is Kind.TEXT:
+        value = engine.render.macro("collate", value)
+    return expression("{value} NULLS FIRST", value=value)
+
+
+def _packed(codes: Sequence[tuple[Markup, int]]) -> list[tuple[Markup, int]]:
+    """As few numbers as hold these codes of so many bits: a sort costs the less the fewer keys it has.
+
+    Their order is that of the codes one by one; with each number goes how many bits it has.
     """
-    parts = [(Markup("g.region"), (coded.source_rows + 1).bit_length())]
-    parts += [(expression("o.k{n}", n=field.number), field.coding.bits) for field in coded.kept]
-    keys, room = [parts[0][0]], WORD_BITS - parts[0][1]
-    for part, bits in parts[1:]:
-        if bits > room:
-            keys.append(part)
-            room = WORD_BITS - bits
+    keys: list[tuple[Markup, int]] = []
+    for code, bits in codes:
+        if not keys or keys[-1][1] + bits > WORD_BITS:
+            keys.append((code, bits))
         elif bits:
-            keys[-1] = expression("({key}) * {factor} + {part}", key=keys[-1], factor=1 << bits, part=part)
-            room -= bits
-    return keys
+            key, used = keys[-1]
+            packed = expression("({key}) * {factor} + {code}", key=key, factor=1 << bits, code=code)
+            keys[-1] = (packed, used + bits)
+    return [key for key in keys if key[1]]
 
 
 def _cast_kept(column: _Column) -> Markup:
@@ -239,14 +271,16 @@ def _cast_kept(column: _Column) -> Markup:
 
 
 def _dictionaries(fields: Sequence[Field], types: _Texts) -> list[dict[str, Any]]:
+    """The dictionaries to join, each once."""
+    entries = {_entry(field): field for field in reversed(fields) if field.coding.dictionary is not None}
     return [
         {
             "table": _typed(f.coding.dictionary, ("code",), [Identifier("value")], types),
-            "alias": Identifier(f"v{f.number}"),
+            "alias": alias,
             "code": Identifier(f"k{f.number}"),
             "of_row": f.code(Identifier("a")),
         }
-        for f in fields
+        for alias, f in reversed(entries.items())
         if f.coding.dictionary is not None
     ]
 
