@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from sqlanon.errors import ProtectionError
-from tests.oracle.lattice import MODELS, ROOT, Case, Hierarchy, Node, Row, cases
+from tests.oracle.lattice import MODELS, ROOT, Case, Hierarchy, Node, Row, cases, judged_cases
 from tests.random_cases import random_cases
 from tests.run_support import Database, anonymize
 
@@ -91,6 +91,36 @@ def test_passes_place_what_the_simulation_places(database: Database, drawn: st.S
         assert outcome["verified"]
 
     check()
+
+
+def test_starred_rows_are_completed_by_the_smallest_classes_of_all_passes(database: Database) -> None:
+    @random_cases(EXAMPLES[database.engine] * 3, judged_cases().filter(lambda case: len(case.rows) >= 4))
+    def check(case: Case) -> None:
+        found = recoded(database, case, "loss")
+        if found is None:
+            return
+        outcome, released = found
+        classes = Counter(row[:-1] for row in released)
+        assert not [size for size in classes.values() if case.violates([None] * size, [])]
+        nodes = [tuple(made["levels"].values()) for made in outcome["algorithm"]["passes"]]
+        assert outcome["release"]["suppressed"] == completed(case, nodes)
+        assert outcome["release"]["suppressed"] <= case.budget
+
+    check()
+
+
+def completed(case: Case, nodes: list[Node]) -> int:
+    """The rows that are starred: those that no pass places, and the smallest classes until they are enough."""
+    left, sizes = list(case.rows), []
+    for node in nodes:
+        found = case.classes(node, left).values()
+        kept = [rows for rows in found if not case.violates(rows, [])]
+        sizes += [len(rows) for rows in kept]
+        left = [row for rows in found if rows not in kept for row in rows]
+    starred = len(left)
+    for size in sorted(sizes):
+        starred += size if starred and case.violates([None] * starred, []) else 0
+    return starred
 
 
 @pytest.mark.either_engine

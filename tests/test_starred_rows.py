@@ -17,6 +17,7 @@ from sqlanon.report.material import collect
 from sqlanon.report.page import render
 from sqlanon.sql import Relation
 from sqlanon.verification.verify import Verification, verify_table
+from tests.jobs_support import carry_out, frozen, replaced
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize
 
@@ -63,6 +64,118 @@ def test_others_join_the_starred_rows(database: Database) -> None:
     assert outcome.as_json()["starred"] == {"rows": 7, "unprotected": False, "violate": [], "note": None}
     diverse = [K3, {"model": "distinct-l-diversity", "attribute": "disease", "l": 1}]
     assert anonymize(policy_of(database, table, "star", suppression=0.6, privacy=diverse), replace=True).suppressed == 7
+
+
+NUMBERS = {"n": "INTEGER", "s": "VARCHAR(1)"}
+NUMBER_ROLES: dict[str, Any] = {"n": "quasi-identifier", "s": "sensitive"}
+
+
+def numbers(*classes: int) -> list[Row]:
+    """So many rows for each class of three numbers, whose sensitive values are its own."""
+    return [(10 * place + row % 3, "abcdef"[place]) for place, rows in enumerate(classes) for row in range(rows)]
+
+
+@pytest.fixture
+def tree_run(database: Database) -> str:
+    """A run whose tree has four classes of three rows."""
+    table = database.create(NUMBERS, numbers(3, 3, 3, 3))
+    policy = database.policy(table, NUMBER_ROLES, privacy=[K3], suppressed="star", suppression=0.5)
+    run = anonymize(policy).run
+    assert len({n for n, _ in database.sql(f"SELECT * FROM {table}_r")}) == 4
+    return run
+
+
+def test_others_join_the_rows_that_rules_of_a_tree_star(database: Database, tree_run: str) -> None:
+    """The smallest class, not the first: one row of its own would be read by whom it fits."""
+    newer = database.create(NUMBERS, numbers(1, 5, 4, 3))
+    outcome = apply(database, tree_run, newer, f"{newer}_r")
+    released = database.sql(f"SELECT * FROM {newer}_r")
+    assert sorted(sensitive for n, sensitive in released if n == "*") == ["a", "d", "d", "d"]
+    assert outcome.suppressed == 4
+    assert outcome.as_json()["starred"]["violate"] == []
+
+
+def test_rows_that_nothing_may_join_are_refused(database: Database, tree_run: str) -> None:
+    """Within the budget, or at all: one class at least is released."""
+    newer = database.create(NUMBERS, numbers(1, 5, 4, 3))
+    with pytest.raises(ProtectionError, match=r"1 of 13 rows .* no other classes .* 20 %") as error:
+        apply(database, tree_run, newer, f"{newer}_r", budget=0.2)
+    assert "nothing was published" in str(error.value)
+    alone = database.create(NUMBERS, numbers(1, 5, 0, 0))
+    with pytest.raises(ProtectionError, match="no other classes can join them"):
+        apply(database, tree_run, alone, f"{alone}_r", "suppress")
+    names = [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables")]
+    assert not {f"{newer}_r", f"{alone}_r"} & {*names}
+    assert database.leftovers() == []
+
+
+def test_jobs_complete_or_refuse_them(database: Database, tree_run: str) -> None:
+    """A job that applies rules stars others within its budget, or leaves the old release; no procedure has stars."""
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        run = catalog.run(tree_run)
+    source, release = run.source, f"{run.source.rpartition('.')[2].strip(chr(34))}_r"
+    if database.engine == "postgres":
+        for more in ({}, {"on_violation": "suppress", "budget": 0.5}):
+            with pytest.raises(PolicyError, match="suppressed: star"):
+                frozen(database, tree_run, **more)
+    frozen(database, tree_run, procedure=False)
+    replaced(database, source, numbers(1, 5, 4, 3))
+    assert carry_out(database)["release"]["suppressed"] == 4
+    before = sorted(database.sql(f"SELECT * FROM {release}"))
+    assert [sensitive for n, sensitive in before if n == "*"] == ["a", "d", "d", "d"]
+    replaced(database, source, numbers(1, 5, 6, 7))
+    frozen(database, tree_run, procedure=False, on_violation="suppress", budget=0.3)
+    with pytest.raises(ProtectionError, match="no other classes can join them within the budget of 30 %"):
+        carry_out(database)
+    assert sorted(database.sql(f"SELECT * FROM {release}")) == before
+
+
+def test_enough_starred_rows_may_be_too_far_from_all_others(database: Database) -> None:
+    """With the smallest class two of five rows are z, of two in twenty; with the next one, two of eleven."""
+    table = database.create(NUMBERS, [(10 * place + row % 3, "abc"[row % 3]) for place in range(4) for row in range(6)])
+    models = [K3, {"model": "t-closeness", "attribute": "s", "t": 0.2, "distance": "equal"}]
+    run = anonymize(database.policy(table, NUMBER_ROLES, privacy=models, suppressed="star", suppression=0.5)).run
+    sizes = {10: 3, 20: 6, 30: 9}
+    rows = [(first + row % 3, "abc"[row % 3]) for first, many in sizes.items() for row in range(many)]
+    newer = database.create(NUMBERS, [(0, "z"), (1, "z"), *rows])
+    with pytest.raises(ProtectionError, match="no other classes can join them"):
+        apply(database, run, newer, f"{newer}_r", budget=0.5)
+    assert apply(database, run, newer, f"{newer}_r", budget=0.6).suppressed == 11
+
+
+PLACES = {"p": ["r", "*"], "q": ["r", "*"], "n": ["n", "*"], "s": ["s", "*"], "a": ["a", "*"]}
+
+
+@pytest.mark.parametrize(("suppression", "starred"), [(0.4, 5), (0.2, None)])
+def test_others_join_what_passes_leave(database: Database, suppression: float, starred: int | None) -> None:
+    """p and q satisfy k together, in the second pass; the row of a is left, and the smallest class joins it: r."""
+    rows = [("n", 1)] * 6 + [("s", 2)] * 7 + [("p", 3)] * 2 + [("q", 4)] * 2 + [("a", 5)]
+    table = database.create({"place": "VARCHAR(1)", "disease": "INTEGER"}, rows)
+    roles = {"place": {"role": "quasi-identifier", "hierarchy": {"mapping": PLACES}}, "disease": "sensitive"}
+    policy = database.policy(
+        table,
+        roles,
+        privacy=[K3],
+        algorithm={"name": "optimal", "quality": "height", "limits": {"place": [0, 1]}},
+        remainder="recode",
+        suppression=suppression,
+        suppressed="star",
+    )
+    if starred is None:
+        with pytest.raises(ProtectionError, match="no further classes can join"):
+            anonymize(policy)
+        assert database.leftovers() == []
+        return
+    outcome = anonymize(policy)
+    released = database.sql(f"SELECT * FROM {table}_r")
+    assert sorted(s for place, s in released if place == "*") == [3, 3, 4, 4, 5]
+    assert outcome.suppressed == starred
+    assert outcome.as_json()["algorithm"]["passes"] == [
+        {"levels": {"place": 0}, "rows": 13},
+        {"levels": {"place": 1}, "rows": 0},
+    ]
+    assert apply(database, outcome.run, table, f"{table}_again").suppressed == starred
+    assert sorted(database.sql(f"SELECT * FROM {table}_again")) == sorted(released)
 
 
 def test_unprotected_rows_are_counted_and_said_to_be(database: Database) -> None:

@@ -5,7 +5,8 @@ left and looks above the last pass's generalization for the best one that puts a
 satisfy the models; if there is none, for the best that puts any there. What no pass could place stays suppressed.
 
 t-closeness compares a class with the table that is released. While passes are made that is the whole table; if rows
-are left out in the end, all classes are judged once more against what remains.
+are left out in the end, all classes are judged once more against what remains. Rows that are shown with stars in the
+end must be a class that satisfies the models: the smallest classes of all passes join them until they are.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqlanon.lattice.frequency import FrequencySet, FrequencySets, sensitive_column
+from sqlanon.errors import ProtectionError
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets, named_groups, sensitive_column
 from sqlanon.lattice.keys import WholeKeys
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.qualities import quality_of
 from sqlanon.lattice.recoding import Pass, create_pass, recode_node, release_of
+from sqlanon.lattice.stars import complete_stars
 from sqlanon.lattice.task import Task
 from sqlanon.partition.result import Partition
 from sqlanon.policy import FullDomain, Optimal
@@ -63,6 +66,13 @@ class Passes:
             if self.rest is not None:
                 self.rest = self._pass(self.rest, node)
 
+    def go_back(self) -> None:
+        """Undo all passes but the first."""
+        if len(self.done) > 1:
+            self.rest = self._rest(self.sources[1], self.whole.task.rows - self.placed[0])
+            self.whole.workspace.drop(*(made.classes for made in self.done[1:]))
+            del self.done[1:], self.sources[1:], self.placed[1:]
+
     def _pass(self, sets: FrequencySets, node: Node) -> FrequencySets | None:
         """Recode at a generalization; the sets of what is left, if any is."""
         number, first = len(self.done), self._next_leaf()
@@ -86,8 +96,13 @@ class Passes:
             keys=sets.keys.of_node(node),
         )
         sets.engine.analyze(table)
-        task = Task(sets.task.models, sets.task.sensitive, rows, 0, omits=False, compared=self.whole.task.rows)
-        return sets.part(table, task)
+        return self._rest(table, rows)
+
+    def _rest(self, table: Relation, rows: int) -> FrequencySets:
+        """The sets of the rows that are left after a pass: so many, with these tuples."""
+        whole = self.whole.task
+        task = Task(whole.models, whole.sensitive, rows, 0, omits=False, compared=whole.rows)
+        return self.whole.part(table, task)
 
     def _next_leaf(self) -> int:
         """Leaves are numbered on from pass to pass; no pass has more than rows."""
@@ -114,17 +129,23 @@ class Passes:
         return findings.chosen
 
 
-def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node) -> Partition:
+def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, judges_stars: bool) -> Partition:
     """The release of one generalization, with the rows that it suppresses recoded as far as possible.
 
-    Where that leaves more rows than may be suppressed, which only t-closeness can bring about, the remainder is
-    suppressed as it would be without this.
+    Where that leaves more rows than may be suppressed, which t-closeness can bring about, or starred rows that are too
+    few for a class, the remainder is suppressed as it would be without this. Raises ProtectionError where
+    `judges_stars` and the starred rows are no class then, either.
     """
     sets = problem.sets
-    whole = sets.part(sets.base.table, replace(sets.task, omits=False))
-    passes = Passes(problem, algorithm, whole, whole)
+    passes = _new_passes(problem, algorithm)
     passes.run(node)
-    suppressed = passes.left + (_leave_out(passes) if passes.left and sets.task.moves else 0)
+    left = passes.left
+    suppressed = left + _leave_more_out(passes, judges_stars=judges_stars)
+    if suppressed > sets.task.budget and judges_stars:
+        passes.go_back()
+        suppressed = passes.left + _leave_more_out(passes, judges_stars=True)
+        if suppressed > sets.task.budget:
+            raise ProtectionError(_too_few(left))
     if suppressed > sets.task.budget:
         sets.workspace.drop(*(made.classes for made in passes.done))
         partition = recode_node(sets, node)
@@ -134,14 +155,36 @@ def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node) -> Par
     return replace(partition, found=_told(problem, list(pairs), passes))
 
 
-def recode_in_passes(problem: Problem, algorithm: FullDomain, nodes: Sequence[Node]) -> Partition:
+def recode_in_passes(
+    problem: Problem, algorithm: FullDomain, nodes: Sequence[Node], *, judges_stars: bool
+) -> Partition:
     """The release of several passes that are known, whatever has to be suppressed."""
+    passes = _new_passes(problem, algorithm)
+    passes.replay(nodes)
+    suppressed = passes.left + _leave_more_out(passes, judges_stars=judges_stars)
+    return release_of(problem.sets, passes.done, suppressed)
+
+
+def _new_passes(problem: Problem, algorithm: FullDomain) -> Passes:
     sets = problem.sets
     whole = sets.part(sets.base.table, replace(sets.task, omits=False))
-    passes = Passes(problem, algorithm, whole, whole)
-    passes.replay(nodes)
-    suppressed = passes.left + (_leave_out(passes) if passes.left and sets.task.moves else 0)
-    return release_of(sets, passes.done, suppressed)
+    return Passes(problem, algorithm, whole, whole)
+
+
+def _leave_more_out(passes: Passes, *, judges_stars: bool) -> int:
+    """Suppress classes because of the rows that are left; how many rows that takes."""
+    if passes.left and passes.problem.sets.task.moves:
+        return _leave_out(passes)
+    return _complete(passes) - passes.left if passes.left and judges_stars else 0
+
+
+def _too_few(rows: int) -> str:
+    return (
+        f"{rows:,} rows are left that no pass of `remainder: recode` puts into a class. `suppressed: star` would show"
+        " them as one that violates a model, and no further classes can join it within the suppression budget; nothing"
+        " was published. Allow more suppression, leave the rows out with `suppressed: omit`, or accept rows that no"
+        " model protects with `suppressed: {star: unprotected}`."
+    )
 
 
 def _told(problem: Problem, placed: list[tuple[Node, int]], passes: Passes) -> dict[str, Any]:
@@ -152,8 +195,35 @@ def _told(problem: Problem, placed: list[tuple[Node, int]], passes: Passes) -> d
 
 def _leave_out(passes: Passes) -> int:
     """Leave out the classes that violate a model in the table without the rows that are left, until none does."""
-    sets, workspace = passes.whole, passes.whole.workspace
-    table = workspace.table("passed")
+    table = _create_passed(passes)
+    failing, verdict = _by_leaf(passes, table).create_failing(())
+    _drop_classes(passes, failing)
+    passes.whole.workspace.drop(failing, table)
+    return verdict.suppressed
+
+
+def _complete(passes: Passes) -> int:
+    """Star the smallest classes with the rows that are left until these satisfy the models; the rows starred then.
+
+    More than the budget where no classes within it do; then all stay as they are.
+    """
+    assert passes.rest is not None
+    workspace, engine = passes.whole.workspace, passes.whole.engine
+    table, failing = _create_passed(passes, passes.rest.base.table), workspace.table("left")
+    engine.run("lattice/create_left", failing=failing, rows=passes.left)
+    engine.analyze(failing)
+    whole, budget = passes.whole.task, passes.problem.sets.task.budget
+    sets = _sets_of(passes, table, replace(whole, budget=budget, judges_stars=True))
+    rows = complete_stars(sets, named_groups(whole.sensitive), ((), table, failing), passes.left)
+    if rows <= budget:
+        _drop_classes(passes, failing)
+    workspace.drop(failing, table)
+    return rows
+
+
+def _create_passed(passes: Passes, rest: Relation | None = None) -> Relation:
+    sets = passes.whole
+    table = sets.workspace.table("passed")
     sets.engine.run(
         "lattice/create_passed",
         passed=table,
@@ -162,27 +232,32 @@ def _leave_out(passes: Passes) -> int:
             {"table": source, "classes": made.classes, "words": sets.keys.in_rows(made.node, sets.coded.words)}
             for made, source in zip(passes.done, passes.sources, strict=True)
         ],
+        rest=rest,
     )
     sets.engine.analyze(table)
-    by_leaf = _by_leaf(passes, table)
-    failing, verdict = by_leaf.create_failing(())
+    return table
+
+
+def _drop_classes(passes: Passes, failing: Relation) -> None:
+    engine = passes.whole.engine
     for place, made in enumerate(passes.done):
-        sets.engine.run("lattice/drop_classes", classes=made.classes, failing=failing)
-        (rows,) = sets.engine.query_one("lattice/count_placed", classes=made.classes)
+        engine.run("lattice/drop_classes", classes=made.classes, failing=failing)
+        (rows,) = engine.query_one("lattice/count_placed", classes=made.classes)
         passes.placed[place] = int(rows)
-    workspace.drop(failing, table)
-    return verdict.suppressed
 
 
 def _by_leaf(passes: Passes, table: Relation) -> FrequencySets:
     """The classes of all passes, compared with the rows in them."""
-    sets = passes.whole
-    rows, budget = sets.task.rows - passes.left, passes.problem.sets.task.budget - passes.left
-    base = FrequencySet(table, (), rows)
-    task = replace(sets.task, rows=rows, budget=max(budget, 0), omits=True)
-    keys = WholeKeys((), 1)
-    found = FrequencySets(sets.engine, sets.workspace, sets.coded, task, keys, base, numbers=sets.numbers)
-    pairs = enumerate(task.sensitive)
-    remaining = tuple(found.recount(one, number) for number, one in pairs)
-    found.task = replace(task, sensitive=remaining)
+    task = passes.whole.task
+    rows, budget = task.rows - passes.left, passes.problem.sets.task.budget - passes.left
+    found = _sets_of(passes, table, replace(task, rows=rows, budget=max(budget, 0), omits=True))
+    remaining = tuple(found.recount(one, number) for number, one in enumerate(task.sensitive))
+    found.task = replace(found.task, sensitive=remaining)
     return found
+
+
+def _sets_of(passes: Passes, table: Relation, task: Task) -> FrequencySets:
+    """The classes of all passes as a frequency set, whose keys are their leaves."""
+    sets, base = passes.whole, FrequencySet(table, (), task.rows)
+    keys = WholeKeys((), 1)
+    return FrequencySets(sets.engine, sets.workspace, sets.coded, task, keys, base, numbers=sets.numbers)

@@ -68,7 +68,7 @@ def pose(
     assert isinstance(algorithm, FullDomain)
     sensitive = create_domains(engine, workspace, coded, models)
     budget = int(Decimal(str(policy.suppression)) * coded.source_rows)
-    judges_stars = policy.stars and not policy.exempts_stars and policy.remainder == "suppress"
+    judges_stars = policy.judges_stars and policy.remainder == "suppress"  # a remainder's are judged in the end
     task = Task(models, sensitive, coded.source_rows, budget, omits=not policy.stars, judges_stars=judges_stars)
     if not budget:
         require_attainable(engine, coded.source_rows, models, sensitive)
@@ -125,7 +125,7 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Partition:
     told, chart = _told(problem, policy, findings), record(problem, findings)
     if policy.remainder == "recode":
         assert isinstance(policy.algorithm, FullDomain)
-        partition = recode_remainder(problem, policy.algorithm, findings.chosen)
+        partition = recode_remainder(problem, policy.algorithm, findings.chosen, judges_stars=policy.judges_stars)
         return replace(partition, found={**told, **partition.found}, chart=chart)
     partition = recode_node(problem.sets, findings.chosen)
     if partition.suppressed != findings.suppressed:

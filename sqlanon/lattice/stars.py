@@ -59,8 +59,8 @@ class _Stars:
             if found is None:
                 return self.sets.task.budget + 1
             self.sets.engine.run("lattice/add_joining", failing=self.failing, joining=joining, place=found)
-            (rows, _, _) = self.sets.engine.query_one("lattice/sum_failing", failing=self.failing)
-            return int(rows)
+            (joined,) = self.sets.engine.query_one("lattice/count_joined", joining=joining, place=found)
+            return self.rows + int(joined)
         finally:
             self.sets.workspace.drop(joining)
 

@@ -68,6 +68,11 @@ class Policy(Part):
         return self.suppressed == "star: unprotected"
 
     @property
+    def judges_stars(self) -> bool:
+        """Whether suppressed rows are shown, and must satisfy the models as one class."""
+        return self.stars and not self.exempts_stars
+
+    @property
     def sensitive(self) -> list[str]:
         """The names of the sensitive attributes, protected by a model or not."""
         return [name for name, attribute in self.attributes.items() if attribute.role is Role.SENSITIVE]

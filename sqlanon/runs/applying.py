@@ -36,6 +36,7 @@ from sqlanon.rules.fitting import find_fitting
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
+from sqlanon.rules.starred import complete
 from sqlanon.rules.store import StoredRules, fetch_tables, read_rules
 from sqlanon.runs import OnViolation
 from sqlanon.runs.choices import choice_of
@@ -338,6 +339,8 @@ class _Apply(Course):
         search = Suppression(self.engine, workspace, coded, self.models, applied, not stars, coded.source_rows)
         rows = search.run()
         self._refuse(rows, coded.source_rows)
+        if rows and self.policy.judges_stars:
+            rows = self._complete(search, rows, coded.source_rows)
         self.applied, self.suppression = applied, search
         return Partition(
             axes=tuple(shown.axis for shown in applied.shown),
@@ -348,6 +351,22 @@ class _Apply(Course):
             starred=-1 if stars and rows else None,
             found={**self._told(), "suppressed_classes": search.classes},
         )
+
+    def _complete(self, search: Suppression, rows: int, of: int) -> int:
+        """Star further classes until the starred rows are one that satisfies the models; the rows starred then.
+
+        Raises ProtectionError where no classes do: the budget says how many rows may be, and one class is to stay.
+        """
+        budget = self.application.budget
+        most = of - 1 if budget is None else min(of - 1, int(Fraction(str(budget)) * of))
+        found = complete(search, rows, most)
+        if found > most:
+            within = "" if budget is None else f" within the budget of {budget * 100:g} %"
+            raise ProtectionError(
+                f"{rows:,} of {of:,} rows would be shown with stars, as one class that violates a model, and no other"
+                f" classes can join them{within} so that it does not; nothing was published."
+            )
+        return found
 
     def _recode(self, coded: CodedTable, partition: Partition, workspace: Workspace, outcome: Outcome) -> Recoding:
         if self.applied is None or self.suppression is None:
@@ -395,7 +414,10 @@ def recode_at_levels(problem: Problem, policy: Policy, stored: StoredRules) -> P
     algorithm = policy.algorithm
     assert isinstance(algorithm, FullDomain)
     nodes = [node_of(problem.lattice, levels) for levels in stored.content["passes"]]
-    return recode_in_passes(problem, algorithm, nodes) if len(nodes) > 1 else recode_node(problem.sets, nodes[0])
+    completes = policy.remainder == "recode" and policy.judges_stars
+    if len(nodes) > 1 or completes:
+        return recode_in_passes(problem, algorithm, nodes, judges_stars=completes)
+    return recode_node(problem.sets, nodes[0])
 
 
 def require_same(plan: Plan, stored: StoredRules, dialect: str) -> None:
