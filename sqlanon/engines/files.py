@@ -103,10 +103,10 @@ def source_version(file: str | None) -> tuple[int, ...] | None:
     return tuple(number for match in matches for number in version_of(match)) or None
 
 
-def require_unchanged(file: str | None, version: tuple[int, ...] | None) -> None:
-    """Raise ConflictError if a source file is no longer the one of that version."""
+def require_unchanged(file: str | None, version: tuple[int, ...] | None, cause: Exception | None = None) -> None:
+    """Raise ConflictError if a source file is no longer the one of that version; `cause` is what came of that."""
     if source_version(file) != version:
-        raise ConflictError(f"The file {file} changed while it was read; run again.")
+        raise ConflictError(f"The file {file} changed while it was read; nothing was published. Run again.") from cause
 
 
 def literal_pattern(path: str) -> str:

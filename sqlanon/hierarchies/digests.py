@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sqlanon.digest import FILE, file_digest
-from sqlanon.errors import PolicyError
+from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy import Hierarchy, Policy
 
 
@@ -40,6 +41,28 @@ def describe_hierarchies(policy: Policy) -> dict[str, dict[str, Any]]:
             if spec.csv is not None:
                 described[name] |= {"file": spec.csv, "file_digest": _digest_of(name, spec.csv)}
     return described
+
+
+def require_unchanged_hierarchies(
+    policy: Policy, described: Mapping[str, Mapping[str, Any]], cause: Exception | None = None
+) -> None:
+    """Raise ConflictError if the file of a hierarchy is not what it was when it was described.
+
+    cause: what came of that, if anything did.
+    """
+    for name, was in described.items():
+        spec = policy.attributes[name].hierarchy
+        if spec is None or spec.csv is None:
+            continue
+        try:
+            found = _digest_of(name, spec.csv)
+        except PolicyError:
+            found = None
+        if found != was["file_digest"]:
+            raise ConflictError(
+                f"The file '{spec.csv}', the hierarchy of column '{name}', changed during the run; nothing was"
+                " published. Run again."
+            ) from cause
 
 
 def _digest_of(column: str, file: str) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from sqlanon.catalog import Catalog, ReleaseRecord, RunStart, Status
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines import redacted
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
-from sqlanon.errors import Cancelled, ConflictError, ProtectionError, SqlanonError, VerificationError
-from sqlanon.hierarchies.digests import describe_hierarchies
+from sqlanon.errors import Cancelled, ProtectionError, SqlanonError, VerificationError
+from sqlanon.hierarchies.digests import describe_hierarchies, require_unchanged_hierarchies
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
 from sqlanon.measures.distributions import Distributions, measure_distributions
@@ -109,6 +110,7 @@ class Course:
         self.basis: Basis | None = None  # what the search goes by
         self.linked: str | None = None  # what is said of earlier releases of the source by other rules
         self.values: Mapping[str, int] = {}
+        self.hierarchies: Mapping[str, Mapping[str, Any]] = {}  # as they were when the source was coded
         self.left_out = 0  # rows of the source that were suppressed before anything was coded
         self.models = models_of(policy)
 
@@ -241,12 +243,13 @@ class Course:
     def _release(self, plan: Plan, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> None:
         """Stage the release, check it, and publish it with its rules."""
         with contextlib.ExitStack() as stack:
-            self.rules = self._store_rules(recoding, workspace, outcome)
-            with self.journal.during("recode"):
-                outcome.distributions = self._distributions(recoding)
-                staging = stage_release(self.session, plan, workspace, recoding, self.replace)
-                staged = stack.enter_context(staging)
-            self._verify(plan, staged, recoding, outcome, workspace)
+            with self._refusing_changes(source=False):  # which is not read again
+                self.rules = self._store_rules(recoding, workspace, outcome)
+                with self.journal.during("recode"):
+                    outcome.distributions = self._distributions(recoding)
+                    staging = stage_release(self.session, plan, workspace, recoding, self.replace)
+                    staged = stack.enter_context(staging)
+                self._verify(plan, staged, recoding, outcome, workspace)
             if self.policy.digest == "run":
                 with self.journal.during("verify"):
                     outcome.digest = staged.digest()
@@ -273,8 +276,8 @@ class Course:
 
     def _code(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> CodedTable:
         """One snapshot of the source, coded; files of it and of hierarchies must stay as they were meanwhile."""
-        hierarchies = describe_hierarchies(self.policy)
-        with self.engine.transaction():
+        self.hierarchies = hierarchies = describe_hierarchies(self.policy)
+        with self._refusing_changes(), self.engine.transaction():
             hold_trusted(self.policy, self.engine, plan.source)
             coded = self._encoded(plan, workspace)
             outcome.columns = columns_of(self.engine, plan.source)
@@ -282,15 +285,29 @@ class Course:
                 self.basis = basis_of(self.engine, plan, self.wishes)
             if self.ends_as is Status.PUBLISHED:
                 outcome.fingerprint = fingerprint(self.engine, plan)
-        require_unchanged(self.policy.source.file, self.source_version)
-        if describe_hierarchies(self.policy) != hierarchies:
-            raise ConflictError("A hierarchy's file changed while it was read; run again.")
         outcome.source_rows = coded.source_rows + self.left_out
         heights = {one.attribute.name: one.coding.hierarchy for one in (*coded.fields, *coded.judged)}
         outcome.hierarchies = tuple(
             one | {"levels": built.height} for name, one in hierarchies.items() if (built := heights.get(name))
         )
         return coded
+
+    @contextlib.contextmanager
+    def _refusing_changes(self, *, source: bool = True) -> Iterator[None]:
+        """Raise ConflictError if a file of a hierarchy, or of the source, changes, whatever else comes of that."""
+        try:
+            yield
+        except Cancelled:
+            raise
+        except (SqlanonError, OSError) as error:
+            self._require_unchanged(source=source, cause=error)
+            raise
+        self._require_unchanged(source=source)
+
+    def _require_unchanged(self, *, source: bool, cause: Exception | None = None) -> None:
+        if source:
+            require_unchanged(self.policy.source.file, self.source_version, cause)
+        require_unchanged_hierarchies(self.policy, self.hierarchies, cause)
 
     def _encoded(self, plan: Plan, workspace: Workspace) -> CodedTable:
         return encode(self.engine, plan, workspace)
