@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from pathlib import Path
@@ -57,6 +58,34 @@ def test_mangled_text_is_a_policy_or_refused(data: st.DataObject) -> None:
         piece = data.draw(st.one_of(st.sampled_from([*TEXTS, *PIECES]), st.text(max_size=4)))
         text = text[:start] + piece + text[end:]
     is_refused_or_whole(text)
+
+
+ODD_PARTS = [
+    ("attributes.a.hierarchy.intervals", [{}], r"intervals\[0\] must be a number"),
+    ("attributes.a.hierarchy.intervals", [{"constrained-int": 1}], r"intervals\[0\] must be a number"),
+    ("attributes.a.hierarchy.intervals", [5, {"quantile": 1}], r"intervals\[1\] must be a number"),
+    ("attributes.b.hierarchy.mapping", {"x": {"y": {}}}, "must be a label or a list of labels"),
+    ("attributes.a.top", 10**400, "top must be a number, or"),
+    ("attributes.a.bottom", -(10**400), "bottom must be a number, or"),
+    ("attributes.a.top", {"quantile": 10**400}, "top must be a number, or"),
+    ("algorithm", {"name": "optimal", "limits": {"a": []}}, "limits.a must be a longer list"),
+    ("algorithm", {"name": "optimal", "limits": {"a": [0]}}, "limits.a must be a longer list"),
+    ("algorithm", {"name": "optimal", "limits": {"a": [0, 1, 2]}}, "limits.a must be a shorter list"),
+    ("algorithm", {"name": "optimal", "limits": {"a": [{}, 1]}}, r"limits.a\[0\] must be a number"),
+    ("algorithm", {"name": "optimal", "weights": {"a": {}}}, "weights.a must be a number"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "sentence"), ODD_PARTS, ids=range(len(ODD_PARTS)))
+def test_parts_of_another_shape_have_their_sentence(place: str, value: object, sentence: str) -> None:
+    changed = copy.deepcopy({**SMALL, "source": {"url": "duckdb:///x", "table": "t"}})
+    *above, key = place.split(".")
+    part = changed
+    for name in above:
+        part = part[name]
+    part[key] = value
+    with pytest.raises(PolicyError, match=sentence):
+        build_policy(changed)
 
 
 PIECES = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self, TypeGuard
@@ -115,7 +115,8 @@ def _limit(given: object) -> object:
 
 
 def _is_number(given: Any) -> TypeGuard[float]:
-    return isinstance(given, (int, float)) and not isinstance(given, bool) and math.isfinite(given)
+    most = sys.float_info.max  # what no double is, a whole number may be
+    return isinstance(given, (int, float)) and not isinstance(given, bool) and -most <= given <= most
 
 
 Limit = Annotated[Whole | Number | Quantile | None, BeforeValidator(_limit)]

@@ -31,7 +31,7 @@ def problems_of(error: ValidationError, document: Document) -> list[str]:
     """One sentence for every wrong place, in the order of the places."""
     sentences: dict[str, None] = {}
     for detail in error.errors(include_url=False, include_context=True, include_input=False):
-        path, owner = _locate(detail["loc"], document.data)
+        path, owner = _locate(detail, document.data)
         if detail["type"] == "too_short" and _value_at(path, document.data):
             continue  # nothing valid was left of a list whose entries have their own sentences
         sentences.setdefault(_sentence(detail, path, owner, document), None)
@@ -50,24 +50,34 @@ def model_problems(name: str, parameters: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _locate(location: Path, data: Any) -> tuple[Path, type[BaseModel]]:
+def _locate(detail: ErrorDetails, data: Any) -> tuple[Path, type[BaseModel]]:
     """The path in the document, and the part of the grammar whose key (the path's last) is wrong."""
-    path = tuple(_real_parts(location, data))
+    path = tuple(_real_parts(detail["loc"], data, detail["type"] == "missing"))
     return path, _owner(path, data)
 
 
-def _real_parts(location: Path, data: Any) -> Iterator[str | int]:
-    """Leave out what pydantic adds to a path: the member of a union it tried."""
+def _real_parts(location: Path, data: Any, is_missing: bool) -> Iterator[str | int]:
+    """Leave out what pydantic adds to a path: the member of a union it tried.
+
+    The last part of a path that is missing is one that the document lacks.
+    """
     if location[0] == "privacy" and len(location) > 2 and location[2] in MODELS:
         location = (*location[:2], *location[3:])
     if location[0] == "algorithm" and len(location) > 1 and location[1] in ALGORITHMS:
         location = (*location[:1], *location[2:])
     for part in location:
-        inside = isinstance(data, dict) or (isinstance(data, list) and isinstance(part, int))
-        if not inside:
+        there = _has(data, part)
+        if there or (is_missing and part == location[-1]):
+            yield part
+        if not there:
             return
-        yield part
-        data = data.get(part) if isinstance(data, dict) else data[part] if isinstance(part, int) else None
+        data = data[part]
+
+
+def _has(data: Any, part: str | int) -> bool:
+    if isinstance(data, list):
+        return isinstance(part, int) and part < len(data)
+    return isinstance(data, dict) and part in data
 
 
 def _owner(path: Path, data: Any) -> type[BaseModel]:
@@ -104,11 +114,15 @@ def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document
         return f"{place} must be a mapping with keys such as {_keys_at(path)}."
     if kind in ("too_short", "string_too_short"):
         return f"{place} must not be empty."
+    if kind == "too_long":
+        return f"{place} must be a shorter list."
     return f"{place} must be {_wanted(kind, path, owner)}."
 
 
 def _missing(path: Path, owner: type[BaseModel], document: Document) -> str:
     above = document.place(path[:-1])
+    if isinstance(path[-1], int):
+        return f"{above} must be a longer list."
     if issubclass(owner, ModelParameters):
         return f"{above}: {path[-1]} is missing; {_value_at(path[:-1], document.data)['model']} needs it."
     return f"{above}: {path[-1]} is missing." if len(path) > 1 else f"{path[-1]} is missing."
@@ -148,8 +162,10 @@ def _wanted(kind: str, path: Path, owner: type[BaseModel]) -> str:
         return "a label or a list of labels; put labels that look like numbers in quotes"
     if kind in _TYPES:
         return _TYPES[kind]
-    field = next(part for part in reversed(path) if isinstance(part, str))
-    info = next(info for name, info in owner.model_fields.items() if field in (name, info.alias))
+    fields = dict(zip(keys_of(owner), owner.model_fields.values(), strict=True))
+    info = next((fields[part] for part in reversed(path) if isinstance(part, str) and part in fields), None)
+    if info is None:
+        return "of another kind"
     words = "a finite number" if kind == "finite_number" else "a number"
     rules = [rule for rule in info.metadata if kind == "less_than_equal" or not isinstance(rule, Le)]
     return _number("a whole number" if info.annotation is int else words, rules)
