@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlanon.catalog import Catalog, RulesKind, Run, recoded_alike
-from sqlanon.catalog.sources import identify_source
+from sqlanon.catalog.sources import SourceIdentity, identify_recorded
 from sqlanon.errors import PolicyError
 from sqlanon.policy.facts import flattened
 
@@ -65,7 +65,7 @@ def compare_runs(catalog: Catalog, a: str, b: str) -> Difference:
     Raises PolicyError for an unknown run, or one that published nothing.
     """
     one, other = (_published(catalog, name) for name in (a, b))
-    same_source = identify_source(one.source, one.database) == identify_source(other.source, other.database)
+    same_source = _source(catalog, one) == _source(catalog, other)
     recoding = _compare_recodings(catalog, one, other)
     labels = Change("labels", _labels(catalog, one), _labels(catalog, other))
     policies = [flattened(json.loads(run.policy)) for run in (one, other)]
@@ -80,6 +80,11 @@ def compare_runs(catalog: Catalog, a: str, b: str) -> Difference:
         columns=tuple(_changes(_columns(one), _columns(other))),
         warnings=(*_warnings(one, other, same_source, recoding), *_label_warnings(labels)),
     )
+
+
+def _source(catalog: Catalog, run: Run) -> SourceIdentity:
+    recoding = next((release.recoding for release in catalog.releases(run.id)), None)
+    return identify_recorded(run.source, run.database, recoding)
 
 
 def _published(catalog: Catalog, name: str) -> Run:

@@ -11,6 +11,7 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.reading import FileReading
+from sqlanon.environment import Expanded, named
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.lookup import is_of_a_catalog, unknown_table
@@ -72,15 +73,21 @@ class Plan:
     reading: FileReading | None = None
 
     @property
-    def source_name(self) -> str:
+    def source_place(self) -> str:
         """The source's table as SQL writes it, or the whole path of its file."""
         file = self.policy.source.file
         return str(self.source) if file is None else whole_path(file)
 
     @property
+    def source_name(self) -> str:
+        """The same as it is recorded and shown: with references to the environment as they were written."""
+        file = self.policy.source.file
+        return named(file) if isinstance(file, Expanded) else self.source_place
+
+    @property
     def release_name(self) -> str:
-        """The release's table as SQL writes it, or its file."""
-        return self.policy.release.file or str(self.release)
+        """The release's table as SQL writes it, or its file, as it is recorded and shown."""
+        return named(self.policy.release.file or str(self.release))
 
     @property
     def quasi_identifiers(self) -> tuple[Attribute, ...]:

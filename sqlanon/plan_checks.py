@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from sqlanon.engines.base import Column, Kind
+from sqlanon.environment import Expanded
 from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
@@ -103,7 +104,9 @@ def _row_problems(subject: Subject) -> Iterator[str]:
 
 def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Iterator[str]:
     yield from hierarchy_problems(hierarchy, column)
-    if hierarchy.csv is not None and not Path(hierarchy.csv).expanduser().is_file():
+    if isinstance(hierarchy.csv, Expanded) and hierarchy.csv.missing:
+        yield f"{place}: the environment variable '{hierarchy.csv.missing[0]}' is not set."
+    elif hierarchy.csv is not None and not Path(hierarchy.csv).expanduser().is_file():
         yield f"{place}: there is no file {hierarchy.csv} to read the hierarchy from."
 
 

@@ -122,21 +122,25 @@ class Text:
 
 @dataclass(frozen=True)
 class Withheld:
-    """A number out of the data, such as a column's least value.
+    """A number out of the data, such as a column's least value, or a label that holds one.
 
     The database gets it; records and the log of a server don't hold it.
     """
 
-    value: Number
+    value: Number | str
 
     def __str__(self) -> str:
+        if isinstance(self.value, str):
+            return f"{_WITHHELD} {Text(self.value)}"
         return (
             f"{_WITHHELD} {self.value:f}" if isinstance(self.value, Decimal) else f"{_WITHHELD} {_finalize(self.value)}"
         )
 
 
 _WITHHELD = "/* withheld */"
-_WITHHELD_NUMBER = re.compile(re.escape(_WITHHELD) + r" (-?[0-9]+(?:[.][0-9]+)?|CAST\('([^']*)' AS FLOAT8\))")
+_WITHHELD_VALUE = re.compile(
+    re.escape(_WITHHELD) + r" (-?[0-9]+(?:[.][0-9]+)?|CAST\('([^']*)' AS FLOAT8\)|'((?:[^']|'')*)')"
+)
 
 
 @dataclass(frozen=True)
@@ -152,17 +156,19 @@ class Statement:
     @property
     def record(self) -> str:
         """The text as it may be shown and kept: with `?` for what is withheld."""
-        return _WITHHELD_NUMBER.sub(f"{_WITHHELD} ?", self.text)
+        return _WITHHELD_VALUE.sub(f"{_WITHHELD} ?", self.text)
 
-    def written(self, write: Callable[[Number], str]) -> str:
-        """The text with every number that is withheld as `write` says it."""
+    def written(self, write: Callable[[Number | str], str]) -> str:
+        """The text with every value that is withheld as `write` says it."""
         if _WITHHELD not in self.text:
             return self.text
-        return _WITHHELD_NUMBER.sub(lambda found: write(_number_of(found)), self.text)
+        return _WITHHELD_VALUE.sub(lambda found: write(_value_of(found)), self.text)
 
 
-def _number_of(found: re.Match[str]) -> Number:
-    """A number as it was before it was written into a statement."""
+def _value_of(found: re.Match[str]) -> Number | str:
+    """A value as it was before it was written into a statement."""
+    if found[3] is not None:
+        return found[3].replace("''", "'")
     if found[2] is not None:
         return float(found[2])
     return Decimal(found[1]) if "." in found[1] else int(found[1])

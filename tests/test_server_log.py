@@ -127,13 +127,25 @@ PLAIN = {name: {"role": "quasi-identifier"} for name in QUASI}
 SHOWS = {"age": {"show": "mean"}, "income": {"show": "bounds"}}
 TREES = {name: one | SHOWS.get(name, {}) for name, one in PLAIN.items()}
 LEVELS = {name: {"role": "quasi-identifier", "hierarchy": STEPS[name] or "suppress"} for name in STEPS}
+LIMITED = ("small", "age", "seen", "income", "weight")
+QUANTILES = {"bottom": {"quantile": 0.05}, "top": {"quantile": 0.9}}
+CODED = LEVELS | {name: {"role": "quasi-identifier", "hierarchy": {"csv": f"{name}.csv"}} for name in ("age", "town")}
 ALGORITHMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "mondrian": (TREES, {}),
     "cuts": (PLAIN, {"ranges": "cuts"}),
     "rothko-t": (PLAIN, {"algorithm": {"name": "rothko-t"}}),
+    "rothko-s": (PLAIN, {"algorithm": {"name": "rothko-s", "sample": 60, "exact_below": 20}}),
+    "limits": (TREES | {name: TREES[name] | QUANTILES for name in LIMITED}, {}),
+    "limits-of-levels": (
+        LEVELS | {name: LEVELS[name] | QUANTILES for name in LIMITED},
+        {"algorithm": {"name": "optimal"}, "suppression": 0.2},
+    ),
+    "csv": (CODED, {"algorithm": {"name": "datafly"}, "suppression": 0.5}),
+    "csv-of-trees": (CODED, {}),
     "optimal": (LEVELS, {"algorithm": {"name": "optimal"}, "suppression": 0.2}),
     "top-down": (LEVELS, {"algorithm": {"name": "top-down"}}),
 }
+LATTICES = ("optimal", "limits-of-levels", "csv")
 
 
 def write(directory: Path, name: str, url: str, **changes: Any) -> Path:
@@ -145,6 +157,10 @@ def write(directory: Path, name: str, url: str, **changes: Any) -> Path:
         "attributes": roles | attributes,
         "privacy": MODELS,
     }
+    for column in ("age", "town"):
+        values = sorted({str(row(number)[list(COLUMNS).index(column)]) for number in range(ROWS)})
+        lines = [f"{value};{value[:-2]}xx;*" for value in values]
+        (directory / f"{column}.csv").write_text("\n".join(lines), encoding="utf-8")
     path = directory / f"{name}.yml"
     path.write_text(json.dumps(policy | more | changes), encoding="utf-8")
     return path
@@ -170,6 +186,9 @@ def test_the_log_holds_no_value(loud_server: PostgresServer, tmp_path: Path, nam
     where = ("--policy", policy)
     assert call("init", url, "people").exit_code == 0
     carried_out("check", policy)
+    if name in LATTICES:
+        carried_out("lattice", policy)
+    carried_out("sweep", policy, "--k", "4,8")
     run = carried_out("run", policy)["run"]
     carried_out("verify", policy)
     carried_out("freeze", run, "--name", "nightly", *where)

@@ -9,6 +9,7 @@ from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import whole_path
+from sqlanon.environment import resolved
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy
@@ -77,7 +78,7 @@ def _newest(catalog: Catalog, policy: Policy, release: str) -> Run | None:
 def _is_named(recorded: str, named: str, *, file: bool) -> bool:
     """Whether a name in the catalog, which is whole, is the one that people wrote, of which parts may be left out."""
     if file:
-        return whole_path(recorded) == whole_path(named)
+        return whole_path(resolved(recorded)) == whole_path(named)
     parts = Relation.parse(named).parts
     return Relation.parse(recorded).parts[-len(parts) :] == parts
 

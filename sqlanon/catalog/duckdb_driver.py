@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import duckdb
 
@@ -34,6 +35,9 @@ class DuckDBDriver:
         result = self._connection.execute(text, bound or None)
         names = [column[0] for column in result.description or ()]
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
+
+    def insert(self, text: str, rows: Sequence[Sequence[Any]]) -> None:
+        self.execute(text, [value for row in rows for value in row])
 
     def explain(self, error: Exception) -> tuple[bool, bool]:  # noqa: ARG002
         return False, False  # the process has the file to itself

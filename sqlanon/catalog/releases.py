@@ -18,7 +18,7 @@ from sqlanon.catalog.records import (
     RulesKind,
     RulesRecord,
 )
-from sqlanon.catalog.sources import SourceIdentity, identify_source
+from sqlanon.catalog.sources import SourceIdentity, identify_recorded, identify_source
 from sqlanon.catalog.transaction import Transaction
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Relation, Text
@@ -70,7 +70,7 @@ class Releases(Ledger):
                 json.loads(row["policy"]).get("republish"),
             )
             for row in self._rows("select_released", _identity(wanted), of_file=wanted.is_file)
-            if identify_source(row["source"], row["database"]) == wanted
+            if identify_recorded(row["source"], row["database"], row["recoding"]) == wanted
         ]
 
     @contextlib.contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,8 +49,12 @@ class Runs(Access):
         result: Mapping[str, Any] | None = None,
         error: BaseException | None = None,
         source_rows: int | None = None,
+        reword: Callable[[str], str] = str,
     ) -> None:
-        """Record how a run ended; `result` is the object that `run --json` prints."""
+        """Record how a run ended; `result` is the object that `run --json` prints.
+
+        reword: what makes the text of an error one that may be kept.
+        """
         values = {
             "run": run,
             "status": status,
@@ -58,7 +62,7 @@ class Runs(Access):
             "result": None if result is None else json.dumps(result, ensure_ascii=False),
             "source_rows": source_rows,
             "error_class": None if error is None else type(error).__name__,
-            "error_message": None if error is None else _message(error),
+            "error_message": None if error is None else reword(_message(error)),
         }
         self._change("record the run's end", "finish_run", values)
 

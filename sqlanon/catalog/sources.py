@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 
 from sqlanon.engines.files import whole_path
 from sqlanon.sql import Relation
 
+SOURCE_DIGEST = "source_digest"  # in what is recorded of a release
+
 
 @dataclass(frozen=True)
 class SourceIdentity:
-    """A table by its schema and name, with its database as the catalog writes it down; or a file by its whole path."""
+    """A table by its schema and name, with its database as the catalog writes it down; or a file by `path_digest`."""
 
     name: str
     database: str | None
@@ -20,6 +24,17 @@ class SourceIdentity:
         return self.database is None
 
 
+def path_digest(path: str) -> str:
+    """What a whole path is told by where it is not written down: parts of it may come from the environment."""
+    return hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()
+
+
+def identify_recorded(source: str, database: str, recoding: str | None) -> SourceIdentity:
+    """The identity of the source of a recorded run; `recoding`: what it recorded of its release, if it has one."""
+    digest = None if recoding is None else json.loads(recoding).get(SOURCE_DIGEST)
+    return identify_source(source, database) if digest is None else SourceIdentity(digest, None)
+
+
 def identify_source(source: str, database: str) -> SourceIdentity:
     """The identity of a source as a run records it, in `database`.
 
@@ -27,6 +42,6 @@ def identify_source(source: str, database: str) -> SourceIdentity:
     that an older version wrote down by a relative path is taken to be relative to where this process is at work.
     """
     if not source.endswith('"'):
-        return SourceIdentity(whole_path(source), None)
+        return SourceIdentity(path_digest(whole_path(source)), None)
     parts = Relation.parse(source).parts[-2:]
     return SourceIdentity(str(Relation(*reversed(parts))), database)

@@ -29,6 +29,9 @@ class Driver(Protocol):
     def execute(self, text: str, bound: Bound) -> list[Row]:
         """Run a statement; its rows, none of one that has no result."""
 
+    def insert(self, text: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Send rows with the statement that inserts so many; they may hold numbers out of the data."""
+
     def explain(self, error: Exception) -> tuple[bool, bool]:
         """Whether an error means that the connection is lost, and whether it is a refused permission."""
 
@@ -55,21 +58,19 @@ class Transaction:
         columns = [Identifier(name) for name in rows[0]]
         chunk = max(1, _CHUNK // len(columns))
         for start in range(0, len(rows), chunk):
-            part = rows[start : start + chunk]
-            values = [value for row in part for value in row.values()]
-            self._send("insert_rows", values, table=table, columns=columns, rows=len(part))
+            part = [[self._write(value) for value in row.values()] for row in rows[start : start + chunk]]
+            statement = self._render("catalog/insert_rows", table=table, columns=columns, rows=len(part))
+            self._driver.insert(statement.text, part)
 
-    def _send(self, template: str, bound: Bound, **values: Any) -> list[Row]:
+    def _send(self, template: str, bound: Mapping[str, Any], **values: Any) -> list[Row]:
         statement = self._render(f"catalog/{template}", tables=self.tables, **values)
         return [
             {name: _read(value) for name, value in row.items()}
             for row in self._driver.execute(statement.text, self._written(bound))
         ]
 
-    def _written(self, bound: Bound) -> Bound:
-        if isinstance(bound, Mapping):
-            return {name: self._write(value) for name, value in bound.items()}
-        return [self._write(value) for value in bound]
+    def _written(self, bound: Mapping[str, Any]) -> Bound:
+        return {name: self._write(value) for name, value in bound.items()}
 
     def _write(self, value: Any) -> Any:
         if isinstance(value, datetime):

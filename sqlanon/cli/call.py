@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from typer.models import ArgumentInfo
 
+from sqlanon import environment
 from sqlanon.cli import BEGAN
 from sqlanon.cli.deferred import base
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.engines.urls import scrubbed
-from sqlanon.environment import expand
 from sqlanon.errors import Cancelled, OutputError, PolicyError, SqlanonError
 
 if TYPE_CHECKING:
@@ -242,7 +242,6 @@ def _report_unexpected(call: Call, error: Exception) -> int:
 
 def expanded(text: str) -> str:
     """A URL or path with `${NAME}` replaced by the environment's value, so that a password needs not be typed."""
-    value, missing = expand(text)
-    if missing:
-        raise PolicyError([f"The environment variable '{name}' is not set." for name in missing])
+    value = environment.expanded(text)
+    environment.require_set(value)
     return value

@@ -87,12 +87,14 @@ def schedule_command(
 
 def _start(catalog: Catalog, job: Job, moments: Moments, url: str | None, policy: Path | None) -> Start:
     """How the job is started with the same catalog, whoever's environment that happens in."""
-    asked = loading.parse_stored(catalog.run(job.run).policy)
+    stored = catalog.run(job.run).policy
+    asked = loading.parse_stored(stored)
     place = place_of(url, policy)[0]
     if policy is None:
         environment = environments.of_url(place)
     else:
         environment = environments.of_policy(policy.read_text(encoding="utf-8-sig"))
+    environment = environment.joined(environments.of_policy(stored))
     kinds = environments.schemes([place, asked.source.url, asked.release.url])
     return units.Start(
         job,

@@ -6,6 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Protocol
 
 from sqlanon.engines.urls import redacted, require_escaped, scheme_of
+from sqlanon.environment import require_set
 from sqlanon.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def connect(url: str, options: EngineOptions | None = None, read_only: bool = Fa
     Raises PolicyError for a URL that nothing can be made of, AccessError where the database can't be reached,
     ConflictError where another process holds it.
     """
+    require_set(url)
     scheme = scheme_of(url)
     if scheme is None:
         raise PolicyError("The database must be given as a URL, such as duckdb:///file.duckdb or postgresql://host/db.")

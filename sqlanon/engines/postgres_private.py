@@ -1,8 +1,9 @@
 """What a session hands its server by COPY, since logs of statements and of their parameters show all else.
 
 A server may log every statement (`log_statement`, `log_min_duration_statement`), with the parameters that are bound to
-it (`log_parameter_max_length`, in full by default); the rows of a COPY are in no log. So numbers out of the data lie in
-a temporary table of the session, from where statements select them: a scalar subquery, worked out once a statement.
+it (`log_parameter_max_length`, in full by default); the rows of a COPY are in no log. So numbers out of the data, and
+labels with them, lie in a temporary table of the session, from where statements select them: a scalar subquery, worked
+out once a statement.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ class Private:
         self._slots.clear()
 
     def written(self, statement: Statement) -> str:
-        """The text of a statement in which the numbers that are withheld are selected from the session's table."""
+        """The text of a statement in which the values that are withheld are selected from the session's table."""
         if statement.name in _LASTING:
             return statement.text
-        fresh: list[tuple[int, str, Number]] = []
+        fresh: list[tuple[int, str, Number | str]] = []
 
-        def write(number: Number) -> str:
-            kind = _kind_of(number)
-            slot = self._slots.get((kind, str(number)))
+        def write(value: Number | str) -> str:
+            kind = _kind_of(value)
+            slot = self._slots.get((kind, str(value)))
             if slot is None:
-                self._last = slot = self._slots[kind, str(number)] = self._last + 1
-                fresh.append((slot, kind, number))
+                self._last = slot = self._slots[kind, str(value)] = self._last + 1
+                fresh.append((slot, kind, value))
             return _render("engine/select_private", table=_TABLE, column=Identifier(kind), slot=slot).text
 
         text = statement.written(write)
         for kind in dict.fromkeys(kind for _, kind, _ in fresh):
-            self._copy(kind, [(slot, number) for slot, of, number in fresh if of == kind])
+            self._copy(kind, [(slot, value) for slot, of, value in fresh if of == kind])
         return text
 
     def execute(self, statement: Statement) -> None:
@@ -67,8 +68,10 @@ class Private:
                 copy.write_row(row)
 
 
-def _kind_of(number: Number) -> str:
-    """The type that the server would give a number which stands in a statement."""
+def _kind_of(number: Number | str) -> str:
+    """The type that the server would give a number which stands in a statement; `label` for a text."""
+    if isinstance(number, str):
+        return "label"
     if isinstance(number, float):
         return "float8"
     if isinstance(number, Decimal):

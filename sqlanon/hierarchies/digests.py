@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.digest import FILE, file_digest
+from sqlanon.environment import named, require_set
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy import Hierarchy, Policy
 
@@ -39,7 +40,7 @@ def describe_hierarchies(policy: Policy) -> dict[str, dict[str, Any]]:
                 "digest": hierarchy_digest(name, spec.model_copy(update={"length": None})),
             }
             if spec.csv is not None:
-                described[name] |= {"file": spec.csv, "file_digest": _digest_of(name, spec.csv)}
+                described[name] |= {"file": named(spec.csv), "file_digest": _digest_of(name, spec.csv)}
     return described
 
 
@@ -66,6 +67,7 @@ def require_unchanged_hierarchies(
 
 
 def _digest_of(column: str, file: str) -> str:
+    require_set(file)
     try:
         return file_digest(Path(file).expanduser())
     except OSError as failure:

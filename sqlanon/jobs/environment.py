@@ -33,6 +33,12 @@ class Environment:
     secret: tuple[str, ...] = ()
     has_password: bool = False
 
+    def joined(self, other: Environment) -> Environment:
+        """The variables of both; one that is secret in either is."""
+        secret = {*self.secret, *other.secret}
+        shown = {name: value for name, value in (other.shown | self.shown).items() if name not in secret}
+        return Environment(shown, tuple(sorted(secret)), self.has_password or other.has_password)
+
     def with_libpqs(self) -> Environment:
         """The same and what libpq takes from this environment where a URL lacks it."""
         found = _libpqs()

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from sqlanon.catalog import Catalog, Job, Run, Status
 from sqlanon.catalog.home import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
+from sqlanon.environment import named, require_set
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.persons import repeat_tests
 from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
@@ -113,7 +114,7 @@ def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
         name=wanted.name,
         version=1 if older is None else older.version + 1,
         run=found.id,
-        source=policy.source.file or policy.source.table or "",
+        source=named(policy.source.file or policy.source.table or ""),
         release=found.release,
         on_violation=decided.on_violation or "error",
         budget=decided.budget,
@@ -174,6 +175,7 @@ def procedure_text(
 
 
 def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job: Job) -> Iterator[str]:
+    require_set(policy.source.url, policy.release.url)
     if policy.source.file is not None or policy.release.file is not None:
         yield "A procedure reads a table and writes a table; this run has a file."
     elif found.database != database_of(engine) or policy.release.url not in (None, policy.source.url):

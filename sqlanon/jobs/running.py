@@ -11,6 +11,7 @@ from sqlanon.catalog import Catalog, Job, Run
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.policy import Policy
+from sqlanon.policy.loading import parse_stored
 from sqlanon.runs import OnViolation
 from sqlanon.runs.applying import Application, apply_rules
 from sqlanon.work.journal import Observer
@@ -52,6 +53,7 @@ def run_by_rules(
     Raises what `apply_rules` raises.
     """
     on_violation: OnViolation = "suppress" if job.on_violation == "suppress" else "error"
-    application = Application(job.run, job.source, None, on_violation, True, job.budget, job.name, job.version)
+    source = parse_stored(found.policy).source.file or job.source
+    application = Application(job.run, source, None, on_violation, True, job.budget, job.name, job.version)
     outcome = apply_rules(application, found, place, known, options=options, observer=observer)
     return outcome.as_json()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from sqlanon.policy.part import Number, Part, Whole, broken
+from sqlanon.policy.part import Number, Part, Reference, Whole, broken
 
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 SET_LIMITS = {"list": 100, "auto": 12, "range": 1}  # members; larger sets are shown by their ends
@@ -49,7 +49,7 @@ class Hierarchy(Part):
     """Numbers: the widths of the intervals, from narrow to wide."""
     origin: Whole | Number = 0
     """Where the intervals begin to count."""
-    csv: str | None = None
+    csv: Reference | None = None
     """A file of lines `value;level 1;...;*`, the format that ARX reads and writes."""
     mapping: dict[str, str | tuple[str, ...]] | None = None
     """Each value with its label, or with its labels from level 1 up."""

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from sqlanon.documents import read_bounded, refuse_odd_data
 from sqlanon.engines.files import STANDARD_INPUT
-from sqlanon.environment import expand
+from sqlanon.environment import Expanded, expanded, missing_variable, written
 from sqlanon.errors import PolicyError
 from sqlanon.policy import HIERARCHY_KINDS, Policy, Role, Source
 from sqlanon.policy.document import Document, Path, read_document
@@ -61,7 +61,7 @@ def parse_stored(text: str) -> Policy:
             attribute.setdefault("nulls", "value")
         elif isinstance(attribute, dict) and attribute.get("role") == Role.QUASI_IDENTIFIER:
             attribute.setdefault("nulls", "allow")
-    return build_document(document, None)
+    return build_document(document, None, is_stored=True)
 
 
 def build_policy(data: Mapping[str, Any], base_directory: str | os.PathLike[str] | None = None) -> Policy:
@@ -80,11 +80,16 @@ def parse_source(data: Mapping[str, Any]) -> Source:
         raise PolicyError([f"source {detail['msg']}" for detail in error.errors()]) from None
 
 
-def build_document(document: Document, base_directory: str | os.PathLike[str] | None) -> Policy:
-    """A policy from plain data that remembers its lines; the files it names are relative to `base_directory`."""
+def build_document(
+    document: Document, base_directory: str | os.PathLike[str] | None, *, is_stored: bool = False
+) -> Policy:
+    """A policy from plain data that remembers its lines; the files it names are relative to `base_directory`.
+
+    is_stored: it may refer to variables that are not set, as long as what refers to them is not used.
+    """
     if not isinstance(document.data, dict):
         raise PolicyError("The policy must be a mapping with the keys source, release, attributes and privacy.")
-    _Preparation(document, FilePath(base_directory) if base_directory is not None else None).run()
+    _Preparation(document, FilePath(base_directory) if base_directory is not None else None, is_stored).run()
     problems = list(document.problems)
     try:
         policy = Policy.model_validate(document.data)
@@ -99,9 +104,10 @@ def build_document(document: Document, base_directory: str | os.PathLike[str] | 
 class _Preparation:
     """Puts the grammar's short forms into full ones, in place, before types are checked."""
 
-    def __init__(self, document: Document, base_directory: FilePath | None) -> None:
+    def __init__(self, document: Document, base_directory: FilePath | None, is_stored: bool) -> None:
         self._document = document
         self._base = base_directory
+        self._is_stored = is_stored
 
     def run(self) -> None:
         data = self._document.data
@@ -149,16 +155,34 @@ class _Preparation:
         """Replace `${NAME}` by the environment's value, and `$$` by `$`."""
         if not isinstance(part.get(key), str):
             return
-        part[key], missing = expand(part[key])
-        place = self._document.place(path)
-        self._document.problems += [f"{place}: the environment variable '{name}' is not set." for name in missing]
+        part[key] = text = expanded(part[key])
+        if isinstance(text, Expanded) and not self._is_stored:
+            place = self._document.place(path)
+            self._document.problems += [f"{place}: {_begun(missing_variable(name))}" for name in text.missing]
 
     def _locate(self, part: dict[str, Any], key: str, path: Path) -> None:
         """Expand a file name and place it in the policy's directory; addresses such as s3://… stay."""
         self._expand(part, key, path)
         name = part.get(key)
-        if isinstance(name, str) and self._base is not None and "://" not in name and name != STANDARD_INPUT:
-            part[key] = str(self._base.absolute() / FilePath(name).expanduser())
+        if isinstance(name, str) and "://" not in name and name != STANDARD_INPUT:
+            part[key] = _placed(name, self._base)
+
+
+def _placed(name: str, base: FilePath | None) -> str:
+    """A file name in a directory, as it is and as it is written."""
+    if base is None and not isinstance(name, Expanded):
+        return name
+    file = FilePath(name).expanduser()
+    whole = str(file if base is None else base.absolute() / file)
+    if not isinstance(name, Expanded) or name.missing:
+        return name if isinstance(name, Expanded) else whole
+    begin = "" if base is None or file.is_absolute() else written(str(base.absolute())) + os.sep
+    return Expanded(whole, begin + str(FilePath(name.written).expanduser()))
+
+
+def _begun(sentence: str) -> str:
+    """A sentence as it goes on after a colon."""
+    return sentence[0].lower() + sentence[1:]
 
 
 def _put_in_full(source: dict[str, Any]) -> None:

@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 
 from sqlanon.engines.reading import UTF_8, ReadOptions, is_text_encoding, type_named
 from sqlanon.engines.urls import redacted
+from sqlanon.environment import named
 from sqlanon.errors import PolicyError
-from sqlanon.policy.part import Part, broken
+from sqlanon.policy.part import Part, Reference, broken
 from sqlanon.sql import Relation
 
 
@@ -19,20 +20,20 @@ class Place(Part):
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():
-            yield name, redacted(value) if name == "url" and value is not None else value
+            yield name, redacted(named(value)) if name == "url" and value is not None else value
 
 
 class Source(Place):
     """Where the microdata table is: a database's table (url and table), or a file that DuckDB reads."""
 
-    url: str | None = None
+    url: Reference | None = None
     """The database of the microdata table; `${NAME}` is replaced by the environment's value, `$$` by `$`. Special
     characters of a password are percent-encoded: `%40` for `@`, `%2F` for `/`. The file of `duckdb:///x.duckdb` is
     relative to the working directory, not to the policy; with four slashes (`duckdb:////data/x.duckdb`) it is absolute.
     """
     table: str | None = None
     """The table, as SQL writes it."""
-    file: str | None = None
+    file: Reference | None = None
     """A file instead, relative to the policy; `${NAME}` is replaced: .csv, .tsv, .json, .jsonl or .ndjson (these also
     with .gz or .zst), .xlsx (its first sheet), or .parquet, also many of the same columns by a pattern
     (`parts/*.parquet`); `-` is standard input, a .csv. What follows is for files of text.
@@ -73,11 +74,11 @@ class Source(Place):
 class Release(Place):
     """Where the protected table goes (table or file); in the source's database unless `url` is given."""
 
-    url: str | None = None
+    url: Reference | None = None
     """The database of the release, if another than the source's; written as that of the source."""
     table: str | None = None
     """The table, as SQL writes it."""
-    file: str | None = None
+    file: Reference | None = None
     """A .parquet, .csv or .csv.gz file instead, relative to the policy; `${NAME}` is replaced."""
 
     @model_validator(mode="after")
@@ -94,7 +95,7 @@ class Catalog(Place):
     """Where runs and releases are recorded: by default the source's database; of a source file, the release's; of a
     release file too, `sqlanon.duckdb` beside the source, never beside the release."""
 
-    url: str | None = None
+    url: Reference | None = None
     """Its database; written as that of the source."""
     schema_: str = Field(default="sqlanon", alias="schema", min_length=1)
     """The schema of its tables."""

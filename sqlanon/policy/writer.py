@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import json
+from os.path import dirname, sep
 from typing import Any
 
 from sqlanon.engines.urls import redacted
+from sqlanon.environment import Expanded, written
 from sqlanon.policy import Policy
+from sqlanon.policy.part import Part
 
 
 def policy_text(policy: Policy) -> str:
-    """The policy in one canonical form, JSON (which is YAML too), without passwords.
+    """The policy in one canonical form, JSON (which is YAML too), without passwords, and with `${NAME}` as written.
 
     Parts that have their default are left out, but for what NULLs are where that is not `allow`; `parse_stored` reads
     the text as an equal policy, but for redacted passwords.
     """
     data = policy.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     for name in ("source", "release", "catalog"):
-        part = data.get(name, {})
-        if "url" in part:
-            part["url"] = redacted(part["url"])
-        _escape(part, "url", "file")
-    for attribute in data["attributes"].values():
-        _escape(attribute.get("hierarchy", {}), "csv")
+        _write(data.get(name, {}), getattr(policy, name), "url", "file")
+        if "url" in data.get(name, {}):
+            data[name]["url"] = redacted(data[name]["url"])
+    for name, attribute in policy.attributes.items():
+        _write(data["attributes"][name].get("hierarchy", {}), attribute.hierarchy, "csv")
     return json.dumps(data, ensure_ascii=False, indent=2)
 
 
-def _escape(part: dict[str, Any], *keys: str) -> None:
-    """Double each `$`, which the reader would take for a reference to the environment."""
+def put_back(text: str, policy: Policy) -> str:
+    """A statement or message that names a policy's files, and what is beside them, as the policy writes their names."""
+    csvs = (a.hierarchy.csv for a in policy.attributes.values() if a.hierarchy is not None)
+    for file in (policy.source.file, policy.release.file, *csvs):
+        if isinstance(file, Expanded):
+            text = text.replace(str(file), file.written)
+            text = text.replace(f"{dirname(file)}{sep}", f"{dirname(file.written)}{sep}")
+    return text
+
+
+def _write(data: dict[str, Any], part: Part | None, *keys: str) -> None:
+    """Put texts as a policy writes them in the place of those that they stand for."""
     for key in keys:
-        if key in part:
-            part[key] = part[key].replace("$", "$$")
+        if key in data:
+            data[key] = written(getattr(part, key))

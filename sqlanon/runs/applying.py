@@ -13,6 +13,7 @@ from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.files import STANDARD_INPUT, is_data_file
 from sqlanon.engines.urls import redacted
+from sqlanon.environment import Expanded, named, require_set
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.recoding import recode_node
@@ -97,6 +98,7 @@ def apply_rules(
     Raises what `run` raises; ProtectionError where a class violates a model and that is to be an error.
     """
     policy = _policy(application, found, place, known)
+    require_set(policy.source.file, policy.release.file)
     with open_session(policy, options or EngineOptions()) as session:
         stored = read_rules(session.catalog, found.id)
         pinned = _pinned(policy, stored)
@@ -136,7 +138,8 @@ def _policy(application: Application, found: Run, place: tuple[str, str], known:
 
 def _file_source(file: str, stored: Source) -> Source:
     """A file, read as the one that the rules were found on."""
-    path = file if file == STANDARD_INPUT else str(Path(file).absolute())
+    kept = file == STANDARD_INPUT or isinstance(file, Expanded)
+    path = file if kept else str(Path(file).absolute())
     return Source(file=path) if stored.file is None else stored.model_copy(update={"file": path})
 
 
@@ -216,9 +219,9 @@ class _Apply(Course):
 
     def _require_columns(self, source: Relation | None) -> None:
         """A job reads the columns that its rules were found on; the plan tells of a source that is not there."""
-        job, named = self.application.job, self.policy.source.file or str(source)
+        job, name = self.application.job, named(self.policy.source.file or str(source))
         if job is not None and source is not None:
-            require_columns(job, self.found, named, columns_of(self.engine, source))
+            require_columns(job, self.found, name, columns_of(self.engine, source))
 
     def _holds(self, release: Relation) -> bool:
         """Whether there is a table of this name where the release goes."""

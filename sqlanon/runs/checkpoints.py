@@ -90,7 +90,7 @@ def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
         policy=_digest(policy_text(policy) + json.dumps(asdict(wishes))),
         hierarchies=_digest(json.dumps(describe_hierarchies(policy))),
         versions=f"sqlanon {__version__}, {engine.version}",
-        source=_digest(f"{plan.source_name} {source}"),
+        source=_digest(f"{plan.source_place} {source}"),
     )
 
 

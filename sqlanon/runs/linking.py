@@ -66,7 +66,7 @@ def check_run(
 
 def _refusal(policy: Policy, plan: Plan, catalog: Catalog) -> str | None:
     try:
-        judge_release(catalog.released(plan.source_name), plan.source_name, policy.republish)
+        judge_release(catalog.released(plan.source_place), plan.source_name, policy.republish)
     except PolicyError as refusal:
         return str(refusal)
     return None

@@ -7,17 +7,20 @@ import json
 from collections.abc import Mapping
 
 from sqlanon.catalog import HierarchyRecord, ReleaseKind, ReleaseRecord
+from sqlanon.catalog.sources import SOURCE_DIGEST, path_digest
 from sqlanon.digest import FILE
 from sqlanon.encoding.fields import Field
+from sqlanon.environment import named
 from sqlanon.hierarchies.digests import hierarchy_digest
+from sqlanon.plan import Plan
 from sqlanon.runs.outcome import Outcome, QuasiIdentifier
 
 
-def release_record(outcome: Outcome, digest: str | None) -> ReleaseRecord:
+def release_record(outcome: Outcome, digest: str | None, plan: Plan) -> ReleaseRecord:
     """The release of a run that was verified; `digest`: of its rules, if they are stored."""
     assert outcome.verification is not None
     statistics = outcome.verification.statistics
-    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds, **outcome.found})
+    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds, **outcome.found, **_origin(plan)})
     return ReleaseRecord(
         relation=outcome.release,
         kind=ReleaseKind.REGIONS,
@@ -28,6 +31,13 @@ def release_record(outcome: Outcome, digest: str | None) -> ReleaseRecord:
         digest=digest or hashlib.sha256(recoding.encode()).hexdigest(),
         content_digest=outcome.digest,
     )
+
+
+def _origin(plan: Plan) -> dict[str, str]:
+    """What tells a source file from others where its name does not say it: it refers to the environment."""
+    if plan.source_name == plan.source_place:
+        return {}
+    return {SOURCE_DIGEST: path_digest(plan.source_place)}
 
 
 def quasi_identifier(
@@ -52,6 +62,9 @@ def hierarchy_record(coded: Field) -> HierarchyRecord:
     hierarchy, specification = coded.coding.hierarchy, coded.attribute.hierarchy
     assert hierarchy is not None
     assert specification is not None
-    text = specification.model_dump_json(exclude_defaults=True)
+    said = specification.model_dump(mode="json", exclude_defaults=True)
+    if specification.csv is not None:
+        said["csv"] = named(specification.csv)
+    text = json.dumps(said, ensure_ascii=False)
     digest = hierarchy_digest(coded.attribute.name, specification).removeprefix(FILE)
     return HierarchyRecord(coded.attribute.name, digest, text, hierarchy.height, hierarchy.leaves)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlanon.catalog import Catalog, ReleaseRecord, RunStart, Status
+from sqlanon.catalog import Catalog, ReleaseRecord, RunStart, Status, Step
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines import redacted
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
+from sqlanon.environment import named
 from sqlanon.errors import Cancelled, ProtectionError, SqlanonError, VerificationError
 from sqlanon.hierarchies.digests import describe_hierarchies, require_unchanged_hierarchies
 from sqlanon.lattice.wishes import Wishes
@@ -23,7 +25,7 @@ from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve
 from sqlanon.policy import Policy, seed_of
-from sqlanon.policy.writer import policy_text
+from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.staging import Staged, stage_release
@@ -136,7 +138,7 @@ class Course:
             release=plan.release_name,
             algorithm=self.policy.algorithm.name,
             models=self.models,
-            catalog={"url": redacted(catalog_place(self.policy)[0]), "schema": self.catalog.home.schema},
+            catalog={"url": redacted(named(catalog_place(self.policy)[0])), "schema": self.catalog.home.schema},
         )
         try:
             self._work(plan, outcome)
@@ -178,7 +180,7 @@ class Course:
 
     def _judge_release(self, plan: Plan) -> None:
         """Refuse another recoding of a source that is to have one only; what is said of others is kept."""
-        released, source = self.catalog.released(plan.source_name), plan.source_name
+        released, source = self.catalog.released(plan.source_place), plan.source_name
         self.linked = judge_release(released, source, self.policy.republish, self._rules_of(), self._digest())
 
     def _warnings(self, plan: Plan) -> tuple[str, ...]:
@@ -198,7 +200,8 @@ class Course:
     def _record_unplanned(self, error: BaseException) -> None:
         """Record a run that ended before it had a plan, under the names in the policy."""
         source, release = self.policy.source, self.policy.release
-        start = self._start(source.file or source.table or "", release.file or release.table or "", None)
+        names = [named(part.file or part.table or "") for part in (source, release)]
+        start = self._start(names[0], names[1], None)
         try:
             run = self.catalog.start_run(start)
         except SqlanonError as failure:
@@ -211,14 +214,20 @@ class Course:
     ) -> None:
         """Record the end; what fails here must not hide what failed before."""
         try:
-            self.catalog.add_steps(run, self.journal.steps)
+            self.catalog.add_steps(run, [self._put_back(step) for step in self.journal.steps])
             rows = None if outcome is None else outcome.source_rows
             result = None if outcome is None else outcome.as_json()
-            self.catalog.finish_run(run, status, result=result, error=error, source_rows=rows)
+            self.catalog.finish_run(run, status, result=result, error=error, source_rows=rows, reword=self._reword)
         except SqlanonError as failure:
             if error is None:
                 raise
             error.add_note(f"The run's end could not be recorded ({failure}).")
+
+    def _put_back(self, step: Step) -> Step:
+        return dataclasses.replace(step, statement=self._reword(step.statement))
+
+    def _reword(self, text: str) -> str:
+        return put_back(text, self.policy)
 
     def _work(self, plan: Plan, outcome: Outcome) -> None:
         home = None if self.session.own_catalog else self.policy.catalog.schema_
@@ -395,7 +404,7 @@ class Course:
         return self.rules.digest if self.rules is not None else None
 
     def _publish(self, plan: Plan, staged: Staged, outcome: Outcome) -> None:
-        record, rules = release_record(outcome, self._digest()), self.rules
+        record, rules = release_record(outcome, self._digest(), plan), self.rules
 
         def within(session: Engine) -> None:
             self.control.finish()
@@ -405,7 +414,7 @@ class Course:
                 self.catalog.record_rules_within(session, outcome.run, rules.record, rules.relations)
 
         late: list[ReleaseRecord] = []
-        with self.journal.during("publish"), self.catalog.releasing(plan.source_name):
+        with self.journal.during("publish"), self.catalog.releasing(plan.source_place):
             self._judge_release(plan)  # once more: others may have released it since, and the rules are known now
             if self.policy.release.file is not None:
                 self.control.finish()

@@ -11,6 +11,7 @@ from typing import Any
 from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions, RelationType
+from sqlanon.environment import require_set
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
@@ -32,6 +33,7 @@ def recorded_policy(document: Mapping[str, Any], url: str | None = None) -> Poli
 
 def place_of_release(policy: Policy) -> str:
     """The table or file of a release, as the policy names it."""
+    require_set(policy.release.file)
     return policy.release.file or policy.release.table or ""
 
 
