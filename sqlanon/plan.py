@@ -22,7 +22,7 @@ from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
 from sqlanon.repeating import NO_REPETITION, Repetition
 from sqlanon.sql import Identifier, Relation, short_hash
-from sqlanon.trust import hold_trusted
+from sqlanon.trust import Origin, hold_trusted
 from sqlanon.work.session import carried_to, catalog_place
 
 
@@ -102,11 +102,19 @@ class Plan:
         return next(a for a in self.attributes if a.name == name)
 
 
-def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_engine: Engine | None = None) -> Plan:
+def resolve(
+    policy: Policy,
+    engine: Engine,
+    *,
+    replace: bool = False,
+    release_engine: Engine | None = None,
+    pinned: Origin | None = None,
+) -> Plan:
     """Resolve a policy against the source's database, changing nothing; a source file is read into the session.
 
     `replace` allows an existing release. `release_engine` is connected to the release's database where that is
-    another one; without it, a release in another database is not looked at here.
+    another one; without it, a release in another database is not looked at here. `pinned` is what a source table has
+    to be.
 
     Raises one PolicyError with every problem found, or AccessError if the source may not be read.
     """
@@ -117,7 +125,7 @@ def resolve(policy: Policy, engine: Engine, *, replace: bool = False, release_en
     release, found = _release(policy, source if shared else None, target, replace)
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
-    subject = _look(policy, engine, source)
+    subject = _look(policy, engine, source, pinned)
     wrong = [*problems(subject), *subject_problems(subject), *_losses(subject, engine, source)]
     if wrong or found:
         raise _together(wrong, found)
@@ -163,10 +171,10 @@ def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) 
     return replace(plan, warnings=(*plan.warnings, *(f"A run would be refused: {problem}" for problem in refused)))
 
 
-def _look(policy: Policy, engine: Engine, source: Relation) -> Subject:
+def _look(policy: Policy, engine: Engine, source: Relation, pinned: Origin | None = None) -> Subject:
     """Look at the source, unless that would run code of others."""
     with engine.transaction():
-        hold_trusted(policy, engine, source)
+        hold_trusted(policy, engine, source, pinned)
         return look(policy, engine, source)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
@@ -10,13 +12,37 @@ from sqlanon.sql import Relation
 _SHOWN = 5
 
 
-def hold_trusted(policy: Policy, engine: Engine, source: Relation) -> None:
+@dataclass(frozen=True)
+class Origin:
+    """What a source is, such as a table or a view, and the role that it belongs to, where it belongs to one."""
+
+    kind: str
+    owner: str | None
+
+    def __str__(self) -> str:
+        return self.kind if self.owner is None else f"{self.kind} of role {self.owner}"
+
+
+def origin_of(engine: Engine, source: Relation) -> Origin:
+    """The origin of a source as it is now."""
+    return Origin(engine.relation_type(source).value, engine.owner_of(source))
+
+
+def hold_trusted(policy: Policy, engine: Engine, source: Relation, pinned: Origin | None = None) -> None:
     """Keep the source from being replaced until the transaction ends, and refuse code of others in it.
 
+    pinned: what the source has to be, though the policy trusts its owner.
+
     Raises:
-        PolicyError: reading it may run code of roles that are not trusted, and the policy does not trust its owner.
+        PolicyError: reading it may run code of roles that are not trusted, and the policy does not trust its owner; or
+            it is not what it has to be.
     """
     engine.hold(source)
+    if pinned is not None and origin_of(engine, source) != pinned:
+        raise PolicyError(
+            f"{source} is not the {pinned} that it was when the rules were made; nothing was published. See who"
+            " replaced it, run the policy again, and freeze that run."
+        )
     require_trusted(policy, engine, source)
 
 

@@ -147,11 +147,12 @@ def test_who_trusts_the_owner_runs_it(place: Place, attack: str) -> None:
     assert _stolen(place) == [(place.roles.runner,)]
 
 
-def test_a_job_keeps_to_the_kind_and_the_owner_of_its_source(place: Place) -> None:
+@pytest.mark.parametrize("procedure", [True, False], ids=["by a procedure", "by the program"])
+def test_a_job_keeps_to_the_kind_and_the_owner_of_its_source(place: Place, procedure: bool) -> None:
     """Though the policy trusts the owner: the one whose it was, of what it was."""
     runner_role = place.roles.runner
     with open_database(place.url(runner_role)) as runner:
-        frozen(runner, anonymize(place.policy(runner_role, trust="owner")).run)
+        frozen(runner, anonymize(place.policy(runner_role, trust="owner")).run, procedure=procedure)
         assert carry_out(runner)["published"]
         place.owner.sql(f"RESET SESSION AUTHORIZATION; ALTER TABLE {SOURCE} OWNER TO postgres")
         with pytest.raises(PolicyError, match="is not the table of role owning"):

@@ -290,6 +290,11 @@ class Engine(ABC):
         del relation
         return []
 
+    def owner_of(self, relation: Relation) -> str | None:
+        """The role that a resolved relation belongs to; None where relations belong to nobody."""
+        del relation
+        return None
+
     def hold(self, relation: Relation) -> None:
         """Keep others from replacing or altering the relation until the transaction ends; it is not read."""
         del relation

@@ -291,6 +291,10 @@ class PostgresEngine(Engine):
         found = self.query("engine/list_code_of_others", table=Text(str(relation)))
         return [problem for (problem,) in found]
 
+    def owner_of(self, relation: Relation) -> str | None:
+        _, owner = self.query_one("engine/show_owner", table=Text(str(relation)))
+        return str(owner)
+
     def hold(self, relation: Relation) -> None:
         """Lock it as a query does while it is parsed: LOCK TABLE would take a privilege on the whole table."""
         self.run("engine/prepare_holding", relation=relation)

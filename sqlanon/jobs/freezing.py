@@ -202,7 +202,7 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
     columns, regions = recoded_columns(engine, plan, select)
     signature = tuple((name, kind) for name, kind, _ in engine.query("jobs/list_columns", table=Text(str(plan.source))))
     parts = _parts(rules, (plan.source, kept), columns)
-    kind, owner = engine.query_one("jobs/show_owner", table=Text(str(plan.source)))
+    kind, owner = engine.query_one("engine/show_owner", table=Text(str(plan.source)))
     trusts = plan.policy.trust == "owner"
     shown = _attributes(plan, stored)
     return Recoded(select, plan.source, signature, columns, regions, shown, parts, kind, owner, trusts)

@@ -104,6 +104,9 @@ class RehearsedEngine(Engine):
     def relation_type(self, relation: Relation) -> RelationType:
         return self.inner.relation_type(relation)
 
+    def owner_of(self, relation: Relation) -> str | None:
+        return self.inner.owner_of(relation)
+
     @property
     def version(self) -> str:
         return self.inner.version

@@ -45,6 +45,7 @@ from sqlanon.runs.columns import (
     changed_columns,
     columns_of,
     created_warning,
+    pinned_origin,
     release_problem,
     require_columns,
 )
@@ -209,6 +210,8 @@ class _Apply(Course):
 
     def _plan(self) -> Plan:
         if self.policy.source.table is not None:
+            if self.application.job is not None:
+                self.pinned = pinned_origin(self.found)
             self._require_columns(self.engine.resolve(Relation.parse(self.policy.source.table)))
         plan = super()._plan()
         if self.policy.source.file is not None:  # which is no relation before

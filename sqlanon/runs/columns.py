@@ -11,6 +11,7 @@ from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
+from sqlanon.trust import Origin
 
 Columns = Sequence[tuple[str, str]]
 """Names and types as the database writes them, in their order."""
@@ -65,6 +66,16 @@ def created_warning(release: str) -> str:
         f"{release} was not there: it was created anew, without the privileges, indexes and comments that an earlier"
         " one may have had. Grant again who is to read it."
     )
+
+
+def pinned_origin(found: Run) -> Origin:
+    """What a job's source has to be: as the run found it whose rules the job applies."""
+    recorded = (found.result or {}).get("source", {})
+    if "kind" not in recorded:
+        raise PolicyError(
+            f"Run {found.id} did not record whose its source was: run the policy again, and freeze that run."
+        )
+    return Origin(recorded["kind"], recorded["owner"])
 
 
 def require_columns(job: str, found: Run, source: str, columns: Columns) -> None:

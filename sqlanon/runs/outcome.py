@@ -12,6 +12,7 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.repeating import NO_REPETITION, Repetition
 from sqlanon.runs.columns import Columns
+from sqlanon.trust import Origin
 from sqlanon.verification.checking import Check
 from sqlanon.verification.verify import Verification
 from sqlanon.workload.measures import Measures
@@ -48,6 +49,7 @@ class Outcome:
     """The result of a run, filled in phase by phase; `as_json` is its public form.
 
     began: when its plan was begun, by `time.perf_counter`.
+    origin: what the source is, where it is a table.
     columns: of the source, names and types as the database writes them; fingerprint: of its rows (see `fingerprint`).
     subject: what the policy declares as its subject; repetition: of the source's identifiers.
     chart: what is known of the lattice that was searched, if one was.
@@ -64,6 +66,7 @@ class Outcome:
     began: float = 0.0
     source: str = ""
     source_rows: int = 0
+    origin: Origin | None = None
     columns: Columns = ()
     fingerprint: str | None = None
     subject: str | None = None
@@ -113,6 +116,7 @@ class Outcome:
             "source": {
                 "table": self.source,
                 "rows": self.source_rows,
+                **({} if self.origin is None else vars(self.origin)),
                 "columns": self._columns(),
                 **self._digest(),
                 **self._before(),

@@ -41,7 +41,7 @@ from sqlanon.runs.outcome import Outcome, QuasiIdentifier
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier, release_record
 from sqlanon.runs.searching import distinct_tuples, search_partition
 from sqlanon.sql import Relation
-from sqlanon.trust import hold_trusted
+from sqlanon.trust import Origin, hold_trusted, origin_of
 from sqlanon.verification.checking import check_release
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
@@ -110,6 +110,7 @@ class Course:
         self.widened: Partition | None = None  # the classes as wide as those rules show them
         self.control: Control
         self.basis: Basis | None = None  # what the search goes by
+        self.pinned: Origin | None = None  # what the source has to be
         self.linked: str | None = None  # what is said of earlier releases of the source by other rules
         self.values: Mapping[str, int] = {}
         self.hierarchies: Mapping[str, Mapping[str, Any]] = {}  # as they were when the source was coded
@@ -169,7 +170,13 @@ class Course:
     def _plan(self) -> Plan:
         with self.journal.during("plan"):
             self.source_version = source_version(self.policy.source.file)
-            plan = resolve(self.policy, self.engine, replace=self.replace, release_engine=self._release_engine())
+            plan = resolve(
+                self.policy,
+                self.engine,
+                replace=self.replace,
+                release_engine=self._release_engine(),
+                pinned=self.pinned,
+            )
             if self.ends_as is Status.PUBLISHED:
                 self._judge_release(plan)
             return plan
@@ -287,9 +294,10 @@ class Course:
         """One snapshot of the source, coded; files of it and of hierarchies must stay as they were meanwhile."""
         self.hierarchies = hierarchies = describe_hierarchies(self.policy)
         with self._refusing_changes(), self.engine.transaction():
-            hold_trusted(self.policy, self.engine, plan.source)
+            hold_trusted(self.policy, self.engine, plan.source, self.pinned)
             coded = self._encoded(plan, workspace)
             outcome.columns = columns_of(self.engine, plan.source)
+            outcome.origin = None if self.policy.source.file else origin_of(self.engine, plan.source)
             if self.ends_as is Status.PUBLISHED and self._rules_of() is None:
                 self.basis = basis_of(self.engine, plan, self.wishes)
             if self.ends_as is Status.PUBLISHED:
