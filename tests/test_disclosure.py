@@ -18,6 +18,7 @@ from sqlanon.engines import connect
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
+from tests.jobs_support import carry_out, frozen, replaced
 from tests.run_support import Database, Row, anonymize, open_database
 
 COLUMNS = {"age": "INTEGER", "sex": "VARCHAR(1)", "disease": "VARCHAR(9)", "salary": "DOUBLE PRECISION"}
@@ -132,3 +133,25 @@ def test_the_command_counts_columns_that_no_model_is_about(database_url: str) ->
     result = CliRunner().invoke(program(), arguments)
     assert result.exit_code == 0, result.output
     assert '"protected": false' in result.output
+
+
+@pytest.mark.parametrize("on_violation", ["error", "suppress"])
+def test_a_job_records_what_its_release_tells(database: Database, on_violation: Any) -> None:
+    """By its procedure on PostgreSQL, by the program on DuckDB; `job show` and the report show it."""
+    privacy = [{"model": "k-anonymity", "k": 5}, {"model": "distinct-l-diversity", "attribute": "salary", "l": 2}]
+    policy = database.policy(database.create(COLUMNS, people(7)), ROLES, privacy=privacy)
+    assert policy.source.table is not None
+    budget = 0.9 if on_violation == "suppress" else None
+    frozen(database, anonymize(policy).run, on_violation=on_violation, budget=budget)
+    if on_violation == "suppress":
+        replaced(database, policy.source.table, people(8))
+    result = carry_out(database)
+    checked(result["disclosure"], database.sql(f"SELECT * FROM {policy.release.table}"))
+    assert [(one["attribute"], one["protected"]) for one in result["disclosure"]] == [
+        ("disease", False),
+        ("salary", True),
+    ]
+    shown = CliRunner().invoke(app, ["job", "show", "nightly", "--url", database.url])
+    assert "rows in classes of one value" in shown.output, shown.output
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        assert "protected by no model" in render(collect(catalog, result["run"]))

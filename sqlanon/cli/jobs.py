@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -171,7 +171,7 @@ def show_command(
         times = pg_cron.times(engine, catalog, job)
     if call.json:
         older = [{"version": one.version, "run": one.run, "created": one.created.isoformat()} for one in versions]
-        call.emit({**_object(job, runs, times), "versions": older})
+        call.emit({**_object(job, runs, times), "versions": older, "disclosure": _disclosure(runs)})
     else:
         print(_text(job, versions, runs, times))
 
@@ -196,7 +196,16 @@ def _text(job: Job, versions: list[Job], runs: list[Run], times: list[str] | Non
         )
     lines += [f"  version {one.version}: the rules of run {one.run}" for one in versions[1:]]
     rows = [_end(run) for run in runs]
-    return "\n".join(lines) + ("\n" + table(["run", "started (UTC)", "ended"], rows, widest=WHOLE) if rows else "")
+    listed = "\n" + table(["run", "started (UTC)", "ended"], rows, widest=WHOLE) if rows else ""
+    told = summary.disclosure_text(_disclosure(runs))
+    return "\n".join(lines) + listed + (f"\n{told}" if told else "")
+
+
+def _disclosure(runs: list[Run]) -> Sequence[Mapping[str, Any]]:
+    """What the classes of the newest release tell of sensitive columns, as far as it was measured."""
+    newest = next((run.result for run in runs if run.result is not None and run.result.get("published")), None)
+    told: Sequence[Mapping[str, Any]] = [] if newest is None else newest.get("disclosure") or []
+    return told
 
 
 def run_command(

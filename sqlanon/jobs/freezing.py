@@ -205,7 +205,8 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
     kind, owner = engine.query_one("engine/show_owner", table=Text(str(plan.source)))
     trusts = plan.policy.trust == "owner"
     shown = _attributes(plan, stored)
-    return Recoded(select, plan.source, signature, columns, regions, shown, parts, kind, owner, trusts)
+    sensitive = tuple(plan.policy.sensitive)
+    return Recoded(select, plan.source, signature, columns, regions, shown, parts, sensitive, kind, owner, trusts)
 
 
 def _attributes(plan: Plan, stored: StoredRules) -> tuple[RecodedAttribute, ...]:

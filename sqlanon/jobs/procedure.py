@@ -25,6 +25,7 @@ from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of
 from sqlanon.jobs.sealing import digests_of
 from sqlanon.jobs.staging import STAGING, Staging
+from sqlanon.measures.disclosure import THRESHOLDS, disclosure_statement
 from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.publish.postgres import ALTERNATIVE_PATIENCE
 from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
@@ -252,8 +253,24 @@ class ProcedureText:
             "judged": _JUDGED,
             "verifying": [Markup(one.statement.text) for one in verifying],
             "models": models,
+            "disclosure": self._disclosure(),
+            "thresholds": THRESHOLDS,
             "violated": Text("SA002" if suppresses else "SA001"),
         }
+
+    def _disclosure(self) -> list[dict[str, Any]]:
+        """What to measure of each sensitive column, in the order of the policy."""
+        columns = {column.name: column for column in self.recoded.columns}
+        protected = {model.attribute for model in self.models}
+        regions = self.recoded.regions
+        return [
+            {
+                "name": Text(name),
+                "protected": name in protected,
+                "statement": Markup(disclosure_statement(self.engine, STAGING, regions, columns[name]).text),
+            }
+            for name in self.recoded.sensitive
+        ]
 
     def _failing(self, most: int) -> list[str]:
         """The classes that violate a model, a query for each sensitive attribute."""

@@ -33,8 +33,8 @@ class Recoded:
 
     signature: names and types of all columns of the source, as the database writes them; columns: of the release, in
     its order; quasi_identifiers: those of them that show regions; attributes: what they show; parts: the recoding in
-    two parts, if it has them; kind, owner: of the source, as the server's tables have them; trusts_owner: whether the
-    policy does.
+    two parts, if it has them; sensitive: the names of sensitive columns; kind, owner: of the source, as the server's
+    tables have them; trusts_owner: whether the policy does.
     """
 
     select: str
@@ -44,6 +44,7 @@ class Recoded:
     quasi_identifiers: tuple[str, ...]
     attributes: tuple[RecodedAttribute, ...]
     parts: PlacedRules | RepresentedRules | None
+    sensitive: tuple[str, ...]
     kind: str
     owner: str
     trusts_owner: bool

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from sqlanon.comparing import as_sensitive, shown
 from sqlanon.engines.base import Column, Engine
-from sqlanon.sql import Identifier, Relation
+from sqlanon.sql import Identifier, Relation, Statement
 
 THRESHOLDS = (50, 80, 95)  # percent
 
@@ -43,6 +43,20 @@ class Disclosure:
         return {**shown, "one_value": self.one_value, "confidence": self.confidence, **above}
 
 
+def disclosure_statement(
+    engine: Engine, table: Relation, quasi_identifiers: Sequence[Column], sensitive: Column
+) -> Statement:
+    """The statement that `measure_disclosure` sends: one row of rows, one_value, confidence, and above, one each."""
+    parts = (shown(engine, column, Markup(Identifier(column.name))) for column in quasi_identifiers)
+    return engine.render(
+        "verify/measure_disclosure",
+        table=table,
+        keys=[part for each in parts for part in each] or [Markup("0")],
+        sensitive=as_sensitive(engine, sensitive, Markup(Identifier(sensitive.name))),
+        thresholds=THRESHOLDS,
+    )
+
+
 def measure_disclosure(
     engine: Engine, table: Relation, quasi_identifiers: Sequence[Column], sensitive: Column, *, protected: bool
 ) -> Disclosure:
@@ -50,15 +64,8 @@ def measure_disclosure(
 
     Rows that are suppressed, but shown, are a class like others: a reader sees them.
     """
-    parts = (shown(engine, column, Markup(Identifier(column.name))) for column in quasi_identifiers)
-    keys = [part for each in parts for part in each] or [Markup("0")]
+    statement = disclosure_statement(engine, table, quasi_identifiers, sensitive)
     with engine.grouping_by_hash():
-        rows, one_value, confidence, *above = engine.query_one(
-            "verify/measure_disclosure",
-            table=table,
-            keys=keys,
-            sensitive=as_sensitive(engine, sensitive, Markup(Identifier(sensitive.name))),
-            thresholds=THRESHOLDS,
-        )
+        ((rows, one_value, confidence, *above),) = engine.fetch(statement)
     found = None if confidence is None else float(confidence)
     return Disclosure(sensitive.name, protected, int(rows), int(one_value), found, tuple(map(int, above)))
