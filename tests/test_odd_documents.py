@@ -73,6 +73,7 @@ ODD_PARTS = [
     ("algorithm", {"name": "optimal", "limits": {"a": [0, 1, 2]}}, "limits.a must be a shorter list"),
     ("algorithm", {"name": "optimal", "limits": {"a": [{}, 1]}}, r"limits.a\[0\] must be a number"),
     ("algorithm", {"name": "optimal", "weights": {"a": {}}}, "weights.a must be a number"),
+    ("privacy", [{"model": ["k-anonymity"], "k": 2}], "model must be one of"),
 ]
 
 

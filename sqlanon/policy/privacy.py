@@ -123,7 +123,7 @@ def parameters_of_model(name: Any) -> type[ModelParameters] | None:
 def _validate(given: Any, own: ValidatorFunctionWrapHandler) -> Any:
     """Validate an entry by the parameters of its model, whoever adds it."""
     name = given.get("model") if isinstance(given, Mapping) else getattr(given, "model", None)
-    added = None if name in MODELS else parameters_of_model(name)
+    added = parameters_of_model(name) if isinstance(name, str) and name not in MODELS else None
     return own(given) if added is None else added.model_validate(given)
 
 
