@@ -18,6 +18,7 @@ from sqlanon.engines import connect
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
+from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen, replaced
 from tests.run_support import Database, Row, anonymize, open_database
 
@@ -151,7 +152,7 @@ def test_a_job_records_what_its_release_tells(database: Database, on_violation: 
         ("disease", False),
         ("salary", True),
     ]
-    shown = CliRunner().invoke(app, ["job", "show", "nightly", "--url", database.url])
+    shown = call("job", "show", "nightly", "--url", database.url)
     assert "rows in classes of one value" in shown.output, shown.output
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         assert "protected by no model" in render(collect(catalog, result["run"]))
