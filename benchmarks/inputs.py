@@ -6,7 +6,8 @@ python benchmarks/inputs.py --only plain doubles --memory-limit 8GB
 
 `taxonomy` has a file of 32,000 lines as hierarchy; `masks` texts of 12 characters that are all different; `plain` is
 the table of the Rothko evaluation (agrawal.py), `doubles` and `texts` the same with two kept columns whose values are
-nearly all different; `columns` has a hundred kept columns; `sets` shows 100,000 texts as sets. The files are Parquet.
+nearly all different; `columns` has a hundred kept columns; `sets` shows 100,000 texts as sets, `ranges` large sets of
+them by their first and last. The files are Parquet.
 """
 
 from __future__ import annotations
@@ -61,6 +62,12 @@ _MONDRIAN = {"name": "mondrian"}
 _TWO = {"zip": {"role": "quasi-identifier"}, "age": {"role": "quasi-identifier"}}
 _PLACE = "lpad(CAST(hash(i) % 32000 AS VARCHAR), 5, '0')"
 _AGE = "CAST(hash(i, 1) % 80 AS INTEGER) AS age"
+_STREETS = _hashed(f"'street ' || hash(i, 2) % 100000 AS street, {_AGE}")
+
+
+def _street(sets: str) -> dict[str, Any]:
+    return {"street": {"role": "quasi-identifier", "sets": sets}, "age": {"role": "quasi-identifier"}}
+
 
 INPUTS = {
     "taxonomy": Input(
@@ -87,13 +94,8 @@ INPUTS = {
         100,
         _MONDRIAN,
     ),
-    "sets": Input(
-        _hashed(f"'street ' || hash(i, 2) % 100000 AS street, {_AGE}"),
-        {"street": {"role": "quasi-identifier", "show": "set"}, "age": {"role": "quasi-identifier"}},
-        1_000_000,
-        100,
-        _MONDRIAN,
-    ),
+    "sets": Input(_STREETS, _street("list"), 1_000_000, 100, _MONDRIAN),
+    "ranges": Input(_STREETS, _street("auto"), 1_000_000, 100, _MONDRIAN),
 }
 
 
@@ -152,7 +154,8 @@ def main() -> None:
                 phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in figures["seconds"].items())
                 print(
                     f"{name:<9} command {figures['command']:6.2f}, processor {figures['processor']:6.2f}, "
-                    f"memory {figures['memory']:.2f}; {phases}; classes {figures['release']['classes']:,}"
+                    f"memory {figures['memory']:.2f}; {phases}; classes {figures['release']['classes']:,}, "
+                    f"release {(directory / 'released.parquet').stat().st_size / 1e6:.1f} MB"
                 )
 
 
