@@ -4,13 +4,20 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo test lint pictures clean
+# What is tried with the lowest versions that pyproject.toml allows: both engines, the catalog, runs and jobs as commands.
+LOWEST := .venv-lowest/bin
+SMOKE := tests/engines/test_adapters.py tests/test_catalog.py tests/cli/test_run.py tests/cli/test_jobs.py
+
+.PHONY: demo test test-lowest lint pictures clean
 
 demo: .venv/installed-demo
 	$(BIN)/sqlanon demo
 
 test: .venv/installed-dev
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-lowest: .venv-lowest/installed
+	$(LOWEST)/python -m pytest -n $(WORKERS) $(SMOKE)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
@@ -22,7 +29,7 @@ pictures: .venv/installed-dev
 	$(BIN)/python -m docs.make_pictures
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lowest build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/installed-demo: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install --quiet --editable '.[demo]'
@@ -30,6 +37,12 @@ clean:
 
 .venv/installed-dev: pyproject.toml | $(BIN)/pip
 	$(BIN)/pip install --quiet --editable '.[dev,demo,dbt]'
+	@touch $@
+
+.venv-lowest/installed: pyproject.toml tests/lowest.py
+	$(PYTHON) -m venv .venv-lowest
+	$(LOWEST)/python tests/lowest.py > .venv-lowest/constraints.txt
+	$(LOWEST)/pip install --quiet --constraint .venv-lowest/constraints.txt --editable . hypothesis pytest pytest-xdist
 	@touch $@
 
 $(BIN)/pip:
