@@ -60,6 +60,7 @@ def policy(url: str, table: str, target: str, k: int, algorithm: dict[str, Any])
     attributes |= {target: {"role": "insensitive"}} | {name: {"role": "identifier"} for name in left_out}
     return {
         "source": {"url": url, "table": table},
+        "subject": "none",  # targets that are not released are no keys of persons
         "release": {"table": "bench_released"},
         "attributes": attributes,
         "privacy": [{"model": "k-anonymity", "k": k}],
