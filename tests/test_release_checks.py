@@ -103,6 +103,7 @@ COVERED = [
 
 NOT_COVERED = [
     (Kind.INTEGER, 24, "[25-34]"),
+    (Kind.TEXT, "a", "{a}"),
     (Kind.INTEGER, 35, "{NULL, 25-34}"),
     (Kind.INTEGER, None, "[25-34]"),
     (Kind.INTEGER, 25, "NULL"),

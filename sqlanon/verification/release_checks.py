@@ -282,7 +282,7 @@ def set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
     return {
         "interval": interval,
         "single": Text(f"^{MEMBER}$"),
-        "several": Text(rf"^[{{]{MEMBER}(?:, {MEMBER})*[}}]$"),
+        "several": Text(rf"^[{{]{MEMBER}(?:, {MEMBER})+[}}]$"),
         "member": Text(MEMBER),
         "plain": Text(f"^{_PLAIN}$"),
         "low": ends[0],
