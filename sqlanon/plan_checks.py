@@ -17,12 +17,10 @@ from sqlanon.policy import (
     Attribute,
     FullDomain,
     Hierarchy,
-    Mondrian,
     Role,
     RothkoS,
     Show,
     Splits,
-    TopDown,
 )
 from sqlanon.policy.document import path_text
 from sqlanon.sql import MAX_IDENTIFIER_BYTES
@@ -145,10 +143,8 @@ def _limit_problems(place: str, column: Column, attribute: Attribute) -> Iterato
 
 def _algorithm_problems(subject: Subject) -> Iterator[str]:
     algorithm = subject.policy.algorithm
-    if isinstance(algorithm, Mondrian):
-        return
-    if isinstance(algorithm, Splits):
-        yield from _target_problems(subject, algorithm)
+    yield from _target_problems(subject)
+    if not algorithm.needs_hierarchies:
         return
     quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
     for name, attribute in quasi:
@@ -157,8 +153,7 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
                 f"{_place(name)}: {algorithm.name} generalizes by hierarchies, and it has none; give it one "
                 "(mask, intervals, date, csv, mapping), or hierarchy: suppress to show its values or `*`."
             )
-    if isinstance(algorithm, TopDown):
-        yield from _target_problems(subject, algorithm)
+    if not isinstance(algorithm, FullDomain):
         return
     if subject.policy.stars and not any(a.show is Show.LABEL for _, a in quasi):
         yield "suppressed: star needs a quasi-identifier with show: label, which can show `*`; or use omit."
@@ -171,12 +166,13 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
         yield "algorithm.weights: at least one quasi-identifier needs a weight above 0, which is 1 where none is given."
 
 
-def _target_problems(subject: Subject, algorithm: TopDown | Splits) -> Iterator[str]:
-    if algorithm.target is None:
+def _target_problems(subject: Subject) -> Iterator[str]:
+    algorithm, target = subject.policy.algorithm, subject.policy.target
+    if target is None:
         return
     roles = {column.name: attribute.role for column, attribute in subject.attributes}
-    problem = target_problem(algorithm.target, roles, subject.table)
-    column = subject.column(algorithm.target)
+    problem = target_problem(target, roles, subject.table)
+    column = subject.column(target)
     if problem is None and column is not None and isinstance(algorithm, Splits):
         problem = _kind_problem(algorithm.split, column)
     if problem is not None:
@@ -247,7 +243,7 @@ def warnings(subject: Subject) -> Iterator[str]:
     """What can be carried out, but may not be what was meant."""
     yield from _protection_warnings(subject)
     asked = subject.policy.suppression or subject.policy.stars or subject.policy.remainder == "recode"
-    if asked and not isinstance(subject.policy.algorithm, FullDomain):
+    if asked and not subject.policy.algorithm.suppresses:
         name = subject.policy.algorithm.name
         yield f"suppression: {name} puts every row into a class and leaves none out, so nothing will be suppressed."
     for column, attribute in subject.attributes:

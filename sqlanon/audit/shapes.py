@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlanon.audit.reach import ShownField
 from sqlanon.engines.base import Engine
 from sqlanon.hierarchies import HierarchyTable
-from sqlanon.policy import FullDomain, Policy, Show, TopDown
+from sqlanon.policy import Policy, Recodes, Show
 from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Text
 from sqlanon.verification.release_checks import Claims
@@ -34,10 +34,10 @@ def _count(
     (cell,) = shown.cells
     starred = -1 if claims.starred is None else claims.starred
     named = {"witness": claims.witness, "cell": cell, "x": shown.x, "starred": starred}
-    if isinstance(policy.algorithm, TopDown):
+    if policy.algorithm.recodes is Recodes.CUTS:
         return int(*engine.query_one("audit/count_several_labels", **named))
     texts = {"everything": Text(EVERYTHING), "null": Text(NULL), "dictionary": hierarchy.table}
-    if isinstance(policy.algorithm, FullDomain):
+    if policy.algorithm.recodes is Recodes.LEVELS:
         if policy.remainder == "recode":
             return 0
         levels = range(hierarchy.height + 1)

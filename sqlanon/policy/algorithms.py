@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -21,15 +22,43 @@ def _bins(value: Any) -> Any:
     return value
 
 
-class Mondrian(Part):
+class Recodes(StrEnum):
+    """The kind of recoding that a search comes to."""
+
+    REGIONS = "regions"  # of a partition tree, which may overlap in any one column
+    LEVELS = "levels"  # one level of its hierarchy for each column; rows may be suppressed
+    CUTS = "cuts"  # each branch of a hierarchy at a level of its own
+
+
+class AlgorithmParameters(Part):
+    """A search as a policy asks for it: its name, and its options."""
+
+    name: str
+    recodes: ClassVar[Recodes]
+
+    @property
+    def suppresses(self) -> bool:
+        """Whether rows may be left without a class."""
+        return self.recodes is Recodes.LEVELS
+
+    @property
+    def needs_hierarchies(self) -> bool:
+        """Whether every quasi-identifier must have one."""
+        return self.recodes is not Recodes.REGIONS
+
+
+class Mondrian(AlgorithmParameters):
     """Cuts the table at medians and hierarchies for as long as every part satisfies all models: rothko-t with
     `split: median`."""
 
+    recodes: ClassVar[Recodes] = Recodes.REGIONS
     name: Literal["mondrian"] = "mondrian"
 
 
-class Splits(Part):
+class Splits(AlgorithmParameters):
     """How the cuts of a partition tree are chosen."""
+
+    recodes: ClassVar[Recodes] = Recodes.REGIONS
 
     split: Literal["median", "information-gain", "regression"] = "median"
     """How a cut is chosen: at the `median` of the widest attribute; by `information-gain`, so that the class is least
@@ -86,14 +115,15 @@ class RothkoS(Splits):
     @property
     def on_all_rows(self) -> RothkoT:
         """The algorithm that splits in the same way without a sample."""
-        shared = {key: getattr(self, key) for key in Splits.model_fields}
+        shared = {key: getattr(self, key) for key in Splits.model_fields if key != "name"}
         return RothkoT.model_construct(name="rothko-t", **shared)
 
 
-class TopDown(Part):
+class TopDown(AlgorithmParameters):
     """Cuts every quasi-identifier's hierarchy somewhere, each branch at a level of its own: from `*` down, the group
     whose children gain most takes their place, for as long as every class satisfies all models."""
 
+    recodes: ClassVar[Recodes] = Recodes.CUTS
     name: Literal["top-down"]
     quality: Literal["loss", "information-gain"] = "loss"
     """What is to be gained: less `loss`, or more that the quasi-identifiers tell of the target."""
@@ -107,8 +137,10 @@ class TopDown(Part):
         return self
 
 
-class _FullDomain(Part):
+class _FullDomain(AlgorithmParameters):
     """Full-domain generalization: every value of a column is shown at one level of its hierarchy."""
+
+    recodes: ClassVar[Recodes] = Recodes.LEVELS
 
     quality: Quality = "loss"
     """What the released generalization is best in, among those that the algorithm finds; docs/quality.md has the
