@@ -23,9 +23,10 @@ from sqlanon.catalog import Catalog, Run
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.applying import Application, apply_rules
+from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import run
+from sqlanon.runs.stored import Application
 from sqlanon.sql import Statement
 
 

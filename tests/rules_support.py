@@ -15,8 +15,9 @@ from sqlanon.policy import Policy
 from sqlanon.rules.listing import Rule, list_rules
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs import applying
-from sqlanon.runs.applying import Application, apply_rules
+from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.stored import Application
 from sqlanon.work.journal import Observer
 from tests.mondrian_oracle import Attribute
 from tests.run_support import OPTIONS, Database, Row, anonymize

@@ -14,7 +14,8 @@ from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.loading import build_policy
 from sqlanon.rules import cases
 from sqlanon.rules.store import read_rules
-from sqlanon.runs.applying import Application, apply_rules
+from sqlanon.runs.applying import apply_rules
+from sqlanon.runs.stored import Application
 from sqlanon.work.session import local_catalog
 from tests.jobs_support import COLUMNS, ROLES, K, released, replaced, table
 from tests.rules_support import CODED, CODED_ROLES, apply, coded
@@ -145,7 +146,7 @@ def test_the_loss_counts_rows_that_no_rule_knows(database: Database) -> None:
 
 
 def test_a_run_that_fails_leaves_no_rules(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.runs.runner.check_release", lambda *_: 1 / 0)
+    monkeypatch.setattr("sqlanon.runs.sink.check_release", lambda *_: 1 / 0)
     table = database.create(CODED, coded(1, 60, 10))
     with pytest.raises(ZeroDivisionError):
         anonymize(database.policy(table, CODED_ROLES))

@@ -12,7 +12,8 @@ from sqlanon.audit.auditing import Audit, audit_release
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.policy import Policy
-from sqlanon.runs.applying import Application, apply_rules
+from sqlanon.runs.applying import apply_rules
+from sqlanon.runs.stored import Application
 from tests.run_support import OPTIONS, anonymize, duckdb_url, open_database
 
 JOBS = {"nurse": ["health", "*"], "doctor": ["health", "*"], "smith": ["craft", "*"], "baker": ["craft", "*"]}

@@ -10,7 +10,7 @@ import pytest
 
 from sqlanon.errors import ConflictError, EngineError
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs import runner
+from sqlanon.runs import source
 from tests.run_support import Database, anonymize
 
 LINES = "".join(f"{job};{group};*\n" for job, group in zip("abcd", "xxyy", strict=True))
@@ -22,9 +22,9 @@ CHANGES: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("phase", ["_encoded", "_search", "_recode"])
+@pytest.mark.parametrize("step", ["encode", "search_partition", "show_regions"])
 def test_the_file_of_a_hierarchy(
-    database: Database, phase: str, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, step: str, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "jobs.csv"
     file.write_text(LINES)
@@ -33,14 +33,15 @@ def test_the_file_of_a_hierarchy(
     policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 6}], algorithm={"name": "optimal"})
     anonymize(policy)
     released = database.sql(f"SELECT * FROM {table}_r")
-    wanted = getattr(runner.Course, phase)
+    owner = source.Search if step == "encode" else source
+    wanted = getattr(owner, step)
 
-    def changing(course: runner.Course, *arguments: Any) -> Any:
-        found = wanted(course, *arguments)
+    def changing(*arguments: Any) -> Any:
+        result = wanted(*arguments)
         CHANGES[change](file)
-        return found
+        return result
 
-    monkeypatch.setattr(runner.Course, phase, changing)
+    monkeypatch.setattr(owner, step, changing)
     with pytest.raises(ConflictError, match=r"jobs\.csv', the hierarchy of column 'job', changed .* nothing was pub"):
         anonymize(policy, replace=True)
     assert database.sql(f"SELECT * FROM {table}_r") == released
@@ -62,16 +63,16 @@ def test_the_file_of_the_source(fails: bool, tmp_path: Path, monkeypatch: pytest
             "catalog": {"url": f"duckdb:///{tmp_path / 'catalog.duckdb'}"},
         }
     )
-    encoded = runner.Course._encoded
+    encode = source.Search.encode
 
-    def changing(course: runner.Course, *arguments: Any) -> Any:
-        found = encoded(course, *arguments)
+    def changing(*arguments: Any) -> Any:
+        encoded = encode(*arguments)
         file.write_text("n,id\n1,1\n")
         if fails:
             raise EngineError("The database read half of it.")
-        return found
+        return encoded
 
-    monkeypatch.setattr(runner.Course, "_encoded", changing)
+    monkeypatch.setattr(source.Search, "encode", changing)
     with pytest.raises(ConflictError, match=r"people\.csv changed while it was read; nothing was published"):
         anonymize(policy)
     assert not release.exists()

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon.release.rows import _order
-from sqlanon.runs import runner
+from sqlanon.runs import flow
+from sqlanon.runs.execution import Encoded, RunExecution
 from tests.run_support import Database, anonymize
 
 NO_ENGINE: Any = None  # codes are packed without one
@@ -26,14 +27,14 @@ def _released(
     rows = [(n % 4, value) for n, value in enumerate(floats * 3)]
     table = database.create({"q": "INTEGER", "x": "DOUBLE PRECISION"}, rows)
     keyed: list[bool] = []
-    encode = runner.Course._encode
+    encode = flow._encode
 
-    def watched(course: runner.Course, *arguments: Any) -> Any:
-        coded, tuples = encode(course, *arguments)
-        keyed.append(coded.field("x").coding.keyed)
-        return coded, tuples
+    def watched(run: RunExecution, *arguments: Any) -> Encoded:
+        encoded = encode(run, *arguments)
+        keyed.append(encoded.coded.field("x").coding.keyed)
+        return encoded
 
-    monkeypatch.setattr(runner.Course, "_encode", watched)
+    monkeypatch.setattr(flow, "_encode", watched)
     policy = database.policy(table, {"q": "quasi-identifier", "x": "insensitive"})
     anonymize(policy)
     shown = database.sql(f"SELECT q, CAST(x AS VARCHAR) FROM {table}_r")

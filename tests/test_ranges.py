@@ -15,7 +15,8 @@ from sqlanon.engines import connect
 from sqlanon.errors import ProtectionError
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import read_rules
-from sqlanon.runs.applying import Application, apply_rules
+from sqlanon.runs.applying import apply_rules
+from sqlanon.runs.stored import Application
 from tests.cli.support import call, only_object
 from tests.jobs_support import carry_out, frozen
 from tests.mondrian_oracle import FLAVOURS, Attribute

@@ -9,7 +9,8 @@ import pytest
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
-from sqlanon.runs import runner
+from sqlanon.runs import flow
+from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.sql import Statement
 from tests.run_support import Database, anonymize
 
@@ -51,14 +52,14 @@ def test_exchanged_labels_are_refused(
     released = database.sql(f"SELECT * FROM {table}_r")
     assert len({shown for shown, _ in released}) == 2  # both groups of level 1 are shown
 
-    encode = runner.Course._encode
+    encode = flow._encode
 
-    def tampered(course: runner.Course, *arguments: Any) -> Any:
-        coded, tuples = encode(course, *arguments)
-        exchange_labels(course.engine, coded)
-        return coded, tuples
+    def tampered(run: RunExecution, *arguments: Any) -> Encoded:
+        encoded = encode(run, *arguments)
+        exchange_labels(run.engine, encoded.coded)
+        return encoded
 
-    monkeypatch.setattr(runner.Course, "_encode", tampered)
+    monkeypatch.setattr(flow, "_encode", tampered)
     with pytest.raises(VerificationError):
         anonymize(policy, replace=True)
     assert database.sql(f"SELECT * FROM {table}_r") == released

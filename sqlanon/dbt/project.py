@@ -33,7 +33,7 @@ from sqlanon.policy.loading import parse_stored
 from sqlanon.rules.misfits import SUPPRESSED_FOR, ending, find_misfits, fitting
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
-from sqlanon.runs.applying import require_same
+from sqlanon.runs.stored import require_same
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.verification.verify import CountedRows, named_groups
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlanon.catalog import Run, RunStart, Status
+from sqlanon.catalog import Run, Status
 from sqlanon.engines.base import EngineOptions
-from sqlanon.engines.files import source_version
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.exploring.posing import NO_RELEASE
 from sqlanon.lattice.wishes import Wishes
@@ -18,13 +17,14 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import k_asked, models_with_k
-from sqlanon.release.recode import Recoding
+from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.flow import carry_out
 from sqlanon.runs.outcome import Outcome
-from sqlanon.runs.runner import Course
+from sqlanon.runs.sink import Sink
+from sqlanon.runs.source import ReleaseSource, Search
 from sqlanon.verification.verify import Verification
 from sqlanon.work.journal import Observer, Silent
 from sqlanon.work.session import open_session
-from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _family(policy: dict[str, Any]) -> dict[str, Any]:
 def _try(policy: Policy, k: int, options: EngineOptions, observer: Observer) -> Trial:
     with open_session(_beside_source(policy), options) as session:
         try:
-            return Trial(k, _Trial(session, policy, True, observer, Wishes()).carry_out())
+            return Trial(k, carry_out(session, policy, Search(policy.algorithm, Wishes()), Measure(), observer))
         except ProtectionError as error:
             return Trial(k, None, str(error))
 
@@ -182,40 +182,33 @@ def _beside_source(policy: Policy) -> Policy:
     return policy.model_copy(update={"release": policy.release.model_copy(update={"url": None})})
 
 
-class _Trial(Course):
-    """A run that ends when it knows what the release would be."""
+class Measure(Sink):
+    """A sink for releases that are measured and not made: their classes are counted by the regions."""
 
     ends_as = Status.DRY
+    publishes = False
 
-    @property
-    def k(self) -> int:
-        """The k that is tried."""
-        return k_asked(self.policy.privacy)
+    def plan(self, run: RunExecution, source: ReleaseSource) -> Plan:  # noqa: ARG002
+        plan, k = resolve_source(with_k(run.policy, 1), run.engine), k_asked(run.policy.privacy)
+        if plan.rows < k:  # of a policy that is a mistake, of a sweep an answer
+            raise ProtectionError(f"{plan.source_name} holds {plan.rows:,} rows.")
+        return replace(plan, policy=run.policy)
 
-    def _plan(self) -> Plan:
-        with self.journal.during("plan"):
-            self.source_version = source_version(self.policy.source.file)
-            plan = resolve_source(with_k(self.policy, 1), self.engine)
-            if plan.rows < self.k:  # of a policy that is a mistake, of a sweep an answer
-                raise ProtectionError(f"{plan.source_name} holds {plan.rows:,} rows.")
-            return replace(plan, policy=self.policy)
+    def release_name(self, plan: Plan) -> str:  # noqa: ARG002
+        return NO_RELEASE
 
-    def _start(self, source: str, release: str, rows: int | None) -> RunStart:
-        return replace(super()._start(source, release, rows), release=NO_RELEASE)
-
-    def _lock(self, plan: Plan) -> contextlib.AbstractContextManager[None]:
-        """Nothing is published that others could be about to publish too."""
-        del plan
+    def lock(self, run: RunExecution) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
+        """Lock nothing: no others could be about to publish the same."""
         return contextlib.nullcontext()
 
-    def _release(self, plan: Plan, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> None:
+    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, recoded: Recoded) -> None:  # noqa: ARG002
         """Measure the classes by their regions."""
-        del plan, workspace
-        partition = recoding.partition
-        with self.journal.during("recode"):
-            found = self.engine.query("release/measure_regions", regions=recoding.regions)
-        outcome.trial, outcome.release = True, NO_RELEASE
+        recoding, outcome = recoded.recoding, run.outcome
+        with run.journal.during("recode"):
+            found = run.engine.query("release/measure_regions", regions=recoding.regions)
+        outcome.trial = True
         sizes = tuple((int(size), int(classes)) for size, classes in found)
+        partition = recoding.partition
         starred = 0 if partition.starred is None else partition.suppressed
         outcome.verification = Verification(
             ClassStatistics(outcome.source_rows - partition.omitted, starred, sizes), ()

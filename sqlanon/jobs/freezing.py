@@ -36,8 +36,8 @@ from sqlanon.rules.select_levels import LevelsSelect
 from sqlanon.rules.select_tree import TreeSelect
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs import OnViolation
-from sqlanon.runs.applying import ranges_warnings, require_same
 from sqlanon.runs.choices import choice_of
+from sqlanon.runs.stored import ranges_warnings, require_same
 from sqlanon.sql import Relation, Statement, Text
 
 NAME = re.compile("[a-z][a-z0-9_]{0,39}")

@@ -13,7 +13,8 @@ from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.runs import OnViolation
-from sqlanon.runs.applying import Application, apply_rules
+from sqlanon.runs.applying import apply_rules
+from sqlanon.runs.stored import Application
 from sqlanon.work.journal import Observer
 
 

@@ -16,23 +16,22 @@ from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.partition import mondrian
 from sqlanon.partition.axes import carried
-from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
-from sqlanon.plan import Plan
-from sqlanon.policy import Policy
+from sqlanon.policy import Algorithm, Policy
 from sqlanon.policy.loading import parse_stored
-from sqlanon.release.recode import Recoding
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, copy_rules, fetch_tables, stored_rules
-from sqlanon.runs.applying import recode_at_levels
-from sqlanon.runs.checkpoints import Checkpoint
+from sqlanon.runs.checkpoints import Basis, Checkpoint
+from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.outcome import Outcome
-from sqlanon.runs.runner import Course, interruptible
+from sqlanon.runs.sink import Publish
+from sqlanon.runs.source import Search, show_regions
+from sqlanon.runs.stored import recode_at_levels
 from sqlanon.sql import expression
-from sqlanon.work.journal import Observer, Silent
-from sqlanon.work.session import Session, open_session
-from sqlanon.work.workspace import Workspace
+from sqlanon.work.journal import Observer
+from sqlanon.work.session import open_session
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +72,7 @@ def resume_run(
             if not is_stopped:
                 raise ConflictError(f"Run {found.id} goes on; `sqlanon cancel` ends it.")
             remains = _remains_of(session.catalog, found)
-            return _Resumption(session, wished, replace, observer or Silent(), wishes, remains).carry_out()
+            return carry_out(session, wished, Left(wished.algorithm, wishes, remains), Publish(replace), observer)
 
 
 def _remains_of(catalog: Catalog, found: Run) -> Remains:
@@ -90,67 +89,66 @@ def _remains_of(catalog: Catalog, found: Run) -> Remains:
     return Remains(found.id, checkpoint, rules)
 
 
-class _Resumption(Course):
-    """A run that divides the rows by the rules that another has left; if something has changed, it searches."""
+class Left(Search):
+    """The recoding that a stopped run has left, if nothing has changed since; otherwise a search."""
 
-    def __init__(
-        self, session: Session, policy: Policy, replace: bool, observer: Observer, wishes: Wishes, remains: Remains
-    ) -> None:
-        super().__init__(session, policy, replace, observer, wishes)
+    def __init__(self, algorithm: Algorithm, wishes: Wishes, remains: Remains) -> None:
+        super().__init__(algorithm, wishes)
         self.remains = remains
 
-    def _summarize(self, plan: Plan, outcome: Outcome) -> None:
-        super()._summarize(plan, outcome)
-        run, reason = self.remains.run, self.remains.reason
-        told = f"Of run {run} the recoding was used again: nothing has changed since."
-        if reason is not None:
-            told = f"Nothing of run {run} could be used again, and all was done anew: {reason}."
-        outcome.notes = (told, *outcome.notes)
-        outcome.resumed = {"run": run, "reused": reason is None, "reason": reason}
-
-    def _encode(self, plan: Plan, workspace: Workspace, outcome: Outcome) -> tuple[CodedTable, Tuples | None]:
-        encoded = super()._encode(plan, workspace, outcome)
-        checkpoint = self.remains.checkpoint
-        if checkpoint is not None and self.basis is not None:
-            changed = ", ".join(checkpoint.basis.differences(self.basis))
-            if changed:
-                self.remains = Remains(self.remains.run, reason=changed)
-        return encoded
-
-    def _search(self, coded: CodedTable, tuples: Tuples | None, workspace: Workspace) -> Partition:
+    def recode(self, run: RunExecution, encoded: Encoded) -> Recoded:
+        self._compare(encoded.basis)
         checkpoint, rules = self.remains.checkpoint, self.remains.rules
         if checkpoint is None or rules is None:
-            return super()._search(coded, tuples, workspace)
-        with self.journal.during("search"):
-            found = self._divided(coded, workspace, rules)
-            return dataclasses.replace(
-                found, rounds=checkpoint.rounds, found=checkpoint.found, chart=checkpoint.chart, tree=None
+            return super().recode(run, encoded)
+        with run.journal.during("search"):
+            divided = self._divide(run, encoded.coded, rules)
+            partition = dataclasses.replace(
+                divided, rounds=checkpoint.rounds, found=checkpoint.found, chart=checkpoint.chart, tree=None
             )
+        with run.journal.during("recode"):
+            return show_regions(run, encoded.coded, partition)
 
-    def _divided(self, coded: CodedTable, workspace: Workspace, rules: StoredRules) -> Partition:
+    def _compare(self, basis: Basis | None) -> None:
+        """Leave the checkpoint alone if what it goes by has changed."""
+        checkpoint = self.remains.checkpoint
+        if checkpoint is not None and basis is not None:
+            changed = ", ".join(checkpoint.basis.differences(basis))
+            if changed:
+                self.remains = Remains(self.remains.run, reason=changed)
+
+    def _divide(self, run: RunExecution, coded: CodedTable, rules: StoredRules) -> Partition:
+        engine, workspace = run.engine, run.workspace
         if rules.tables is None:
-            report = self.journal.progress
-            problem = pose(self.engine, workspace, coded, self.models, self.policy, report, Wishes(any_size=True))
-            return recode_at_levels(problem, self.policy, rules)
-        tables = fetch_tables(self.engine, self.catalog, workspace, rules.tables)
+            report = run.journal.progress
+            problem = pose(engine, workspace, coded, run.models, run.policy, report, Wishes(any_size=True))
+            return recode_at_levels(problem, run.policy, rules)
+        tables = fetch_tables(engine, run.catalog, workspace, rules.tables)
         if rules.record.kind is RulesKind.CUTS:
-            return apply_cuts(self.engine, workspace, coded, tables)
-        return self._routed(coded, workspace, dataclasses.replace(rules, tables=tables))
+            return apply_cuts(engine, workspace, coded, tables)
+        return _route(run, coded, dataclasses.replace(rules, tables=tables))
 
-    def _routed(self, coded: CodedTable, workspace: Workspace, rules: StoredRules) -> Partition:
-        """The leaves of a tree are shown as narrow as their rows allow, which rules for other rows can't say."""
-        assert rules.tables is not None
-        axes = mondrian.pose(self.engine, workspace, coded, self.models).axes
-        routed = route(self.engine, workspace, coded, rules.attributes, rules.tables)
-        leaves = workspace.table("leaves")
-        self.engine.run("rules/measure_leaves", leaves=leaves, routed=routed.rows, axes=axes)
-        self.engine.analyze(leaves)
-        words = carried("r", coded.word_columns)
-        assigned = expression("(SELECT r.leaf{words} FROM {rows} AS r)", words=words, rows=routed.rows)
-        return Partition(axes, leaves, assigned, rounds=0)
-
-    def _kept_rules(self, recoding: Recoding, workspace: Workspace, outcome: Outcome) -> StoredRules | None:
+    def keep_rules(self, run: RunExecution, recoded: Recoded) -> StoredRules | None:
         rules = self.remains.rules
-        if rules is None:
-            return super()._kept_rules(recoding, workspace, outcome)
-        return copy_rules(self.catalog, outcome.run, rules)
+        return super().keep_rules(run, recoded) if rules is None else copy_rules(run.catalog, run.outcome.run, rules)
+
+    def conclude(self, outcome: Outcome) -> None:
+        name, reason = self.remains.run, self.remains.reason
+        note = f"Of run {name} the recoding was used again: nothing has changed since."
+        if reason is not None:
+            note = f"Nothing of run {name} could be used again, and all was done anew: {reason}."
+        outcome.notes = (note, *outcome.notes)
+        outcome.resumed = {"run": name, "reused": reason is None, "reason": reason}
+
+
+def _route(run: RunExecution, coded: CodedTable, rules: StoredRules) -> Partition:
+    """Show the leaves of a tree as narrow as their rows allow, which rules for other rows can't say."""
+    assert rules.tables is not None
+    axes = mondrian.pose(run.engine, run.workspace, coded, run.models).axes
+    routed = route(run.engine, run.workspace, coded, rules.attributes, rules.tables)
+    leaves = run.workspace.table("leaves")
+    run.engine.run("rules/measure_leaves", leaves=leaves, routed=routed.rows, axes=axes)
+    run.engine.analyze(leaves)
+    words = carried("r", coded.word_columns)
+    assigned = expression("(SELECT r.leaf{words} FROM {rows} AS r)", words=words, rows=routed.rows)
+    return Partition(axes, leaves, assigned, rounds=0)

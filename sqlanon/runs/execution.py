@@ -1,0 +1,86 @@
+"""A run while it is carried out: what its steps share, and what they hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlanon.catalog import Catalog
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.models import PrivacyModel, models_of
+from sqlanon.partition.collapse import Tuples
+from sqlanon.partition.result import Partition
+from sqlanon.plan import Plan
+from sqlanon.policy import Policy
+from sqlanon.release.recode import Recoding
+from sqlanon.rules.tables import MadeRules
+from sqlanon.runs.checkpoints import Basis
+from sqlanon.runs.files import FilesRead
+from sqlanon.runs.outcome import Outcome
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Observer
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
+
+
+class RunExecution:
+    """The sessions, policy, models and journal of a run, and, as soon as it has them, its plan and work tables.
+
+    linked: what is said of earlier releases of the source by other rules.
+    """
+
+    plan: Plan
+    workspace: Workspace
+    control: Control
+    outcome: Outcome
+    files: FilesRead
+
+    def __init__(self, session: Session, policy: Policy, observer: Observer) -> None:
+        self.session = session
+        self.policy = policy
+        self.observer = observer
+        self.models: tuple[PrivacyModel, ...] = models_of(policy)
+        self.journal = Journal(observer)
+        self.linked: str | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """The session with the source's database."""
+        return self.session.engine
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.session.catalog
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The source as codes, of one snapshot.
+
+    tuples: its distinct tuples with counts, where the search works on them.
+    left_out: rows that were suppressed before anything was coded.
+    basis: what a search over it goes by, where it may be taken up later.
+    values: how many different values each quasi-identifier has.
+    """
+
+    coded: CodedTable
+    tuples: Tuples | None = None
+    left_out: int = 0
+    basis: Basis | None = None
+    values: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recoded:
+    """What a release is to show of each row.
+
+    shown: the classes as wide as the release shows them, where the rules widen those of the search.
+    made: the rules by which it is written, where they were made before.
+    in_codes: whether the regions of rows are known in codes of these rows, so that the loss can be measured.
+    """
+
+    recoding: Recoding
+    shown: Partition
+    made: MadeRules | None = None
+    in_codes: bool = True

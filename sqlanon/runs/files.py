@@ -1,0 +1,42 @@
+"""Files that a run reads, and that must stay as they were while it reads them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlanon.engines.files import require_unchanged
+from sqlanon.errors import Cancelled, SqlanonError
+from sqlanon.hierarchies.digests import require_unchanged_hierarchies
+from sqlanon.policy import Policy
+
+
+@dataclass(frozen=True)
+class FilesRead:
+    """The files of a policy as they were when a run began to read them.
+
+    version: of the source's file, None where it is a table; hierarchies: their descriptions, with digests.
+    """
+
+    policy: Policy
+    version: tuple[int, ...] | None
+    hierarchies: Mapping[str, Mapping[str, Any]]
+
+    @contextlib.contextmanager
+    def must_stay(self, *, source: bool = True) -> Iterator[None]:
+        """Raise ConflictError if a file of a hierarchy, or of the source, changes, whatever else comes of it."""
+        try:
+            yield
+        except Cancelled:
+            raise
+        except (SqlanonError, OSError) as error:
+            self._require_unchanged(source, error)
+            raise
+        self._require_unchanged(source, None)
+
+    def _require_unchanged(self, source: bool, cause: Exception | None) -> None:
+        if source:
+            require_unchanged(self.policy.source.file, self.version, cause)
+        require_unchanged_hierarchies(self.policy, self.hierarchies, cause)

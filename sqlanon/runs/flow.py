@@ -1,0 +1,258 @@
+"""The flow of every run: plan, encode, recode, and what becomes of that, with its beginning and end in the catalog.
+
+What varies is where the recoding comes from (`ReleaseSource`) and where the release goes to (`Sink`); anything that
+fails leaves the old release as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Iterator
+
+from sqlanon.catalog import RunStart, Status
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.engines import redacted
+from sqlanon.engines.files import source_version
+from sqlanon.environment import named
+from sqlanon.errors import Cancelled, SqlanonError
+from sqlanon.hierarchies.digests import describe_hierarchies
+from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.loss import measure_loss
+from sqlanon.policy import Policy
+from sqlanon.policy.writer import policy_text, put_back
+from sqlanon.runs.checkpoints import basis_of
+from sqlanon.runs.columns import columns_of
+from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.files import FilesRead
+from sqlanon.runs.fingerprint import fingerprint
+from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.recording import hierarchy_record, quasi_identifier
+from sqlanon.runs.searching import distinct_tuples
+from sqlanon.runs.sink import Sink
+from sqlanon.runs.source import ReleaseSource
+from sqlanon.trust import hold_trusted, origin_of
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Observer, Silent, status_after
+from sqlanon.work.session import Session, catalog_place
+from sqlanon.work.workspace import Workspace
+from sqlanon.workload.views import measures_of_run
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C inside raises Cancelled."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:  # between two statements; during one the engine says so
+        cancelled = Cancelled("Interrupted.")
+        cancelled.__notes__ = getattr(interrupt, "__notes__", [])
+        raise cancelled from None
+
+
+def carry_out(
+    session: Session, policy: Policy, source: ReleaseSource, sink: Sink, observer: Observer | None = None
+) -> Outcome:
+    """Carry out a run: a recoding from `source` becomes a release that `sink` takes.
+
+    Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models),
+    VerificationError (the staged release failed its check), AccessError, ConflictError, EngineError, Cancelled.
+    Nothing is published then, unless a note of the error says otherwise.
+    """
+    run = RunExecution(session, policy, observer or Silent())
+    session.target.require_writable()
+    session.target.listener = session.engine.listener = run.journal.note
+    try:
+        version = _make_plan(run, source, sink)
+    except BaseException as error:
+        _record_unplanned(run, source, error)
+        raise
+    _start(run, source, sink)
+    try:
+        _work(run, source, sink, version)
+    except BaseException as error:
+        published = run.outcome.published
+        if published:
+            error.add_note("The release WAS published; what failed came after it.")
+        _end(run, run.outcome.run, Status.PUBLISHED if published else status_after(error), error=error)
+        raise
+    _summarize(run, source)
+    _end(run, run.outcome.run, sink.ends_as, outcome=run.outcome)
+    return run.outcome
+
+
+def _make_plan(run: RunExecution, source: ReleaseSource, sink: Sink) -> tuple[int, ...] | None:
+    """Plan the run; returns the version of the source's file, which must stay."""
+    source.require_source(run)
+    with run.journal.during("plan"):
+        version = source_version(run.policy.source.file)
+        plan = sink.plan(run, source)
+    source.require_plan(run, plan)
+    run.plan = plan
+    return version
+
+
+def _start(run: RunExecution, source: ReleaseSource, sink: Sink) -> None:
+    """Record the beginning in the catalog, and begin the outcome."""
+    plan, policy = run.plan, run.policy
+    started = run.catalog.start_run(_run_start(run, source, plan.source_name, sink.release_name(plan), plan.rows))
+    run.observer.started(started)
+    run.outcome = Outcome(
+        run=started,
+        engine=run.engine.name,
+        began=run.journal.began,
+        source=plan.source_name,
+        source_rows=plan.rows,
+        subject=policy.subject,
+        repetition=plan.repetition,
+        release=sink.release_name(plan),
+        algorithm=source.algorithm,
+        models=run.models,
+        catalog={"url": redacted(named(catalog_place(policy)[0])), "schema": run.catalog.home.schema},
+    )
+
+
+def _run_start(run: RunExecution, source: ReleaseSource, name: str, release: str, rows: int | None) -> RunStart:
+    return RunStart(
+        source=name,
+        release=release,
+        policy=policy_text(run.policy),
+        algorithm=source.algorithm,
+        engine_version=run.engine.version,
+        source_rows=rows,
+        seed=source.seed,
+        job=source.job,
+    )
+
+
+def _work(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple[int, ...] | None) -> None:
+    home = None if run.session.own_catalog else run.policy.catalog.schema_
+    with (
+        sink.lock(run),
+        Workspace(run.engine, run.catalog, run.outcome.run, home) as run.workspace,
+        Control(run.catalog.channel(run.outcome.run), run.journal, *run.session.engines) as run.control,
+    ):
+        encoded = _encode(run, source, sink, version)
+        recoded = source.recode(run, encoded)
+        _measure(run, encoded, recoded)
+        sink.take(run, source, encoded, recoded)
+
+
+def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple[int, ...] | None) -> Encoded:
+    """Code one snapshot of the source, and count what it holds before anything is recoded."""
+    with run.journal.during("encode"):
+        encoded = _snapshot(run, source, sink, version)
+        coded, searches = encoded.coded, source.wishes is not None
+        tuples = distinct_tuples(run.engine, run.workspace, coded, run.models, run.policy) if searches else None
+        if not encoded.left_out:  # otherwise these are not all rows of the source
+            run.outcome.before = source_statistics(run.engine, coded, tuples)
+        values = count_values(run.engine, coded, tuples)
+        if searches:
+            _record_hierarchies(run, coded)
+    return dataclasses.replace(encoded, tuples=tuples, values=values)
+
+
+def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple[int, ...] | None) -> Encoded:
+    """Code the source in one transaction; files of it and of hierarchies must stay as they were meanwhile."""
+    engine, plan, outcome = run.engine, run.plan, run.outcome
+    hierarchies = describe_hierarchies(run.policy)
+    run.files = FilesRead(run.policy, version, hierarchies)
+    with run.files.must_stay(), engine.transaction():
+        hold_trusted(run.policy, engine, plan.source, source.pinned)
+        encoded = source.encode(run)
+        outcome.columns = columns_of(engine, plan.source)
+        outcome.origin = None if run.policy.source.file else origin_of(engine, plan.source)
+        if sink.publishes and source.wishes is not None:
+            encoded = dataclasses.replace(encoded, basis=basis_of(engine, plan, source.wishes))
+        if sink.publishes:
+            outcome.fingerprint = fingerprint(engine, plan)
+    coded = encoded.coded
+    outcome.source_rows = coded.source_rows + encoded.left_out
+    heights = {one.attribute.name: one.coding.hierarchy for one in (*coded.fields, *coded.judged)}
+    outcome.hierarchies = tuple(
+        one | {"levels": built.height} for name, one in hierarchies.items() if (built := heights.get(name))
+    )
+    return encoded
+
+
+def _record_hierarchies(run: RunExecution, coded: CodedTable) -> None:
+    for field in (*coded.fields, *coded.judged):
+        if field.coding.hierarchy is not None:
+            run.catalog.record_hierarchy(hierarchy_record(field))
+
+
+def _measure(run: RunExecution, encoded: Encoded, recoded: Recoded) -> None:
+    """Say in the outcome what the recoding came to, and what it costs."""
+    outcome, recoding = run.outcome, recoded.recoding
+    partition, shown = recoding.partition, recoded.shown
+    outcome.rounds = partition.rounds
+    outcome.suppressed = partition.suppressed + encoded.left_out
+    outcome.found = dict(partition.found)
+    outcome.chart = partition.chart
+    loss = None
+    if recoded.in_codes:
+        with run.journal.during("recode"):
+            if run.policy.target is not None:
+                outcome.predicted = measures_of_run(run.engine, recoding, run.policy.target)
+        suppressed = shown.suppressed + encoded.left_out
+        loss = measure_loss(run.engine, dataclasses.replace(shown, suppressed=suppressed))
+    with run.journal.during("recode"):
+        labels = count_labels(run.engine, recoding)
+    outcome.gcp = None if loss is None else loss.gcp
+    lost = {} if loss is None else loss.of
+    outcome.quasi_identifiers = tuple(
+        quasi_identifier(one, encoded.values, labels, lost) for one in recoding.coded.quasi_identifiers
+    )
+
+
+def _summarize(run: RunExecution, source: ReleaseSource) -> None:
+    outcome = run.outcome
+    outcome.seconds = dict(run.journal.seconds)
+    outcome.statements = run.journal.count("search")
+    outcome.warnings = (
+        *run.plan.warnings,
+        *([run.linked] if run.linked is not None else []),
+        *source.warnings(run),
+    )
+    if run.control.problem is not None:
+        outcome.notes += (f"Others could not follow the run: {run.control.problem}",)
+    if run.session.new_catalog is not None:
+        outcome.notes += (
+            f"The run is recorded in {run.session.new_catalog}, which holds values of quasi-identifiers: it is for"
+            " those who may see the source.",
+        )
+    source.conclude(outcome)
+
+
+def _record_unplanned(run: RunExecution, source: ReleaseSource, error: BaseException) -> None:
+    """Record a run that ended before it had a plan, under the names in the policy."""
+    names = [named(part.file or part.table or "") for part in (run.policy.source, run.policy.release)]
+    try:
+        started = run.catalog.start_run(_run_start(run, source, names[0], names[1], None))
+    except SqlanonError as failure:
+        error.add_note(f"The run could not be recorded ({failure}).")
+    else:
+        _end(run, started, status_after(error), error=error)
+
+
+def _end(
+    run: RunExecution,
+    name: str,
+    status: Status,
+    *,
+    outcome: Outcome | None = None,
+    error: BaseException | None = None,
+) -> None:
+    """Record the end; what fails here must not hide what failed before."""
+    try:
+        reword = functools.partial(put_back, policy=run.policy)
+        steps = [dataclasses.replace(step, statement=reword(step.statement)) for step in run.journal.steps]
+        run.catalog.add_steps(name, steps)
+        rows = None if outcome is None else outcome.source_rows
+        result = None if outcome is None else outcome.as_json()
+        run.catalog.finish_run(name, status, result=result, error=error, source_rows=rows, reword=reword)
+    except SqlanonError as failure:
+        if error is None:
+            raise
+        error.add_note(f"The run's end could not be recorded ({failure}).")

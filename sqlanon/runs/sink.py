@@ -1,0 +1,169 @@
+"""Where a release goes to: it is published; see `exploring.trials` for releases that are only measured."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from sqlanon.catalog import ReleaseRecord, Status
+from sqlanon.engines.base import Engine
+from sqlanon.errors import ProtectionError, VerificationError
+from sqlanon.measures.distributions import measure_distributions
+from sqlanon.models import largest_k
+from sqlanon.plan import Plan, resolve
+from sqlanon.release.labels import EVERYTHING
+from sqlanon.release.recode import Recoding
+from sqlanon.release.staging import Staged, stage_release
+from sqlanon.rules.store import StoredRules
+from sqlanon.runs.checkpoints import checkpoint_of
+from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.linking import judge_release
+from sqlanon.runs.recording import release_record
+from sqlanon.runs.source import ReleaseSource
+from sqlanon.sql import Relation
+from sqlanon.verification.checking import check_release
+from sqlanon.verification.model_hierarchies import checked_hierarchies
+from sqlanon.verification.verify import verify_table
+from sqlanon.work.workspace import release_lock
+
+
+class Sink(ABC):
+    """What becomes of a recoding that was found.
+
+    ends_as: what the catalog says of a run that came to its end.
+    publishes: whether readers will see the release, so that the source's state is recorded.
+    """
+
+    ends_as: Status
+    publishes: bool
+
+    @abstractmethod
+    def plan(self, run: RunExecution, source: ReleaseSource) -> Plan:
+        """Resolve the policy against the live table; raises all that is wrong with it."""
+
+    def release_name(self, plan: Plan) -> str:
+        """Name the release in the catalog."""
+        return plan.release_name
+
+    @abstractmethod
+    def lock(self, run: RunExecution) -> contextlib.AbstractContextManager[None]:
+        """Keep others from what the release would be in the way of."""
+
+    @abstractmethod
+    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, recoded: Recoded) -> None:
+        """Do with the recoding what is to be done."""
+
+
+class Publish(Sink):
+    """The release is staged, verified, and takes its place; the catalog records it with its rules."""
+
+    ends_as = Status.PUBLISHED
+    publishes = True
+
+    def __init__(self, replace: bool) -> None:
+        self.replace = replace
+
+    def plan(self, run: RunExecution, source: ReleaseSource) -> Plan:
+        session = run.session
+        elsewhere = None if session.is_one_database else session.target
+        plan = resolve(run.policy, run.engine, replace=self.replace, release_engine=elsewhere, pinned=source.pinned)
+        _judge_other_rules(run, plan, source.rules_run, source.rules_digest)
+        return plan
+
+    def lock(self, run: RunExecution) -> contextlib.AbstractContextManager[None]:
+        """Lock a table in its own database; a file in the source's, which other runs to it are likely to share."""
+        file = run.policy.release.file
+        if file is None:
+            return release_lock(run.session.target, run.plan.release)
+        return release_lock(run.engine, Relation("file"), Path(file).resolve())
+
+    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, recoded: Recoded) -> None:
+        with contextlib.ExitStack() as stack:
+            with run.files.must_stay(source=False):  # which is not read again
+                rules = _keep_rules(run, source, encoded, recoded)
+                staged = self._stage(run, recoded, stack)
+                with run.journal.during("verify"):
+                    _verify(run, staged, recoded.recoding)
+            if run.policy.digest == "run":
+                with run.journal.during("verify"):
+                    run.outcome.digest = staged.digest()
+            source.require_staged(run, staged)
+            _publish(run, source, staged, rules)
+
+    def _stage(self, run: RunExecution, recoded: Recoded, stack: contextlib.ExitStack) -> Staged:
+        """Build the release where nobody sees it yet; what is not published goes with `stack`."""
+        with run.journal.during("recode"):
+            if recoded.in_codes:
+                k = largest_k(run.models)
+                run.outcome.distributions = measure_distributions(run.engine, recoded.recoding, recoded.shown, k)
+            staging = stage_release(run.session, run.plan, run.workspace, recoded.recoding, self.replace)
+            return stack.enter_context(staging)
+
+
+def _keep_rules(run: RunExecution, source: ReleaseSource, encoded: Encoded, recoded: Recoded) -> StoredRules | None:
+    """Write the rules down; from then on a stopped run can be taken up here."""
+    with run.journal.during("recode"):
+        rules = source.keep_rules(run, recoded)
+        if rules is not None and encoded.basis is not None:
+            left = checkpoint_of(encoded.basis, rules.record, rules.digest, run.outcome)
+            run.catalog.record_checkpoint(run.outcome.run, left.as_json())
+        return rules
+
+
+def _verify(run: RunExecution, staged: Staged, recoding: Recoding) -> None:
+    """Check the staged release on its own; raises VerificationError, and then nothing is published."""
+    outcome, policy = run.outcome, run.policy
+    released = staged.engine.columns(staged.final)
+    outcome.checks = check_release(run.engine, run.workspace, run.plan, recoding, staged.relation, released)
+    with checked_hierarchies(staged.engine, policy, run.models, staged.final) as hierarchies:
+        outcome.verification = verify_table(
+            staged.engine,
+            staged.final,
+            [cell.column.name for cell in recoding.cells],
+            run.models,
+            hierarchies=hierarchies,
+            suppressed_label=None if recoding.partition.starred is None else EVERYTHING,
+            exempt=policy.exempts_stars,
+            sensitive=policy.sensitive,
+        )
+    failed = [name for name, check in outcome.checks.items() if check.violations]
+    if not failed and outcome.verification.fails_by_stars_alone:
+        raise ProtectionError(outcome.verification.stars_problem)
+    failed += [result.model for result in outcome.verification.models if not result.satisfied]
+    if failed:
+        raise VerificationError(
+            f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
+        )
+
+
+def _publish(run: RunExecution, source: ReleaseSource, staged: Staged, rules: StoredRules | None) -> None:
+    """Let the staged release take its place, and record it in the same transaction where there is one."""
+    outcome, catalog = run.outcome, run.catalog
+    digest = source.rules_digest if rules is None else rules.digest
+    record = release_record(outcome, digest, run.plan)
+    late: list[ReleaseRecord] = []
+
+    def within(session: Engine) -> None:
+        run.control.finish()
+        if not catalog.record_release_within(session, outcome.run, run.plan.release, record):
+            late.append(record)
+        elif rules is not None:
+            catalog.record_rules_within(session, outcome.run, rules.record, rules.relations)
+
+    with run.journal.during("publish"), catalog.releasing(run.plan.source_place):
+        _judge_other_rules(run, run.plan, source.rules_run, digest)  # others may have released the source since
+        if run.policy.release.file is not None:
+            run.control.finish()
+        outcome.notes = staged.publish(within)
+        outcome.published = True
+        for release in late:
+            catalog.record_release(outcome.run, release)
+            if rules is not None:
+                catalog.record_rules(outcome.run, rules.record, rules.relations)
+
+
+def _judge_other_rules(run: RunExecution, plan: Plan, rules_run: str | None, digest: str | None) -> None:
+    """Refuse another recoding of a source that is to have one only; keep what is said of others."""
+    released, name = run.catalog.released(plan.source_place), plan.source_name
+    run.linked = judge_release(released, name, run.policy.republish, rules_run, digest)

@@ -1,0 +1,293 @@
+"""Where the recoding of a release comes from: the rules that another run has stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from sqlanon.catalog import Catalog, RulesKind, Run
+from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.environment import named
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.lattice.problem import Problem
+from sqlanon.lattice.recoding import recode_node
+from sqlanon.lattice.remainder import recode_in_passes
+from sqlanon.lattice.search import pose
+from sqlanon.lattice.wishes import Wishes, node_of
+from sqlanon.partition.result import Partition
+from sqlanon.plan import Plan
+from sqlanon.policy import FullDomain, Policy
+from sqlanon.publish.publishers import publisher_of
+from sqlanon.release.recode import Recoding, create_regions, end_name
+from sqlanon.release.staging import Staged
+from sqlanon.rules.classes import Applied, Suppression, show_regions
+from sqlanon.rules.fitting import find_fitting
+from sqlanon.rules.levels import apply_cuts
+from sqlanon.rules.misfits import SUPPRESSED_FOR
+from sqlanon.rules.routing import route
+from sqlanon.rules.starred import complete
+from sqlanon.rules.store import StoredRules, fetch_tables
+from sqlanon.runs import OnViolation
+from sqlanon.runs.columns import (
+    changed_columns,
+    columns_of,
+    created_warning,
+    pinned_origin,
+    release_problem,
+    require_columns,
+)
+from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.source import ReleaseSource
+from sqlanon.sql import Relation
+from sqlanon.suggest import quoted
+
+_ANY = 1 - 1e-12  # the share of rows that may be suppressed, when the result says how many are
+
+
+@dataclass(frozen=True)
+class Application:
+    """What is to be done: the rows of `to`, a table or file, by the rules of a run, into `out`.
+
+    out: None stands for where the run's release is.
+    on_violation: what becomes of classes that violate a model: they are suppressed, or nothing is published; None for
+    what the run's policy says.
+    budget: the largest share of rows that may be suppressed; None for any, or for that of the policy where it decides.
+    job, version: the name of the job that it is a run of, and the version of it.
+    """
+
+    run: str
+    to: str
+    out: str | None = None
+    on_violation: OnViolation | None = None
+    replace: bool = False
+    budget: float | None = None
+    job: str | None = None
+    version: int | None = None
+
+
+class Stored(ReleaseSource):
+    """The rules that another run has stored, for rows that came later.
+
+    application: with the choices of the policy where it made none. found: the run that is named; stored: its rules.
+    """
+
+    algorithm = "apply"
+
+    def __init__(self, catalog: Catalog, application: Application, found: Run, stored: StoredRules) -> None:
+        self.application = application
+        self.found = found
+        self.stored = stored
+        self.job = application.job
+        self.rules_run = catalog.rules_run(found.id)
+        self.rules_digest = stored.digest
+        self._created = False  # whether a job found no release to replace
+
+    def require_source(self, run: RunExecution) -> None:
+        if run.policy.source.table is not None:
+            if self.job is not None:
+                self.pinned = pinned_origin(self.found)
+            self._require_columns(run, run.engine.resolve(Relation.parse(run.policy.source.table)))
+
+    def require_plan(self, run: RunExecution, plan: Plan) -> None:
+        if run.policy.source.file is not None:  # which is no relation before
+            self._require_columns(run, plan.source)
+        if self.job is not None:
+            self._created = not run.policy.release.file and not _holds(run, plan.release)
+
+    def _require_columns(self, run: RunExecution, source: Relation | None) -> None:
+        """A job reads the columns that its rules were found on; the plan tells of a source that is not there."""
+        name = named(run.policy.source.file or str(source))
+        if self.job is not None and source is not None:
+            require_columns(self.job, self.found, name, columns_of(run.engine, source))
+
+    def warnings(self, run: RunExecution) -> tuple[str, ...]:
+        created = (created_warning(run.plan.release_name),) if self._created else ()
+        return (*created, *ranges_warnings(self.stored, run.policy, self.found.id))
+
+    def encode(self, run: RunExecution) -> Encoded:
+        """Leave out rows that no rule is about where rows may be; a row of stars would have to be coded."""
+        require_same(run.plan, self.stored, run.engine.dialect)
+        if run.policy.stars:
+            return super().encode(run)
+        if self.application.on_violation == "error":
+            try:
+                return super().encode(run)
+            except PolicyError as error:
+                error.add_note("--on-violation suppress leaves rows with values that no rule knows out.")
+                raise
+        fitting = find_fitting(run.engine, run.workspace, run.plan, self.stored)
+        if fitting is None:
+            return super().encode(run)
+        if not fitting.rows:
+            raise ProtectionError("No rule is about any of these rows; nothing was published.")
+        self._require_budget(fitting.left_out, fitting.left_out + fitting.rows)
+        coded = encode(run.engine, run.plan, run.workspace, fitting.condition)
+        return Encoded(coded, left_out=fitting.left_out)
+
+    def recode(self, run: RunExecution, encoded: Encoded) -> Recoded:
+        with run.journal.during("search"):
+            _require_same_heights(encoded.coded, self.stored)
+            if self.stored.tables is None:
+                partition = self._generalize(run, encoded)
+            else:
+                return self._suppress(run, encoded, self._apply(run, encoded.coded))
+        with run.journal.during("recode"):
+            return Recoded(create_regions(run.engine, run.workspace, encoded.coded, partition), partition)
+
+    def _generalize(self, run: RunExecution, encoded: Encoded) -> Partition:
+        """Full-domain generalization at the stored levels."""
+        lenient = run.policy.model_copy(update={"suppression": _ANY})
+        report = run.journal.progress
+        problem = pose(run.engine, run.workspace, encoded.coded, run.models, lenient, report, Wishes(any_size=True))
+        partition = recode_at_levels(problem, run.policy, self.stored)
+        self._refuse(partition.suppressed, encoded)
+        return replace(partition, found=self._facts())
+
+    def _apply(self, run: RunExecution, coded: CodedTable) -> Applied:
+        """The classes of these rows by the rules of a tree or of cuts."""
+        assert self.stored.tables is not None
+        engine, workspace = run.engine, run.workspace
+        rules = fetch_tables(engine, run.catalog, workspace, self.stored.tables)
+        if self.stored.record.kind is RulesKind.CUTS:
+            recoding = create_regions(engine, workspace, coded, apply_cuts(engine, workspace, coded, rules))
+            return Applied(recoding.regions, recoding.partition.assigned, recoding.shown)
+        routed = route(engine, workspace, coded, self.stored.attributes, rules)
+        return show_regions(engine, workspace, coded, self.stored.attributes, rules, routed)
+
+    def _facts(self) -> dict[str, Any]:
+        """What the result records of the application, as the policy is that of the other run."""
+        asked = self.application
+        of_job = {} if asked.job is None else {"job": asked.job, "version": asked.version}
+        return {"applied": self.rules_run, **of_job, "on_violation": asked.on_violation, "budget": asked.budget}
+
+    def _suppress(self, run: RunExecution, encoded: Encoded, applied: Applied) -> Recoded:
+        """Find the classes that violate a model, and suppress them if that is wanted."""
+        coded, stars, boxed = encoded.coded, run.policy.stars, self.stored.record.kind is RulesKind.TREE
+        search = Suppression(run.engine, run.workspace, coded, run.models, applied, not stars, coded.source_rows)
+        rows = search.run()
+        self._refuse(rows, encoded)
+        if rows and run.policy.judges_stars:
+            rows = self._complete(search, rows, coded.source_rows)
+        partition = Partition(
+            axes=tuple(shown.axis for shown in applied.shown),
+            leaves=applied.regions,
+            assigned=applied.assigned,
+            rounds=0,
+            suppressed=rows,
+            starred=-1 if stars and rows else None,
+            found={**self._facts(), "suppressed_classes": search.classes},
+        )
+        with run.journal.during("recode"):
+            count = 0 if boxed else sum(len(shown.ends) for shown in applied.shown)
+            regions = search.release(partition.starred is not None, [end_name(n) for n in range(count)])
+            recoding = Recoding(regions, applied.cells, applied.shown, partition, coded, boxed, has_ends=not boxed)
+        return Recoded(recoding, partition, in_codes=False)
+
+    def _complete(self, search: Suppression, rows: int, of: int) -> int:
+        """Star further classes until the starred rows are one that satisfies the models; the rows starred then.
+
+        Raises ProtectionError where no classes do: the budget says how many rows may be, and one class is to stay.
+        """
+        budget = self.application.budget
+        most = of - 1 if budget is None else min(of - 1, int(Fraction(str(budget)) * of))
+        starred = complete(search, rows, most)
+        if starred > most:
+            within = "" if budget is None else f" within the budget of {budget * 100:g} %"
+            raise ProtectionError(
+                f"{rows:,} of {of:,} rows would be shown with stars, as one class that violates a model, and no other"
+                f" classes can join them{within} so that it does not; nothing was published."
+            )
+        return starred
+
+    def _refuse(self, failing: int, encoded: Encoded) -> None:
+        """Raise ProtectionError if so many rows would have to be suppressed, and may not be.
+
+        failing: rows of classes that violate a model, among those that rules are about.
+        """
+        coded = encoded.coded.source_rows
+        if failing and self.application.on_violation == "error":
+            raise ProtectionError(
+                f"{failing:,} of {coded:,} rows are in classes that violate a model; nothing was published."
+                " --on-violation suppress leaves such classes out."
+            )
+        if failing == coded:
+            raise ProtectionError("Every class of these rows violates a model; nothing was published.")
+        self._require_budget(failing + encoded.left_out, coded + encoded.left_out)
+
+    def _require_budget(self, rows: int, of: int) -> None:
+        budget = self.application.budget
+        if budget is not None and rows > Fraction(str(budget)) * of:
+            raise ProtectionError(
+                f"{rows:,} of {of:,} rows {SUPPRESSED_FOR}, which is more than the budget allows; "
+                "nothing was published."
+            )
+
+    def keep_rules(self, run: RunExecution, recoded: Recoded) -> None:
+        """Keep none: the rules are those of the other run."""
+
+    def require_staged(self, run: RunExecution, staged: Staged) -> None:
+        """A job replaces a release of the same columns alone, as its procedure would."""
+        plan = run.plan
+        if self.job is not None and run.policy.release.file is None and _holds(run, plan.release):
+            was, now = (columns_of(staged.engine, relation) for relation in (staged.final, plan.release))
+            changed = changed_columns(was, now)
+            if changed is not None:
+                raise PolicyError(release_problem(plan.release_name, self.job, changed))
+
+
+def _holds(run: RunExecution, release: Relation) -> bool:
+    """Whether there is a table of this name where the release goes."""
+    return publisher_of(run.session.target).exists(release)
+
+
+def ranges_warnings(stored: StoredRules, policy: Policy, run: str) -> tuple[str, ...]:
+    """The sentence about labels that differ from those of the run whose rules they are, where they do."""
+    if policy.ranges == "cuts" or stored.record.kind is not RulesKind.TREE:
+        return ()
+    changed = quoted(a.name for a in stored.attributes if not a.keeps_stand_in)
+    if not changed:
+        return ()
+    return (
+        f"Run {run} showed ranges over the values of its classes; its rules show them from cut to cut"
+        f" ({', '.join(changed)}), open at the ends, so the same row may show another label. With `ranges: cuts` in"
+        " the policy the first release and all later ones show the same.",
+    )
+
+
+def recode_at_levels(problem: Problem, policy: Policy, stored: StoredRules) -> Partition:
+    """The full-domain generalization that rules of levels say, with what has to be suppressed."""
+    algorithm = policy.algorithm
+    assert isinstance(algorithm, FullDomain)
+    nodes = [node_of(problem.lattice, levels) for levels in stored.content["passes"]]
+    completes = policy.remainder == "recode" and policy.judges_stars
+    if len(nodes) > 1 or completes:
+        return recode_in_passes(problem, algorithm, nodes, judges_stars=completes)
+    return recode_node(problem.sets, nodes[0])
+
+
+def require_same(plan: Plan, stored: StoredRules, dialect: str) -> None:
+    """Refuse rows whose columns are not those that the rules were made for."""
+    if stored.content["dialect"] != dialect:
+        raise PolicyError(
+            f"The rules are of a release by {stored.content['dialect']}, and these rows would be read by {dialect}: "
+            "load them into the database of that release."
+        )
+    kinds = {attribute.name: attribute.column.kind for attribute in plan.quasi_identifiers}
+    wrong = [
+        f"Column '{a.name}' holds values of kind {kinds[a.name]}, and the rules are about {a.kind}; cast it in a view."
+        for a in stored.attributes
+        if kinds[a.name] is not a.kind
+    ]
+    if wrong:
+        raise PolicyError(wrong)
+
+
+def _require_same_heights(coded: CodedTable, stored: StoredRules) -> None:
+    wrong = []
+    for field, attribute in zip(coded.quasi_identifiers, stored.attributes, strict=True):
+        height = field.coding.hierarchy.height if field.coding.hierarchy else None
+        if height != attribute.height:
+            wrong.append(f"The hierarchy of '{attribute.name}' has {height} levels now, and had {attribute.height}.")
+    if wrong:
+        raise PolicyError(wrong)
