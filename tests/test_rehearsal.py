@@ -153,7 +153,12 @@ def test_files_parse(tmp_path: Path, ending: str) -> None:
             "privacy": [K],
         }
     )
-    assert _wrong(rehearse(policy, OPTIONS), "duckdb") == []
+    rehearsal = rehearse(policy, OPTIONS)
+    assert _wrong(rehearsal, "duckdb") == []
+    names = [step.name for step in rehearsal.steps]
+    assert names.index("release/view_sorted_rows") < names.index(f"publish/write_{ending}")
+    assert "release/stage_sorted_rows" not in names  # a run makes no table for a file
+    assert not (tmp_path / f"released.{ending}").exists()
 
 
 def test_a_rehearsal_has_the_statements_of_a_run(database: Database) -> None:

@@ -203,6 +203,7 @@ def _print_rehearsal(call: Call, policy: Policy, replace: bool, wishes: Wishes) 
 
 _REMARKS = (
     "",
+    "To be read, not to be run: a run decides by what the database answers, and a script can't.",
     "What a search repeats, round by round or candidate by candidate, is shown for a short search that is made up:",
     "a run sends it again with other numbers, until nothing is left to decide. Numbers out of the data are withheld;",
     "1 stands for each. Rows that COPY would bring are left out. The release is recorded in the catalog within the",

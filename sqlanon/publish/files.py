@@ -91,12 +91,10 @@ class FileRelease:
         problems = check_file(self.target, True) + type_problems(self.target, self._engine.columns(relation))
         if problems:
             raise PolicyError(problems)
-        form = _existing_format(self.target)
         try:
             with _explained(self.target):
                 os.close(os.open(self.part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
-            path, compression = Text(str(self.part)), Text(form.compression)
-            self._engine.run(form.write, relation=relation, path=path, compression=compression)
+            write_rows(self._engine, relation, self.part)
         except BaseException:
             self.discard()
             raise
@@ -158,6 +156,12 @@ def leftover_parts(path: str | Path) -> list[Path]:
 def is_file_name(name: str) -> bool:
     """Whether a release of this name is a file, by its ending; tables end with a quote."""
     return _format(Path(name)) is not None
+
+
+def write_rows(engine: Engine, relation: Relation, path: Path) -> None:
+    """Write the rows of a relation to a file, in the format that its name asks for."""
+    form = _existing_format(path)
+    engine.run(form.write, relation=relation, path=Text(str(path)), compression=Text(form.compression))
 
 
 def _format(path: Path) -> _Format | None:

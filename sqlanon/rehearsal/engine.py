@@ -33,6 +33,7 @@ class RehearsedEngine(Engine):
     phase: str = "plan"
     repeats: int | None = None  # how many statements of one template are written down; all by default
     publishing: Publishing | None = None  # from when the release is published
+    remark: str = ""  # a comment before each statement, such as where it goes if not to the source's database
 
     def __post_init__(self) -> None:
         self.dialect = self.inner.dialect  # type: ignore[misc]
@@ -52,7 +53,7 @@ class RehearsedEngine(Engine):
         noted = sum(step.name == statement.name and step.phase == self.phase for step in self.scene.steps)
         if self.repeats is not None and noted >= self.repeats:
             return
-        text = _REMARKS.get(statement.name, "") + statement.record
+        text = self.remark + _REMARKS.get(statement.name, "") + statement.record
         self.scene.steps.append(Step(len(self.scene.steps), self.phase, statement.name, text, 0.0))
 
     def _execute(self, statement: Statement) -> int:

@@ -10,6 +10,7 @@ statement that a search over a lattice repeats, the first few stand for all.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from sqlanon.catalog import Step
 from sqlanon.encoding.coded_table import CodedTable, encode
@@ -26,11 +27,12 @@ from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve, with_word_of_release
 from sqlanon.policy import FullDomain, Policy
 from sqlanon.publish import publish
+from sqlanon.publish.files import write_rows
 from sqlanon.rehearsal.answers import Scene
 from sqlanon.rehearsal.engine import RehearsedEngine, RehearsedNames
 from sqlanon.rehearsal.publishing import Publishing
 from sqlanon.release.recode import Recoding, create_regions
-from sqlanon.release.rows import stage
+from sqlanon.release.rows import rows_for_a_file, stage
 from sqlanon.rules.digest import table_digests
 from sqlanon.rules.keeping import make
 from sqlanon.rules.store import drop_codes
@@ -96,9 +98,7 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
     count_labels(engine, recoding)
     _keep_rules(engine, plan, workspace, recoding)
     measure_distributions(engine, recoding, partition, largest_k(models))
-    staged = plan.release.sibling("sqlanon_staging")
-    with engine.transaction():
-        stage(engine, workspace, plan, recoding, staged)
+    staged = _stage(engine, plan, workspace, recoding)
     engine.phase = "verify"
     check_release(engine, workspace, plan, recoding, staged, engine.columns(staged))
     columns = [cell.column.name for cell in recoding.cells]
@@ -109,7 +109,26 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
         engine.publishing = Publishing(engine.inner, staged)
         publish(engine, staged, plan.release, replace=True, wait=0)
     elif policy.release.file is None:
-        engine.run("publish/rename_table", table=staged, name=Identifier(plan.release.name))
+        engine.remark = "-- In the release's database, where the rows have been copied to this table.\n"
+        final = plan.release.sibling("sqlanon_staging")
+        engine.run("publish/rename_table", table=final, name=Identifier(plan.release.name))
+
+
+def _stage(engine: RehearsedEngine, plan: Plan, workspace: Workspace, recoding: Recoding) -> Relation:
+    """The statements that build the release: a table beside it, rows for a file, or a work table that is copied."""
+    release = plan.policy.release
+    if release.file is not None and engine.sorts_narrow_rows:
+        view = Relation("released_rows", "main", "temp")
+        with rows_for_a_file(engine, workspace, plan, recoding, view):
+            engine.remark = "-- To a part file, which takes the place of the release once it has been verified.\n"
+            write_rows(engine, view, Path(release.file))
+            engine.remark = ""
+        return view
+    beside = release.file is None and release.url in (None, plan.policy.source.url)
+    staged = plan.release.sibling("sqlanon_staging") if beside else workspace.table("staged")
+    with engine.transaction():
+        stage(engine, workspace, plan, recoding, staged)
+    return staged
 
 
 def _keep_rules(engine: RehearsedEngine, plan: Plan, workspace: Workspace, recoding: Recoding) -> None:

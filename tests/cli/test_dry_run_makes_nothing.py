@@ -22,5 +22,8 @@ def test_a_missing_release_database_is_not_made(tmp_path: Path) -> None:
             "privacy": [{"model": "k-anonymity", "k": 2}],
         }
     )
-    assert {step.phase for step in rehearse(policy).steps} >= {"encode", "search", "recode", "verify", "publish"}
+    steps = rehearse(policy).steps
+    assert {step.phase for step in steps} >= {"encode", "search", "recode", "verify", "publish"}
+    assert [s.name for s in steps if s.statement.startswith("-- In the release's database")] == ["publish/rename_table"]
+    assert all("sqlanon_staging" not in step.statement for step in steps if step.phase == "recode")
     assert not target.exists()
