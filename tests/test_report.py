@@ -156,12 +156,13 @@ def test_an_old_run_says_what_it_did_not_record(database: Database) -> None:
     policy = made(database, "optimal")
     found = material(policy, anonymize(policy).run)
     result = json.loads(json.dumps(found.result))
-    for key in ("quasi_identifiers", "lattice", "distributions"):
+    for key in ("quasi_identifiers", "lattice", "distributions", "combinations"):
         del result[key]
     del result["source"]["class_sizes"]
     page = render(Material(found.run, found.policy, result, found.releases, None, ()))
     assert "This run did not record what became of each column." in page
     assert "This run did not record how the columns are distributed." in page
+    assert "This run did not record which columns single rows out." in page
     assert "The catalog holds no lattice and no tree of this run that could be drawn." in page
     assert page.count("How it was before is not recorded.") == 2
 

@@ -155,6 +155,9 @@ _ANSWERS: dict[str, Callable[[Scene, Statement], list[tuple[Any, ...]]]] = {
     "rules/count_segments": lambda scene, _: [(n, 3) for n, _a in enumerate(scene.plan.quasi_identifiers)],
     "rules/measure_depth": lambda *_: [(2,)],
     "encoding/find_quantile": lambda scene, _: [(len(scene.steps),)],  # each greater than the one before
+    "encoding/count_unique": lambda scene, s: [
+        (number, 0, 0, scene.plan.rows, VALUES) for number in range(s.text.count("AS number"))
+    ],
     "encoding/measure_classes": lambda scene, _: [(scene.plan.rows, 1)],
     "encoding/estimate_classes": lambda scene, _: [(scene.plan.rows, True, 1)],
     "count_rows": lambda scene, _: [(scene.plan.rows,)],

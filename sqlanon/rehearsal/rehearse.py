@@ -19,6 +19,7 @@ from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.lattice.search import pose, search
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.combinations import measure_combinations
 from sqlanon.measures.distributions import measure_distributions
 from sqlanon.measures.loss import measure_loss
 from sqlanon.models import largest_k, models_of
@@ -84,6 +85,7 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
         basis_of(engine, plan, wishes)
     tuples = distinct_tuples(engine, workspace, coded, models, policy)
     source_statistics(engine, coded, tuples)
+    measure_combinations(engine, coded, largest_k(models))
     count_values(engine, coded, tuples)
     engine.phase = "search"
     if isinstance(policy.algorithm, FullDomain):

@@ -84,6 +84,7 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "searched": wording.ALGORITHMS.get(run.algorithm),
         "quasi_identifiers": list(_quasi_identifiers(result)),
         "distributions": list(_distributions(result)),
+        "combinations": result.get("combinations"),
         "distributed": result.get("distributions"),
         "checks": [_check(name, check) for name, check in result.get("checks", {}).items()],
         "metrics_rows": list(_metrics(policy, result)),

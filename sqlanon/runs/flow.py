@@ -19,6 +19,7 @@ from sqlanon.environment import named
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.combinations import measure_combinations
 from sqlanon.measures.loss import measure_loss
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text, put_back
@@ -147,6 +148,8 @@ def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple
         tuples = distinct_tuples(run.engine, run.workspace, coded, run.models, run.policy) if searches else None
         if not encoded.left_out:  # otherwise these are not all rows of the source
             run.outcome.before = source_statistics(run.engine, coded, tuples)
+            if sink.publishes:
+                run.outcome.combinations = measure_combinations(run.engine, coded, run.outcome.k)
         values = count_values(run.engine, coded, tuples)
         if searches:
             _record_hierarchies(run, coded)

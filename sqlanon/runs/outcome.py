@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlanon.measures.combinations import Combinations
 from sqlanon.measures.distributions import Distributions
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models import PrivacyModel, largest_k
@@ -87,6 +88,7 @@ class Outcome:
     checks: dict[str, Check] = field(default_factory=dict)
     before: ClassStatistics | None = None
     distributions: Distributions | None = None
+    combinations: Combinations | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -145,6 +147,7 @@ class Outcome:
             "disclosure": [one.as_json() for one in self.verification.disclosure],
             "quasi_identifiers": [vars(one) for one in self.quasi_identifiers],
             **({} if self.distributions is None else {"distributions": self.distributions.as_json()}),
+            **({} if self.combinations is None else {"combinations": self.combinations.as_json()}),
             "hierarchies": [dict(one) for one in self.hierarchies],
             "algorithm": {
                 "name": self.algorithm,

@@ -1,0 +1,136 @@
+"""Columns that single rows out: the quasi-identifiers, pairs and triples of them by which most rows are alone.
+
+All columns and pairs of columns are looked at, and the triples that add a column to one of the best pairs. Of a large
+source a sample of the rows says which are the best, and these are then counted in a part of all their groups: a group
+is counted as a whole or not at all, so the shares are estimates of those of all rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
+from sqlanon.engines.base import Engine
+from sqlanon.sql import expression
+
+MOST_COLUMNS = 12  # that are combined: those with the most values
+BEST = 3  # combinations of one, two and three columns that are kept; pairs that a third column is added to
+EXACT_ROWS = 200_000  # up to so many rows all combinations are counted in all of them
+RANKING_ROWS = 50_000  # of a larger source, that say which combinations are the best
+_PARTS = 4096  # that hashes can be told by
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Some columns, the share of the rows that are alone with their values there, and of those in groups below k."""
+
+    columns: tuple[str, ...]
+    unique: float
+    below_k: float
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """The combinations that single most rows out; counted: the share of their groups that was looked at."""
+
+    k: int
+    counted: float
+    best: tuple[Combination, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The shares as programs read them."""
+        return {"k": self.k, "counted": self.counted, "best": [vars(one) for one in self.best]}
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What was counted of some fields: rows alone, rows in groups below k, all rows, groups."""
+
+    fields: tuple[Field, ...]
+    unique: int
+    below: int
+    rows: int
+    groups: int
+
+    @property
+    def rank(self) -> tuple[int, int, int, tuple[int, ...]]:
+        return -self.unique, -self.below, -self.groups, tuple(field.number for field in self.fields)
+
+
+def measure_combinations(engine: Engine, coded: CodedTable, k: int) -> Combinations:
+    """Find the combinations by at most four statements, each a GROUP BY for every combination."""
+    least = max(k, 2)
+    counting = _Counting(engine, coded, least)
+    best = counting.best()
+    part = None
+    if coded.source_rows > EXACT_ROWS:
+        part = max(1, _PARTS * EXACT_ROWS // coded.source_rows)
+        best = counting.count([found.fields for found in best], part)
+    listed = tuple(
+        Combination(
+            tuple(field.attribute.name for field in one.fields),
+            round(one.unique / max(1, one.rows), 4),
+            round(one.below / max(1, one.rows), 4),
+        )
+        for one in best
+    )
+    return Combinations(least, 1.0 if part is None else part / _PARTS, listed)
+
+
+@dataclass(frozen=True)
+class _Counting:
+    engine: Engine
+    coded: CodedTable
+    k: int
+
+    def best(self) -> list[_Found]:
+        """The best combinations of one, two and three columns, by all rows or a sample."""
+        varied = [field for field in self.coded.quasi_identifiers if field.mask]
+        single = self.count((field,) for field in varied)
+        chosen = [found.fields[0] for found in sorted(single, key=lambda one: -one.groups)[:MOST_COLUMNS]]
+        chosen.sort(key=lambda field: field.number)
+        pairs = self._best(self.count(itertools.combinations(chosen, 2)))
+        places = {
+            tuple(sorted((*map(chosen.index, pair.fields), place))) for pair in pairs for place in range(len(chosen))
+        }
+        triples = self.count(
+            tuple(chosen[place] for place in three) for three in sorted(places) if len(set(three)) == 3
+        )
+        return [*self._best(single), *pairs, *self._best(triples)]
+
+    def _best(self, found: Iterable[_Found]) -> list[_Found]:
+        return sorted(found, key=lambda one: one.rank)[:BEST]
+
+    def count(self, combinations: Iterable[tuple[Field, ...]], part: int | None = None) -> list[_Found]:
+        """Count the groups of each combination; in a part of all of them, or else in the rows that rank them."""
+        wanted = list(combinations)
+        if not wanted:
+            return []
+        rows, sample = self.coded.rows, None
+        if part is None and self.coded.source_rows > EXACT_ROWS:
+            if self.coded.witness_is_sample:
+                rows = self.coded.witness
+            else:
+                sample = max(1, _PARTS * RANKING_ROWS // self.coded.source_rows)
+        counted = self.engine.query(
+            "encoding/count_unique",
+            rows=rows,
+            words=[Markup(str(word)) for word in self.coded.word_columns],
+            sample=sample,
+            part=part,
+            k=self.k,
+            combinations=[{"keys": self._keys(fields)} for fields in wanted],
+        )
+        return [_Found(wanted[int(number)], *map(int, figures)) for number, *figures in counted]
+
+    def _keys(self, fields: Sequence[Field]) -> list[Markup]:
+        """Expressions that are equal where all these fields are."""
+        masks = [sum(field.mask for field in fields if field.word == word) for word in range(self.coded.words)]
+        columns = zip(self.coded.word_columns, masks, strict=True)
+        return [expression("{word} & {mask}", word=word, mask=mask) for word, mask in columns if mask]
