@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from sqlanon import run_report
-from sqlanon.encoding import coded_table
+from sqlanon.encoding import coded_table, dictionaries
 from sqlanon.measures.bands import Band, grid_of_months, grid_of_numbers, label_of_months, label_of_numbers, merged
-from sqlanon.policy import Policy
+from sqlanon.policy import Policy, Role
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
 K = 6
@@ -172,6 +172,12 @@ def test_the_report_draws_them(database: Database) -> None:
     assert page.count('<title id="column-') == len(COLUMNS)
     assert "60 and more" in page
     assert "at least 6 rows" in page
+
+
+def test_kept_values_that_are_not_coded_are_counted_too(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    coded = _found(_policy(database, "mondrian"))
+    monkeypatch.setattr(dictionaries, "_stays_uncoded", lambda _plan, a: a.role is Role.INSENSITIVE)
+    assert _found(_policy(database, "mondrian")) == coded
 
 
 def test_of_many_rows_a_sample_is_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

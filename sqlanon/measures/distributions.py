@@ -109,7 +109,9 @@ class _Column:
     @property
     def read(self) -> dict[str, Any]:
         """What statements need to read positions."""
-        if self.hierarchy is None:
+        if self.field.coding.is_aside:  # the code is the number of the row
+            position, table = expression("CASE WHEN {v} IS NOT NULL THEN {c} END", v=self.raw, c=self.code), None
+        elif self.hierarchy is None:
             position, table = expression("nullif({code}, 0)", code=self.code), None
         else:
             position, table = Markup("h.leaf"), self.hierarchy.stored
@@ -226,7 +228,8 @@ class _Measuring:
             **column.read,
         )
         found = [Band(int(number), int(number), *map(int, rest)) for number, *rest in counted]
-        if any(a.high >= b.low for a, b in itertools.pairwise(found)):
+        in_order = all(a.high < b.low for a, b in itertools.pairwise(found))
+        if not in_order and not column.field.coding.is_aside:
             return None
         shown = bands.merged(found, self.least)
         inner = [band.low for band in shown[1:]]
@@ -251,8 +254,10 @@ class _Measuring:
         if spans is None:
             return None
         ends = [{"low": Withheld(part.low), "high": Withheld(part.high)} for part in parts]
-        nulls, known, *each = self.engine.query_one("release/count_shown", spans=Markup(spans.text), bands=ends)
-        return [float(nulls), float(known), *(float(n) / 1000 for n in each)]
+        everything = {"low": 1, "high": Withheld(column.field.coding.leaves)}
+        found = self.engine.query("release/count_shown", spans=Markup(spans.text), bands=[everything, *ends])
+        counted = {int(number): float(thousandths) / 1000 for number, thousandths in found}
+        return [counted.get(number, 0.0) for number in range(-1, len(ends) + 1)]
 
     def _spans(self, column: _Column) -> Statement | None:
         """The positions that the release's rows stand for."""
@@ -260,7 +265,7 @@ class _Measuring:
         starred = -1 if self.partition.starred is None else self.partition.starred
         of_leaves = {"leaves": self.partition.leaves, "axis": axis, "starred": starred}
         if axis is None:
-            if coded.witness_is_sample:
+            if coded.witness_is_sample or column.field.coding.is_aside:
                 return None
             assigned, regions = self.recoding.partition.assigned, self.recoding.regions
             code = column.field.code(Identifier("r"))
