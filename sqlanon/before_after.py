@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 from sqlanon.api import open_release, open_source, release_columns
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
 from sqlanon.runs.outcome import Outcome
 from sqlanon.sql import Identifier, Relation
 
-COUNTED_ROWS = 1_000_000  # of larger tables the values are not counted: it would take longer than the run
+COUNTED_ROWS = 1_000_000  # of larger tables a wide range's values are not counted: it would take longer than the run
 SAMPLED_CLASSES = 3
 
 
@@ -22,13 +21,13 @@ SAMPLED_CLASSES = 3
 class Change:
     """A quasi-identifier: its type and number of values before, the number of values that the release shows.
 
-    The numbers are None for tables of more than `COUNTED_ROWS` rows.
+    before: None where nobody counted: of a wide range of numbers in more than `COUNTED_ROWS` rows.
     """
 
     name: str
     type: str
     before: int | None
-    after: int | None
+    after: int
 
 
 @dataclass(frozen=True)
@@ -42,22 +41,18 @@ class Comparison:
 
 def compare(policy: Policy, outcome: Outcome, options: EngineOptions | None = None) -> Comparison:
     """Look at the source and at the published release; classes smaller than k, or than 2, are never shown."""
-    counted = outcome.source_rows <= COUNTED_ROWS
-    names = [name for name, attribute in policy.attributes.items() if attribute.role is Role.QUASI_IDENTIFIER]
-    before = {one.name: one.values for one in outcome.quasi_identifiers if counted}
+    before = {one.name: one.values for one in outcome.quasi_identifiers}
     missing = [name for name, values in before.items() if values is None]
-    if missing:
+    if missing and outcome.source_rows <= COUNTED_ROWS:
         with open_source(policy, options) as (engine, source):
             before |= _count(engine, source, missing)
     columns = [column for name, attribute in policy.attributes.items() for column in released_names(name, attribute)]
     with open_release(policy, options=options, as_text=columns) as (engine, release):
         columns = release_columns(policy, {column.name for column in engine.columns(release)})
-        after = _count(engine, release, columns) if counted else {}
         classes = _sample(engine, release, columns, max(outcome.k, 2))
-    changes, types = [], {one.name: one.type for one in outcome.quasi_identifiers}
-    for name in names:
-        shown = [after[column] for column in released_names(name, policy.attributes[name]) if column in after]
-        changes.append(Change(name, types[name], before.get(name), max(shown, default=None)))
+    known = {one.name: one for one in outcome.quasi_identifiers}
+    names = [name for name, attribute in policy.attributes.items() if attribute.role is Role.QUASI_IDENTIFIER]
+    changes = (Change(name, known[name].type, before[name], known[name].labels) for name in names)
     return Comparison(tuple(changes), tuple(columns), classes)
 
 

@@ -246,7 +246,7 @@ def _risk(before: Mapping[str, float], after: Mapping[str, float], name: str) ->
 
 def comparison_text(comparison: Comparison) -> str:
     """The quasi-identifiers before and after, and what some classes show."""
-    changes = [[c.name, c.type, c.before, c.after] for c in comparison.changes]
+    changes = [[c.name, c.type, "many" if c.before is None else c.before, c.after] for c in comparison.changes]
     parts = ["Quasi-identifiers:\n" + table(["column", "type before", "values before", "labels after"], changes)]
     if comparison.classes:
         columns = comparison.columns[:MOST_COLUMNS]
