@@ -32,8 +32,8 @@ from sqlanon.work.workspace import TemporaryWorkspace
 MOST_TUPLES = 10_000  # combinations of values in a sample, about
 MOST_ROWS = 200_000  # that they are in, about
 LEAST_ROWS = 20  # of a combination that are kept at least, where the table has so many
-MOST_MODELS = 4  # that are left out in turn
-MOST_COLUMNS = 2  # that are left out in turn: each costs a search
+MOST_MODELS = 3  # that are left out in turn: each costs a search, of a second or two
+WIDE = 10  # quasi-identifiers; of more no column is left out, as each makes all searches dearer
 
 
 def try_draft(engine: Engine, found: Profile) -> Trial | None:
@@ -110,7 +110,7 @@ class _Attempts:
     coded: CodedTable
 
     def all(self, trial: Trial) -> Trial:
-        """The draft, then without each model that is about an attribute, then without the columns that cost most."""
+        """The draft, then without each model that is about an attribute, then without the column that costs most."""
         models = models_of(self.policy)
         draft = self._attempt(self.coded, models)
         others = [model for model in models if model.attribute is not None]
@@ -122,12 +122,11 @@ class _Attempts:
             else self._attempt(self.coded, [model for model in models if model is not one])
             for one in others[:MOST_MODELS]
         }
-        costly = sorted((name for name in draft.of if draft.of[name] > 0), key=lambda name: -draft.of[name])
-        columns = {name: self._attempt(self._without(name), models) for name in self._few(costly, draft)}
-        return replace(trial, draft=draft, k_alone=k_alone, without_model=without, without_column=columns)
-
-    def _few(self, costly: Sequence[str], draft: Attempt) -> Sequence[str]:
-        return costly[:MOST_COLUMNS] if len(draft.of) > 1 else ()
+        told = replace(trial, draft=draft, k_alone=k_alone, without_model=without)
+        name = told.costliest
+        if name is None or not 1 < len(draft.of) <= WIDE:
+            return told
+        return replace(told, without_column={name: self._attempt(self._without(name), models)})
 
     def _without(self, name: str) -> CodedTable:
         """The coded sample with a quasi-identifier that nobody generalizes."""

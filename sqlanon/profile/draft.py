@@ -8,16 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any
 
-from sqlanon.column_names import words_of
-from sqlanon.engines.base import Kind
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.reading import ReadOptions
 from sqlanon.engines.urls import redacted
-from sqlanon.policy import SET_LIMITS, Role
+from sqlanon.policy import Role
 from sqlanon.profile import remarks
 from sqlanon.profile.costs import Trial
 from sqlanon.profile.facts import RARE, Basis, ColumnFacts, Profile
-from sqlanon.profile.proposal import is_postal
+from sqlanon.profile.hierarchy import draft_hierarchy, other_forms
 from sqlanon.profile.protection import draft_models
 from sqlanon.profile.writing import comment, percent, quoted
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
@@ -30,6 +28,10 @@ _WRITTEN = {  # what is read but not written, and what is written in its place
     ".zst": ".gz",
 }
 
+_HIERARCHIES = (
+    "A hierarchy shows the same bands or groups in every row, so that a release can be grouped by them. Without one a",
+    "column is cut where its rows are: less of it is lost, and its labels overlap.",
+)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[ -][A-Za-z0-9_]+)*")
 _WORDS_OF_YAML = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
@@ -96,12 +98,17 @@ def propose_policy(
 
 def _heading(profile: Profile, table: str) -> str:
     estimated = "" if profile.exact else " What is marked `about` is estimated."
+    fixed = "".join(
+        f"# {line}\n" if any(draft_hierarchy(facts) for facts in profile.named(Role.QUASI_IDENTIFIER)) else ""
+        for line in _HIERARCHIES
+    )
     return (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
         f"# A draft for {comment(table)}: {profile.rows:,} rows, {len(profile.columns)} columns.{estimated}\n"
         "# Every role is a proposal: look at each, then run `sqlanon check` on this file.\n"
         "# Roles: identifier (never leaves), quasi-identifier (others may know it: generalized),\n"
         "#        sensitive (kept, protected by the models), insensitive (kept).\n"
+        f"{fixed}"
         f"# Editors that know YAML help with it once `sqlanon schema -o {SCHEMA_FILE}` was called beside it."
     )
 
@@ -165,30 +172,19 @@ def _sql_name(part: str) -> str:
 
 def _attribute(profile: Profile, facts: ColumnFacts, trial: Trial | None) -> str:
     proposal = profile.proposals[facts.name]
-    hierarchy = _hierarchy(facts) + _limits(facts) if proposal.role is Role.QUASI_IDENTIFIER else ""
+    hierarchy = draft_hierarchy(facts) + _limits(facts) if proposal.role is Role.QUASI_IDENTIFIER else ""
     doubt = "?" if proposal.basis is Basis.CAUTION else ""
     line = f"  {_key(facts.name)}: {{role: {proposal.role.value}{hierarchy}}}"
     outliers = _outliers(facts) if _limits(facts) else ""
-    return f"{line}    # {_facts(facts)}; {proposal.reason}{doubt}{outliers}{remarks.column(trial, facts.name)}"
+    forms = other_forms(facts) if hierarchy else ""
+    told = f"{_facts(facts)}; {proposal.reason}{doubt}{outliers}{forms}{remarks.column(trial, facts.name)}"
+    return f"{line}    # {told}"
 
 
 def _facts(facts: ColumnFacts) -> str:
     about = "" if facts.exact else "about "
     nulls = f", {facts.nulls:,} NULL" if facts.nulls else ""
     return f"{facts.column.kind.value}, {about}{facts.distinct:,} distinct{nulls}, {percent(facts.unique_share)} unique"
-
-
-def _hierarchy(facts: ColumnFacts) -> str:
-    kind = facts.column.kind
-    if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-        born = {"birth", "born", "dob", "birthday", "birthdate"}.intersection(words_of(facts.name))
-        return ", hierarchy: {date: [month, year, decade]}" if born else ", hierarchy: {date: [month, quarter, year]}"
-    fixed = facts.shortest == facts.longest is not None and facts.all_digits and (facts.longest or 0) >= 4
-    if kind is Kind.TEXT and (is_postal(facts.name) or fixed):
-        return ", hierarchy: {mask: right}"
-    if kind is Kind.TEXT and facts.distinct > SET_LIMITS["list"]:
-        return ", sets: auto"
-    return ""
 
 
 def _limits(facts: ColumnFacts) -> str:

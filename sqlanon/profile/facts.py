@@ -1,8 +1,9 @@
-"""What profiling finds out about a table: counts and shares only, never a cell's value."""
+"""What profiling finds out about a table: counts and shares, and no value but words that are known beforehand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sqlanon.engines.base import Column
@@ -23,6 +24,8 @@ class ColumnFacts:
     shortest, longest: the lengths in characters of the values' texts; None if all are NULL.
     digits: how many values' texts hold nothing but the digits 0 to 9.
     rare_bottom, rare_top: whether the least, the greatest, `RARE` of the numbers span more than all others.
+    span: how wide the range of the numbers is without those; None where it was not measured.
+    groups_of: the values that a vocabulary knows, with their groups from fine to coarse, where most rows hold such.
     """
 
     column: Column
@@ -36,6 +39,8 @@ class ColumnFacts:
     digits: int
     rare_bottom: bool = False
     rare_top: bool = False
+    span: float | None = None
+    groups_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

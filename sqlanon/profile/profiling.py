@@ -7,25 +7,30 @@ of a combination are then in or out together, so that, unlike on a sample of row
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.measuring import countable, in_part, portions
 from sqlanon.policy import Role
 from sqlanon.profile.dependences import find_dependences
 from sqlanon.profile.facts import RARE, ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose
+from sqlanon.profile.vocabulary import PUNCTUATION, vocabularies
 from sqlanon.repeating import find_repeating
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, Text, expression
 
 EXACT_ROWS = 1_000_000
 FEW_ROWS = 1_000  # of fewer, hardly any number is rare
 MOST_PAIRED = 10  # columns, so 45 pairs
 MOST_SENSITIVE = 3  # attributes that each of these is held against
 COLUMNS_A_STATEMENT = 20
+LEAST_WORDS = 5  # values that a vocabulary knows, to be grouped by it
+MOST_WORDS = 300  # values of a column that are looked up
+KNOWN_SHARE = 0.8  # of the rows that are not NULL
 SMALL_DOMAIN = 50_000  # combinations; so few are counted whatever the number of rows
 
 
@@ -33,14 +38,16 @@ def profile(engine: Engine, relation: Relation, exact_rows: int = EXACT_ROWS) ->
     """Measure a table and propose a role for each of its columns.
 
     One statement for each twenty columns, one for each column, identifier, quasi-identifier that is a number, pair (of
-    quasi-identifiers, and of one with a sensitive attribute) and the whole combination; rows are never fetched.
+    quasi-identifiers, and of one with a sensitive attribute) and the whole combination, and up to two for each
+    quasi-identifier of few texts. Rows are never fetched, nor values but of a vocabulary's words.
     """
     with engine.transaction():
         (rows,) = engine.query_one("count_rows", table=relation)
         measure = _Measure(engine, relation, rows, max(1, -(-rows // exact_rows)))
         facts = measure.facts()
         proposals = {f.name: propose(f) for f in facts}
-        facts = [measure.ends(f) if proposals[f.name].role is Role.QUASI_IDENTIFIER else f for f in facts]
+        generalized = [name for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER]
+        facts = [measure.words(measure.ends(f)) if f.name in generalized else f for f in facts]
         quasi = [f for f in facts if proposals[f.name].role is Role.QUASI_IDENTIFIER]
         identifiers = [f.column for f in facts if proposals[f.name].role is Role.IDENTIFIER]
         telling = _most_telling(quasi)
@@ -111,15 +118,37 @@ class _Measure:
         return replace(facts, unique_share=share, distinct=values - (facts.nulls > 0), exact=True)
 
     def ends(self, facts: ColumnFacts) -> ColumnFacts:
-        """Whether the ends of a column of numbers are rare ones."""
+        """How wide the range of a column of numbers is, and whether its ends are rare ones."""
         column = facts.column
-        if not column.kind.is_numeric or facts.rows - facts.nulls < FEW_ROWS:
+        if not column.kind.is_numeric:
             return facts
         value = expression("s.{name}", name=Identifier(column.name))
         is_finite = self._engine.render.macro("is_finite_number", value, column.kind.value)
         values = {"relation": self._relation, "value": value, "is_finite": is_finite, "share": RARE}
-        bottom, top = self._engine.query_one("profile/find_rare_ends", **values)
-        return replace(facts, rare_bottom=bool(bottom), rare_top=bool(top))
+        bottom, top, span = self._engine.query_one("profile/find_rare_ends", **values)
+        span = None if span is None or not math.isfinite(span) else float(span)
+        if facts.rows - facts.nulls < FEW_ROWS:
+            return replace(facts, span=span)
+        return replace(facts, rare_bottom=bool(bottom), rare_top=bool(top), span=span)
+
+    def words(self, facts: ColumnFacts) -> ColumnFacts:
+        """The values of a column of texts that a vocabulary knows, where most rows hold such."""
+        if facts.column.kind is not Kind.TEXT or not LEAST_WORDS <= facts.distinct <= MOST_WORDS:
+            return facts
+        value = expression("s.{name}", name=Identifier(facts.name))
+        for vocabulary in vocabularies():
+            found = self._engine.query(
+                "profile/find_words",
+                relation=self._relation,
+                value=value,
+                plain=Text(PUNCTUATION),
+                pattern=Text(vocabulary.pattern),
+            )
+            known = {text: groups for text, _ in found if (groups := vocabulary.groups_of(text)) is not None}
+            rows = sum(n for text, n in found if text in known)
+            if len(known) >= LEAST_WORDS and rows >= KNOWN_SHARE * (facts.rows - facts.nulls):
+                return replace(facts, groups_of=known)
+        return facts
 
     def combination(self, facts: Sequence[ColumnFacts]) -> Combination:
         """How identifying columns are together."""
