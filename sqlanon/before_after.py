@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sqlanon.api import open_release, open_source, release_columns
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
 from sqlanon.runs.outcome import Outcome
 from sqlanon.sql import Identifier, Relation
