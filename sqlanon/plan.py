@@ -250,7 +250,7 @@ def _release(
     if is_of_a_catalog(target, release) or _is_beside_records(policy, release):
         place = "is, or would be, among the tables of the catalog; choose another schema or name."
         return release, [PolicyError(f"release.table: {release} {place}")]
-    errors = target_problems(target, release, replace)
+    errors = target_problems(target, release, replace, policy.release.layout == "star")
     return release, [type(error)(f"release.table: {error}") for error in errors]
 
 

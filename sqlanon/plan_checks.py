@@ -23,6 +23,7 @@ from sqlanon.policy import (
     Splits,
 )
 from sqlanon.policy.document import path_text
+from sqlanon.publish.star import CLASS_NUMBER
 from sqlanon.sql import MAX_IDENTIFIER_BYTES
 from sqlanon.suggest import did_you_mean, quoted
 
@@ -229,6 +230,9 @@ def _name_problems(subject: Subject) -> Iterator[str]:
             if key in taken:
                 yield f"{_place(column.name)}: {_collision(name, taken[key], subject.place_of_names)}"
             taken.setdefault(key, name)
+            if subject.policy.release.layout == "star" and key == CLASS_NUMBER:
+                place = subject.place_of_names
+                yield f"{_place(column.name)}: layout: star has a column '{name}' of its own; rename it {place}."
             if subject.dialect == "postgres" and len(name.encode()) > MAX_IDENTIFIER_BYTES:
                 yield f"{_place(column.name)}: '{name}' in the release is longer than {MAX_IDENTIFIER_BYTES} bytes."
 

@@ -180,6 +180,8 @@ def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job:
         yield "A procedure reads a table and writes a table; this run has a file."
     elif found.database != database_of(engine) or policy.release.url not in (None, policy.source.url):
         yield "A procedure needs the source, the release and the catalog in one database."
+    if policy.release.layout == "star":
+        yield "A procedure writes a flat table, and the policy says `layout: star`."
     if not is_same_database(engine, catalog.store):
         yield "A procedure needs the catalog in the database of the source."
     if policy.stars and job.on_violation == "suppress":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -80,11 +80,18 @@ class Release(Place):
     """The table, as SQL writes it."""
     file: Reference | None = None
     """A .parquet, .csv or .csv.gz file instead, relative to the policy; `${NAME}` is replaced."""
+    layout: Literal["flat", "star"] = "flat"
+    """How a table is stored. `flat`: every row holds the labels of its class. `star`: the release is a view of the same
+    columns and rows, which joins two tables: one of rows, each with the number of its class (`<table>_rows`), and one
+    of classes with their labels (`<table>_classes`); a large release is written sooner and takes less room.
+    """
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if (self.table is None) == (self.file is None):
             raise broken("must hold either table or file.")
+        if self.file is not None and self.layout != "flat":
+            raise broken("must not hold layout, as it is a file, which holds one table: it is flat.")
         if self.file is not None and self.url is not None:
             raise broken("must not hold url, as it is a file.")
         _check_table(self.table)

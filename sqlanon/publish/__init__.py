@@ -12,6 +12,7 @@ from sqlanon.errors import EngineError, PolicyError, SqlanonError
 from sqlanon.publish.base import Grant, Grants, How, Publication, Record, nothing
 from sqlanon.publish.files import FileRelease, check_file, leftover_parts, open_file, type_problems
 from sqlanon.publish.publishers import publisher_of
+from sqlanon.publish.star import Form, Star
 from sqlanon.publish.transfer import transfer
 from sqlanon.publish.transfer_types import carrying_problems
 from sqlanon.sql import Relation
@@ -29,16 +30,20 @@ __all__ = [
     "leftover_parts",
     "open_file",
     "publish",
+    "publish_star",
     "target_problems",
     "transfer",
     "type_problems",
 ]
 
 
-def target_problems(engine: Engine, release: Relation, replace: bool) -> list[SqlanonError]:
-    """What forbids publishing to `release`, as the errors that `publish` would raise; nothing is changed."""
+def target_problems(engine: Engine, release: Relation, replace: bool, star: bool = False) -> list[SqlanonError]:
+    """What forbids publishing to `release`, as the errors that `publish` would raise; nothing is changed.
+
+    star: the release is to be a view of two tables.
+    """
     target = engine.resolve(release) or release
-    return publisher_of(engine).problems(target, replace)
+    return publisher_of(engine).problems(target, replace, star)
 
 
 def guard_staging(engine: Engine, staging: Relation) -> Grants:
@@ -74,9 +79,30 @@ def publish(
     problems = publisher.problems(release, replace)
     if problems:
         raise problems[0]
+    if publisher.form(release) is Form.STAR:
+        return publisher.change(staging, Star.of(release), Grants(), wait)
     if publisher.exists(release):
         return publisher.replace(staging, release, wait)
     return publisher.rename(staging, release, grants or Grants())
+
+
+def publish_star(
+    engine: Engine,
+    staged: Star,
+    release: Relation,
+    *,
+    replace: bool,
+    grants: Grants | None = None,
+    wait: float = 10.0,
+    record: Record = nothing,
+) -> Publication:
+    """Publish two verified, committed staging tables and their view as `release`; otherwise like `publish`."""
+    _, release = _siblings(engine, staged.view, release)
+    publisher = publisher_of(engine, record)
+    problems = publisher.problems(release, replace, star=True)
+    if problems:
+        raise problems[0]
+    return publisher.change(staged, Star.of(release), grants or Grants(), wait)
 
 
 def _siblings(engine: Engine, staging: Relation, release: Relation) -> tuple[Relation, Relation]:

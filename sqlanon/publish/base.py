@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlanon.engines.base import Engine
-from sqlanon.errors import SqlanonError
+from sqlanon.errors import PolicyError, SqlanonError
+from sqlanon.publish.star import Form, Star
 from sqlanon.sql import Relation
 
 
@@ -69,12 +70,19 @@ class Publisher(ABC):
             self._record(self.engine)
 
     @abstractmethod
-    def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:
-        """Everything that forbids publishing under this name, found without changing anything."""
+    def problems(self, release: Relation, replace: bool, star: bool = False) -> list[SqlanonError]:
+        """Everything that forbids publishing under this name, found without changing anything.
+
+        star: the release is to be a view of two tables.
+        """
 
     @abstractmethod
     def exists(self, release: Relation) -> bool:
-        """Whether there is a table of this name."""
+        """Whether there is a table or a view of this name."""
+
+    @abstractmethod
+    def form(self, release: Relation) -> Form:
+        """What has this name."""
 
     @abstractmethod
     def guard(self, staging: Relation) -> Grants:
@@ -83,6 +91,10 @@ class Publisher(ABC):
     @abstractmethod
     def rename(self, staging: Relation, release: Relation, grants: Grants) -> Publication:
         """Publish under a name that nothing has."""
+
+    @abstractmethod
+    def change(self, staging: Relation | Star, release: Star, grants: Grants, wait: float) -> Publication:
+        """Publish a star, or a table in the place of one, whatever has the name."""
 
     @abstractmethod
     def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:
@@ -98,3 +110,10 @@ def listed(names: Sequence[str], limit: int = 20) -> str:
 def driver_error(error: SqlanonError) -> BaseException | None:
     """What the driver raised, behind one of our errors."""
     return error.__cause__ or error.__context__
+
+
+def loses(release: Relation, keepsakes: Sequence[str]) -> PolicyError:
+    """The error of a release whose tables are dropped, as one layout gives way to another or a star to a star."""
+    return PolicyError(
+        f"Replacing {release} would lose: {listed(keepsakes)}. Drop these first, or choose another name."
+    )

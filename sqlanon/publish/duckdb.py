@@ -5,18 +5,21 @@ Indexes, constraints and defaults belong to the table itself: where the old one 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import duckdb
 from markupsafe import Markup
 
 from sqlanon.errors import AccessError, ConflictError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed
+from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed, loses
+from sqlanon.publish.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.sql import Identifier, Relation, Text
 
 
 class DuckDBPublisher(Publisher):
     """See the module."""
 
-    def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:
+    def problems(self, release: Relation, replace: bool, star: bool = False) -> list[SqlanonError]:
         schema = Text(release.schema) if release.schema else Markup("current_schema()")
         catalog = Text(release.catalog) if release.catalog else Markup("current_database()")
         schemas = self.engine.query("publish/describe_schema", catalog=catalog, schema=schema)
@@ -25,23 +28,42 @@ class DuckDBPublisher(Publisher):
         found: list[SqlanonError] = []
         if schemas[0][0]:
             found.append(AccessError(f"The database of {release} is open for reading only."))
-        known = self.engine.resolve(release)
-        if known is None:
+        known, form = self.engine.resolve(release) or release, self.form(release)
+        if star:
+            beside = Star.of(known).tables if form is not Form.STAR else ()
+            found += name_problems(known, [table for table in beside if self.exists(table)])
+        if form is Form.NOTHING:
             return found
-        if not self.engine.query("publish/describe_table", **_names(known)):
+        if form is Form.OTHER:
             return [
                 *found,
                 PolicyError(f"{release} is a view or temporary; a release is a table: choose another."),
             ]
         if not replace:
             found.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))
-        referrers = [name for (name,) in self.engine.query("publish/list_referrers", **_names(known))]
+        tables = Star.of(known).tables if form is Form.STAR else (known,)
+        referrers = [n for table in tables for (n,) in self.engine.query("publish/list_referrers", **_names(table))]
         if referrers:
             found.append(PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it."))
-        return found
+        lost = self._keepsakes(tables) if star or form is Form.STAR else []
+        return [*found, loses(release, lost)] if lost else found
 
     def exists(self, release: Relation) -> bool:
         return self.engine.resolve(release) is not None
+
+    def form(self, release: Relation) -> Form:
+        known = self.engine.resolve(release)
+        if known is None:
+            return Form.NOTHING
+        if self.engine.query("publish/describe_table", **_names(known)):
+            return Form.TABLE
+        parts = {"rows": Text(Star.of(known).rows.name), "classes": Text(Star.of(known).classes.name)}
+        is_star = self.engine.query("publish/find_star", **_names(known), **parts, number=Text(CLASS_NUMBER))
+        return Form.STAR if is_star else Form.OTHER
+
+    def _keepsakes(self, tables: Sequence[Relation]) -> list[str]:
+        """What belongs to tables and would be lost with them."""
+        return [name for table in tables for (name,) in self.engine.query("publish/list_dependents", **_names(table))]
 
     def guard(self, staging: Relation) -> Grants:  # noqa: ARG002 - see below
         """DuckDB has no privileges: whoever opens the file reads all of it."""
@@ -56,6 +78,35 @@ class DuckDBPublisher(Publisher):
             raise
         self._checkpoint(self._existing(release))
         return Publication(How.NEW)
+
+    def change(self, staging: Relation | Star, release: Star, grants: Grants, wait: float) -> Publication:  # noqa: ARG002 - no locks
+        name = release.view
+        old = self.form(name)
+        if old is Form.OTHER:
+            raise ConflictError(f"{name} was altered meanwhile; nothing was published. Run again.")
+        try:
+            with self.publishing():
+                self._change(staging, release, old)
+        except SqlanonError as error:
+            _explain(name, error)
+            raise
+        self._checkpoint(self._existing(name))
+        return Publication(How.NEW if old is Form.NOTHING else How.SWAP)
+
+    def _change(self, staging: Relation | Star, release: Star, old: Form) -> None:
+        lost = self._keepsakes(old_tables(release, old))
+        if lost:
+            raise loses(release.view, lost)
+        own = {release.view, staging.view if isinstance(staging, Star) else staging}
+        views = [] if old is Form.NOTHING else [view for view in self._working_views() if view not in own]
+        comments = list(self.engine.query("publish/list_comments", **_names(release.view)))
+        if isinstance(staging, Star):
+            put_star(self.engine, staging, release, old, keeps_view=old is Form.STAR)
+        else:
+            drop_old(self.engine, release, old)
+            self.engine.run("publish/rename_table", table=staging, name=Identifier(release.view.name))
+        self._restore_comments(release.view, comments, is_view=isinstance(staging, Star))
+        self._refuse_broken(release.view, views)
 
     def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:  # noqa: ARG002 - no locks
         try:
@@ -89,19 +140,24 @@ class DuckDBPublisher(Publisher):
         self.engine.run("publish/drop_table", table=old)
         self.engine.run("publish/rename_table", table=staging, name=Identifier(old.name))
         self._restore_comments(old, comments)
+        self._refuse_broken(old, views)
+
+    def _refuse_broken(self, release: Relation, views: list[Relation]) -> None:
         broken = [str(view) for view in views if not self._works(view)]
         if broken:
             raise PolicyError(
-                f"The new columns of {old} would break {listed(broken)}; nothing was published. Drop or change these"
-                " views first, or choose another name."
+                f"The new columns of {release} would break {listed(broken)}; nothing was published. Drop or change"
+                " these views first, or choose another name."
             )
 
-    def _restore_comments(self, table: Relation, comments: list[tuple[str | None, str]]) -> None:
+    def _restore_comments(
+        self, table: Relation, comments: list[tuple[str | None, str]], *, is_view: bool = False
+    ) -> None:
         """Comment on the table (column None) and on those of its columns that it still has."""
         columns = {name.lower() for name, _ in self._row_type(table)}
         for column, text in comments:
             if column is None:
-                self.engine.run("publish/comment_table", table=table, comment=Text(text))
+                self.engine.run("publish/comment_table", table=table, comment=Text(text), is_view=is_view)
             elif column.lower() in columns:
                 self.engine.run("publish/comment_column", table=table, column=Identifier(column), comment=Text(text))
 

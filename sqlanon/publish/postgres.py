@@ -8,13 +8,15 @@ transactions are waited for; where one does not end, the rows are replaced in pl
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed
+from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed, loses
 from sqlanon.publish.postgres_belongings import apply_grants, read_belongings, read_grants, restore_belongings, revoke
+from sqlanon.publish.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Identifier, Relation, Text
 
 _KINDS = {
@@ -63,12 +65,23 @@ class Comparison:
 class PostgresPublisher(Publisher):
     """See the module."""
 
-    def problems(self, release: Relation, replace: bool) -> list[SqlanonError]:
+    def problems(self, release: Relation, replace: bool, star: bool = False) -> list[SqlanonError]:
         if any(len(part.encode()) > MAX_IDENTIFIER_BYTES for part in release.parts):
             return [PolicyError(f"The name {release} has a part longer than {MAX_IDENTIFIER_BYTES} bytes.")]
         found = self._schema_problems(release)
-        table = None if found else self._describe(release)
-        return found if table is None else found + self._table_problems(release, table, replace)
+        if found:
+            return found
+        table = self._describe(release)
+        form = self._form_of(release, table)
+        if star:
+            beside = Star.of(release).tables if form is not Form.STAR else ()
+            found += name_problems(release, [one for one in beside if self._describe(one) is not None])
+        if table is not None and form is Form.STAR:
+            found += self._star_problems(release, table, replace, star)
+        elif table is not None:
+            found += self._table_problems(release, table, replace)
+            found += self._change_problems(release, table, star) if star and not found else []
+        return found
 
     def _schema_problems(self, release: Relation) -> list[SqlanonError]:
         schema = Markup("NULL") if release.schema is None else Text(release.schema)
@@ -87,11 +100,7 @@ class PostgresPublisher(Publisher):
         if table.kind != "r" or table.persistence == "t":
             what = "temporary table" if table.kind == "r" else _KINDS.get(table.kind, "relation of another kind")
             return [PolicyError(f"{release} is a {what}; a release is a table: choose another name.")]
-        found: list[SqlanonError] = []
-        if not replace:
-            found.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))
-        if not table.owned:
-            found.append(AccessError(f"{release} belongs to {Identifier(table.owner)}; only its owner can replace it."))
+        found = _refusals(release, table, replace)
         referrers = [name for (name,) in self.engine.query("publish/list_referrers", oid=table.oid)]
         if referrers:
             found.append(PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it."))
@@ -100,8 +109,32 @@ class PostgresPublisher(Publisher):
             found.append(PolicyError(f"{release} can't be replaced: {listed(heirs)} inherit from it."))
         return found
 
+    def _star_problems(self, release: Relation, view: Table, replace: bool, star: bool) -> list[SqlanonError]:
+        found = _refusals(release, view, replace)
+        for table in Star.of(release).tables:
+            found += self._table_problems(table, self._existing(table), replace=True)
+        return found or self._change_problems(release, view, star)
+
+    def _change_problems(self, release: Relation, old: Table, star: bool) -> list[SqlanonError]:
+        """What would be lost with the tables of a release that gives way to a star, or is one."""
+        form = Form.TABLE if old.kind == "r" else Form.STAR
+        tables = old_tables(Star.of(release), form)
+        lost = self._lost(old, form, dict(zip(tables, tables, strict=True)))
+        lost += [] if star or form is Form.TABLE else self._attached(old)
+        return [loses(release, lost)] if lost else []
+
     def exists(self, release: Relation) -> bool:
         return self._describe(release) is not None
+
+    def form(self, release: Relation) -> Form:
+        return self._form_of(release, self._describe(release))
+
+    def _form_of(self, release: Relation, found: Table | None) -> Form:
+        if found is None or found.kind != "v":
+            return Form.NOTHING if found is None else Form.TABLE if found.kind == "r" else Form.OTHER
+        star = Star.of(release)
+        names = {"rows": Text(star.rows.name), "classes": Text(star.classes.name), "number": Text(CLASS_NUMBER)}
+        return Form.STAR if self.engine.query("publish/find_star", oid=found.oid, **names) else Form.OTHER
 
     def guard(self, staging: Relation) -> Grants:
         table = self._existing(staging)
@@ -159,6 +192,80 @@ class PostgresPublisher(Publisher):
             raise
         return Publication(How.SWAP)
 
+    def change(self, staging: Relation | Star, release: Star, grants: Grants, wait: float) -> Publication:
+        name, old = release.view, self.form(release.view)
+        for table in staging.tables if isinstance(staging, Star) else (staging,):
+            self._logged(table)
+        if old is not Form.NOTHING and not self._older_transactions_end(wait):
+            raise ConflictError(
+                f"{name} was not replaced: transactions older than the new table are still open, and would find it"
+                " empty. Run again when they have ended."
+            )
+        try:
+            with self.publishing():
+                if old is not Form.NOTHING:
+                    self._lock(name, "ACCESS EXCLUSIVE", wait)
+                if self.form(name) is not old or old is Form.OTHER:
+                    raise ConflictError(f"{name} was altered meanwhile; nothing was published. Run again.")
+                stale = self._change(staging, release, old, grants)
+        except SqlanonError as error:
+            _explain(name, error)
+            raise
+        return Publication(How.NEW if old is Form.NOTHING else How.SWAP, _stale_notes(stale))
+
+    def _change(self, staging: Relation | Star, release: Star, old: Form, grants: Grants) -> tuple[str, ...]:
+        """Put the new relations in the place of the old ones; the materialized views that show the old rows."""
+        if old is Form.NOTHING:
+            self._put(staging, release, old, keeps_view=False)
+            apply_grants(self.engine, release.view, grants)
+            return ()
+        found = self._compare(staging.view if isinstance(staging, Star) else staging, release.view)
+        keeps_view = old is Form.STAR and isinstance(staging, Star) and found.same_columns
+        self._refuse_losses(staging, release, found.old, old, keeps_view=keeps_view)
+        if old is Form.TABLE:
+            columns = [Identifier(name) for name, *_ in self.engine.query("publish/list_row_type", oid=found.old.oid)]
+            self.engine.run("publish/write_privileges", table=release.view, columns=columns)
+        belongings = read_belongings(self.engine, found.old.oid, found.old.owner)
+        self._put(staging, release, old, keeps_view=keeps_view)
+        for table in release.tables if isinstance(staging, Star) else ():  # the view reads them as its owner
+            self.engine.run("publish/set_owner", table=table, owner=Identifier(found.old.owner))
+        if not keeps_view:
+            oid, is_view = self._existing(release.view).oid, isinstance(staging, Star)
+            restore_belongings(self.engine, release.view, oid, belongings, is_view=is_view)
+        return found.stale
+
+    def _put(self, staging: Relation | Star, release: Star, old: Form, *, keeps_view: bool) -> None:
+        if isinstance(staging, Star):
+            put_star(self.engine, staging, release, old, keeps_view=keeps_view)
+        else:
+            drop_old(self.engine, release, old)
+            self.engine.run("publish/rename_table", table=staging, name=Identifier(release.view.name))
+
+    def _refuse_losses(
+        self, staging: Relation | Star, release: Star, old: Table, form: Form, *, keeps_view: bool
+    ) -> None:
+        """Refuse to drop what people attached to the old release; a view that stays keeps what is its own."""
+        new = staging.tables if isinstance(staging, Star) else (staging, staging)
+        lost = self._lost(old, form, dict(zip(old_tables(release, form), new, strict=False)))
+        lost += [] if keeps_view or form is Form.TABLE else self._attached(old)
+        if lost:
+            raise loses(release.view, lost)
+
+    def _lost(self, old: Table, form: Form, tables: Mapping[Relation, Relation]) -> list[str]:
+        """What `tables` of a release have that the new ones beside them would not, and the options of its view."""
+        lost = [] if old.owner_can_be_given else ["its owner"]
+        if form is Form.STAR:
+            lost += [name for (name,) in self.engine.query("publish/list_view_properties", oid=old.oid)]
+        for table, new in tables.items():
+            found, staged = self._existing(table), self._existing(new)
+            lost += self._attached(found, view=old.oid)
+            lost += [n for (n,) in self.engine.query("publish/list_properties", oid=found.oid, staging=staged.oid)]
+        return lost
+
+    def _attached(self, old: Table, view: int = 0) -> list[str]:
+        """What depends on a table or view, but for a view that reads it."""
+        return [name for name, _ in self.engine.query("publish/list_dependents", oid=old.oid, view=view)]
+
     def _fill(self, staging: Relation, release: Relation, wait: float) -> Publication:
         """Replace the rows of the old table; other snapshots go on seeing all the old rows."""
         try:
@@ -177,8 +284,7 @@ class PostgresPublisher(Publisher):
         except SqlanonError as error:
             _explain(release, error)
             raise
-        notes = (f"These materialized views show the old rows until REFRESH: {listed(found.stale)}.",)
-        return Publication(How.IN_PLACE, notes if found.stale else ())
+        return Publication(How.IN_PLACE, _stale_notes(found.stale))
 
     def _check_filled(self, staging: Relation, release: Relation, thorough: bool) -> None:
         """Triggers and rules may have dropped or altered rows on their way."""
@@ -196,7 +302,7 @@ class PostgresPublisher(Publisher):
 
     def _compare(self, staging: Relation, release: Relation) -> Comparison:
         old, new = self._existing(release), self._existing(staging)
-        dependents = self.engine.query("publish/list_dependents", oid=old.oid)
+        dependents = self.engine.query("publish/list_dependents", oid=old.oid, view=0)
         properties = self.engine.query("publish/list_properties", oid=old.oid, staging=new.oid)
         keepsakes = [*(name for name, _ in dependents), *(name for (name,) in properties)]
         if not old.owner_can_be_given:
@@ -240,6 +346,20 @@ class PostgresPublisher(Publisher):
 def sqlstate(error: SqlanonError) -> str | None:
     """PostgreSQL's five-character code of what lies behind an error."""
     return getattr(driver_error(error), "sqlstate", None)
+
+
+def _refusals(release: Relation, old: Table, replace: bool) -> list[SqlanonError]:
+    """What forbids to replace anything."""
+    found: list[SqlanonError] = []
+    if not replace:
+        found.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))
+    if not old.owned:
+        found.append(AccessError(f"{release} belongs to {Identifier(old.owner)}; only its owner can replace it."))
+    return found
+
+
+def _stale_notes(stale: tuple[str, ...]) -> tuple[str, ...]:
+    return (f"These materialized views show the old rows until REFRESH: {listed(stale)}.",) if stale else ()
 
 
 def _differs(release: Relation, keepsakes: tuple[str, ...]) -> PolicyError:

@@ -29,7 +29,9 @@ def read_belongings(engine: Engine, oid: int, owner: str) -> Belongings:
     return Belongings(owner, read_grants(engine, oid), comments)
 
 
-def restore_belongings(engine: Engine, table: Relation, oid: int, belongings: Belongings) -> None:
+def restore_belongings(
+    engine: Engine, table: Relation, oid: int, belongings: Belongings, *, is_view: bool = False
+) -> None:
     """Give `table` exactly these; what is said of columns that it has not is left out."""
     columns = {name for name, *_ in engine.query("publish/list_row_type", oid=oid)}
     engine.run("publish/set_owner", table=table, owner=Identifier(belongings.owner))
@@ -38,7 +40,7 @@ def restore_belongings(engine: Engine, table: Relation, oid: int, belongings: Be
     apply_grants(engine, table, Grants(kept))
     for column, text in belongings.comments:
         if column is None:
-            engine.run("publish/comment_table", table=table, comment=Text(text))
+            engine.run("publish/comment_table", table=table, comment=Text(text), is_view=is_view)
         elif column in columns:
             engine.run("publish/comment_column", table=table, column=Identifier(column), comment=Text(text))
 

@@ -82,7 +82,7 @@ class RehearsedEngine(Engine):
 
     def resolve(self, relation: Relation) -> Relation | None:
         there = self.publishing
-        return relation if there is None or there.renamed or relation == there.staged else self.inner.resolve(relation)
+        return relation if there is None or there.renamed or relation in there.staged else self.inner.resolve(relation)
 
     def home(self) -> Relation:
         return self.inner.home()

@@ -27,13 +27,15 @@ from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve, with_word_of_release
 from sqlanon.policy import FullDomain, Policy
-from sqlanon.publish import publish
+from sqlanon.publish import publish, publish_star
 from sqlanon.publish.files import write_rows
+from sqlanon.publish.star import Form, Star, put_star
 from sqlanon.rehearsal.answers import Scene
 from sqlanon.rehearsal.engine import RehearsedEngine, RehearsedNames
 from sqlanon.rehearsal.publishing import Publishing
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.rows import rows_for_a_file, stage
+from sqlanon.release.star import stage_star, star_columns
 from sqlanon.rules.digest import table_digests
 from sqlanon.rules.keeping import make
 from sqlanon.rules.store import drop_codes
@@ -100,18 +102,39 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
     count_labels(engine, recoding)
     _keep_rules(engine, plan, workspace, recoding)
     measure_distributions(engine, recoding, partition, largest_k(models))
-    staged = _stage(engine, plan, workspace, recoding)
+    star = None
+    if policy.release.layout == "star":
+        staged = plan.release.sibling("sqlanon_staging")
+        star = Star.of(staged, star_columns(plan, recoding))
+        with engine.transaction():
+            stage_star(engine, workspace, plan, recoding, star)
+    else:
+        staged = _stage(engine, plan, workspace, recoding)
     engine.phase = "verify"
-    check_release(engine, workspace, plan, recoding, staged, engine.columns(staged))
+    check_release(engine, workspace, plan, recoding, staged, engine.columns(staged), star)
     columns = [cell.column.name for cell in recoding.cells]
     with hierarchies_of_models(engine, policy, models, staged) as hierarchies:
         verify_table(engine, staged, columns, models, hierarchies=hierarchies, sensitive=policy.sensitive)
     engine.phase = "publish"
-    if policy.release.file is None and policy.release.url in (None, policy.source.url):
-        engine.publishing = Publishing(engine.inner, staged)
-        publish(engine, staged, plan.release, replace=True, wait=0)
-    elif policy.release.file is None:
-        engine.remark = "-- In the release's database, where the rows have been copied to this table.\n"
+    _publish(engine, plan, staged, star)
+
+
+def _publish(engine: RehearsedEngine, plan: Plan, staged: Relation, star: Star | None) -> None:
+    """The statements that let the staged release take its name; a file needs none."""
+    release = plan.policy.release
+    if release.file is not None:
+        return
+    if release.url in (None, plan.policy.source.url):
+        engine.publishing = Publishing(engine.inner, (staged, *(star.tables if star is not None else ())))
+        if star is not None:
+            publish_star(engine, star, plan.release, replace=True, wait=0)
+        else:
+            publish(engine, staged, plan.release, replace=True, wait=0)
+        return
+    engine.remark = "-- In the release's database, where the rows have been copied to this table.\n"
+    if star is not None:
+        put_star(engine, star, Star.of(plan.release), Form.NOTHING, keeps_view=False)
+    else:
         final = plan.release.sibling("sqlanon_staging")
         engine.run("publish/rename_table", table=final, name=Identifier(plan.release.name))
 

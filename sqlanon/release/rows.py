@@ -36,7 +36,13 @@ PARTS = 1_000_000  # so many are enough to be written out by several threads
 
 def stage(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staging: Relation) -> None:
     """Create the staged release from the regions; run it inside `engine.transaction()`."""
-    columns = _columns(plan, recoding)
+    stage_columns(engine, workspace, recoding, staging, _columns(plan, recoding))
+
+
+def stage_columns(
+    engine: Engine, workspace: Workspace, recoding: Recoding, staging: Relation, columns: list[ReleasedColumn]
+) -> None:
+    """Create a table of these columns, with a row for each row of the release."""
     if engine.sorts_narrow_rows:
         with _sorted(engine, workspace, recoding, columns) as (rows, counted):
             copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
@@ -69,7 +75,7 @@ def rows_for_a_file(
 
 
 @dataclass(frozen=True)
-class _Column:
+class ReleasedColumn:
     """A column of the release.
 
     value: its value in the select over regions `g`, rows `o` and dictionaries `v<n>`.
@@ -88,19 +94,18 @@ class _Column:
         return self.source is not None and self.type in (TEXT, _TEXT_TYPE)
 
 
-def _columns(plan: Plan, recoding: Recoding) -> list[_Column]:
+def _columns(plan: Plan, recoding: Recoding) -> list[ReleasedColumn]:
     """The release's columns in the source's order: cells of regions, and kept values."""
     names = {cell.column: cell_name(i) for i, cell in enumerate(recoding.cells)}
-    columns: list[_Column] = []
+    columns: list[ReleasedColumn] = []
     for attribute in plan.attributes:
         if attribute.role is Role.QUASI_IDENTIFIER:
             for column in recoding.columns_of(attribute.name):
                 cell = names[column]
                 texts = (recoding.regions, cell) if attribute.show is Show.LABEL else None
-                columns.append(_Column(column, expression("g.{cell}", cell=cell), texts))
+                columns.append(ReleasedColumn(column, expression("g.{cell}", cell=cell), texts))
         else:
-            field = recoding.coded.field(attribute.name)
-            columns.append(_kept(field, "o.v{n}" if field in _early(recoding.coded) else "{entry}.{value}"))
+            columns.append(kept_column(recoding.coded, recoding.coded.field(attribute.name)))
     return columns
 
 
@@ -114,21 +119,22 @@ def _entry(field: Field) -> Identifier:
     return ASIDE if field.coding.is_aside else Identifier(f"v{field.number}")
 
 
-def _kept(field: Field, found: str) -> _Column:
-    """A kept value, in the type it has in the source; `found` is where its dictionary's entry is."""
+def kept_column(coded: CodedTable, field: Field) -> ReleasedColumn:
+    """A kept value, in the type it has in the source."""
+    found = "o.v{n}" if field in _early(coded) else "{entry}.{value}"  # where its dictionary's entry is
     name, kind = Identifier(field.attribute.name), Markup(field.attribute.column.type)
     dictionary = field.coding.dictionary
     value = expression(found, n=field.number, entry=_entry(field), value=field.value_column)
     if dictionary is None:
-        return _Column(name, field.coding.value_of(expression("nullif(o.k{n}, 0)", n=field.number)))
+        return ReleasedColumn(name, field.coding.value_of(expression("nullif(o.k{n}, 0)", n=field.number)))
     if field.coding.is_looked_up and field.attribute.column.kind is Kind.TEXT and 0 < field.coding.leaves <= MOST_TEXTS:
-        return _Column(name, value, (dictionary, Identifier("value")), kind)
-    return _Column(name, expression("CAST({value} AS {type})", value=value, type=kind))
+        return ReleasedColumn(name, value, (dictionary, Identifier("value")), kind)
+    return ReleasedColumn(name, expression("CAST({value} AS {type})", value=value, type=kind))
 
 
 @contextlib.contextmanager
 def _sorted(
-    engine: Engine, workspace: Workspace, recoding: Recoding, columns: list[_Column]
+    engine: Engine, workspace: Workspace, recoding: Recoding, columns: list[ReleasedColumn]
 ) -> Iterator[tuple[Relation, bool]]:
     """A work table of the sorted rows, whose texts are enumerations; and whether each stands for `n` equal ones."""
     types = {
@@ -189,7 +195,7 @@ def _stored(number: int) -> Markup:
     return expression("s.{name}", name=_sorted_name(number))
 
 
-def _text(number: int, column: _Column) -> Markup:
+def _text(number: int, column: ReleasedColumn) -> Markup:
     stored = _stored(number)
     return stored if column.source is None else expression("CAST({x} AS {type})", x=stored, type=column.type)
 
@@ -201,7 +207,7 @@ def _sorted_name(number: int) -> Identifier:
 _Texts = dict[tuple[Relation, Identifier], Identifier]
 
 
-def _sources(engine: Engine, recoding: Recoding, columns: list[_Column], types: _Texts | None) -> dict[str, Any]:
+def _sources(engine: Engine, recoding: Recoding, columns: list[ReleasedColumn], types: _Texts | None) -> dict[str, Any]:
     """What the select of the rows reads; with `types`, texts are enumerations of these, under names of their own."""
     coded, early = recoding.coded, _early(recoding.coded)
     named = [
@@ -266,7 +272,7 @@ def _packed(codes: Sequence[tuple[Markup, int]]) -> list[tuple[Markup, int]]:
     return [key for key in keys if key[1]]
 
 
-def _cast_kept(column: _Column) -> Markup:
+def _cast_kept(column: ReleasedColumn) -> Markup:
     return expression("CAST({value} AS {type})", value=column.value, type=column.type)
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
-from sqlanon.publish import FileRelease, Grants, Record, guard_staging, open_file, publish, transfer
+from sqlanon.publish import FileRelease, Grants, Record, guard_staging, open_file, publish, publish_star, transfer
+from sqlanon.publish.star import Star, create_view
 from sqlanon.release.recode import Recoding
 from sqlanon.release.rows import rows_for_a_file, stage
+from sqlanon.release.star import stage_star, star_columns
 from sqlanon.sql import Relation
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
@@ -23,7 +25,10 @@ class Staged(ABC):
 
     relation: the staged rows, in the database where the source was coded.
     engine, final: the session and relation that will be the release; the same where one database holds all.
+    star: the tables that `relation` reads, where it is a view.
     """
+
+    star: Star | None = None
 
     def __init__(self, relation: Relation, engine: Engine, final: Relation) -> None:
         self.relation = relation
@@ -57,6 +62,26 @@ class StagedTable(Staged):
         return publication.notes
 
 
+class StagedStar(Staged):
+    """Two tables and their view beside the release."""
+
+    def __init__(
+        self, aside: Star, engine: Engine, star: Star, release: Relation, grants: Grants, replace: bool
+    ) -> None:
+        super().__init__(aside.view, engine, star.view)
+        self.star = aside
+        self._star = star
+        self._release = release
+        self._grants = grants
+        self._replace = replace
+
+    def publish(self, record: Record) -> tuple[str, ...]:
+        publication = publish_star(
+            self.engine, self._star, self._release, replace=self._replace, grants=self._grants, record=record
+        )
+        return publication.notes
+
+
 class StagedFile(Staged):
     """A part file beside the release file."""
 
@@ -81,6 +106,8 @@ def stage_release(
     if plan.policy.release.file is not None:
         with FileRelease(session.target, plan.policy.release.file, replace=replace) as file:
             yield _stage_file(session, plan, workspace, recoding, file)
+    elif plan.policy.release.layout == "star":
+        yield _stage_star(session, plan, workspace, recoding, replace)
     else:
         yield _stage_table(session, plan, workspace, recoding, replace)
 
@@ -96,6 +123,34 @@ def _stage_table(session: Session, plan: Plan, workspace: Workspace, recoding: R
     staged = _stage_aside(engine, workspace, plan, recoding)
     grants = transfer(engine, staged, target, final)
     return StagedTable(staged, target, final, plan.release, grants, replace)
+
+
+def _stage_star(session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool) -> StagedStar:
+    engine, target = session.engine, session.target
+    columns, release = star_columns(plan, recoding), Star.of(plan.release)
+    view, rows, classes = (workspace.staging(one, target) for one in (release.view, *release.tables))
+    final = aside = Star(view, rows, classes, columns)
+    if not session.is_one_database:
+        view, rows, classes = (workspace.table(f"staged_{part}") for part in ("view", "rows", "classes"))
+        aside = Star(view, rows, classes, columns)
+    with engine.transaction():
+        stage_star(engine, workspace, plan, recoding, aside)
+        if session.is_one_database:
+            grants = _guard(engine, final)
+    if not session.is_one_database:
+        for table, place in zip(aside.tables, final.tables, strict=True):
+            transfer(engine, table, target, place)
+        with target.transaction():
+            create_view(target, final)
+            grants = guard_staging(target, final.view)
+    return StagedStar(aside, target, final, plan.release, grants, replace)
+
+
+def _guard(engine: Engine, star: Star) -> Grants:
+    """Guard the tables, which readers of the view do not need, and the view, whose grants are the release's."""
+    for table in star.tables:
+        guard_staging(engine, table)
+    return guard_staging(engine, star.view)
 
 
 def _stage_file(

@@ -56,6 +56,7 @@ CHECKS = {
     "columns_equal": "There is no column but those of the release, and those that are kept have the types they had.",
     "values_equal": "The columns that are kept hold the values they had, equally often.",
     "regions_contain": "Every row lies within the group that its class shows.",
+    "classes_numbered": "Every row has one class, and classes are numbered by what they show.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
 }
 _CLASSES = ": classes are the groups of equal values in the rows as they were to be published."

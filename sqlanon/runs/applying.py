@@ -73,7 +73,8 @@ def _policy(application: Application, found: Run, place: tuple[str, str], known:
         release = Release(file=str(Path(application.out).absolute()))
     elif application.out is not None:
         same = release_url is None and source.file is None
-        release = Release(url=None if same else release_url or home, table=application.out)
+        release_url = None if same else release_url or home
+        release = Release(url=release_url, table=application.out, layout=stored.release.layout)
     if release.table is not None and source.file is not None and release.url is None:
         release = release.model_copy(update={"url": home})
     catalog = CatalogPlace(url=place[0], schema=place[1])

@@ -115,7 +115,9 @@ def _verify(run: RunExecution, staged: Staged, recoding: Recoding) -> None:
     """Check the staged release on its own; raises VerificationError, and then nothing is published."""
     outcome, policy = run.outcome, run.policy
     released = staged.engine.columns(staged.final)
-    outcome.checks = check_release(run.engine, run.workspace, run.plan, recoding, staged.relation, released)
+    outcome.checks = check_release(
+        run.engine, run.workspace, run.plan, recoding, staged.relation, released, staged.star
+    )
     with checked_hierarchies(staged.engine, policy, run.models, staged.final) as hierarchies:
         outcome.verification = verify_table(
             staged.engine,

@@ -15,6 +15,8 @@ from sqlanon.environment import require_set
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
+from sqlanon.publish.publishers import publisher_of
+from sqlanon.publish.star import Form
 from sqlanon.sql import Relation
 
 _TABLES = (RelationType.TABLE, RelationType.PARTITIONED_TABLE)
@@ -55,7 +57,7 @@ class ReleasedNow:
 
 
 def look_at_release(policy: Policy, place: str, options: EngineOptions | None) -> ReleasedNow:
-    """Take the digest of a release as it is now. What is no table is not read."""
+    """Take the digest of a release as it is now. What is no table, nor the view of a star, is not read."""
     if policy.release.file is not None:
         return ReleasedNow(file_digest(place) if Path(place).is_file() else None)
     with connect(policy.release.url or policy.source.url or "", options, read_only=True) as engine:
@@ -63,4 +65,6 @@ def look_at_release(policy: Policy, place: str, options: EngineOptions | None) -
         if found is None:
             return ReleasedNow()
         kind = engine.relation_type(found)
-        return ReleasedNow(table_digest(engine, found)) if kind in _TABLES else ReleasedNow(other=kind.value)
+        is_star = policy.release.layout == "star" and publisher_of(engine).form(found) is Form.STAR
+        is_read = is_star or kind in _TABLES
+        return ReleasedNow(table_digest(engine, found)) if is_read else ReleasedNow(other=kind.value)

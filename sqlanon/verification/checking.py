@@ -18,7 +18,9 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.limits import Limits
 from sqlanon.plan import Plan
 from sqlanon.policy import Role
+from sqlanon.publish.star import CLASS_NUMBER, Star
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
+from sqlanon.release.star import order_of_cells
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
 from sqlanon.verification.limited import Checked, check_limits
@@ -50,10 +52,12 @@ def check_release(
     recoding: Recoding,
     staged: Relation,
     released: Sequence[Column],
+    star: Star | None = None,
 ) -> dict[str, Check]:
     """All checks by name, each done however the others turn out.
 
     released: the columns of what takes the release's name, which is a copy of `staged` where that is elsewhere.
+    star: the tables that `staged` reads, where it is a view.
     """
     coded, omitted = recoding.coded, recoding.partition.omitted
     (rows,) = engine.query_one("count_rows", table=staged)
@@ -62,6 +66,8 @@ def check_release(
         "rows_add_up": Check(rows_add_up(coded.source_rows, rows, omitted), rows),
         "columns_equal": Check(_other_columns(engine, plan, recoding, staged, released), rows),
     }
+    if star is not None:
+        checks["classes_numbered"] = Check(_misnumbered(engine, star, recoding), rows)
     if coded.multiset is not None:
         violations = multisets_equal(engine, coded.multiset, staged, kept, omitted)
         checks["values_equal"] = Check(violations, rows)
@@ -79,6 +85,18 @@ def check_release(
         checks["classes_equal"] = Check(_misplaced(engine, witness, staged, recoding), seen)
     workspace.drop(witness, *(ladder.lines for ladder in ladders if ladder is not None and ladder.lines is not None))
     return checks
+
+
+def _misnumbered(engine: Engine, star: Star, recoding: Recoding) -> int:
+    """Classes whose number is not their place by what they show, rows without a class, and classes without rows."""
+    (violations,) = engine.query_one(
+        "verify/count_misnumbered",
+        rows=star.rows,
+        classes=star.classes,
+        number=Identifier(CLASS_NUMBER),
+        order=order_of_cells(engine, recoding, [expression("c.{n}", n=cell.column) for cell in recoding.cells]),
+    )
+    return int(violations)
 
 
 def _other_columns(engine: Engine, plan: Plan, recoding: Recoding, staged: Relation, released: Sequence[Column]) -> int:

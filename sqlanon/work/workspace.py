@@ -11,6 +11,7 @@ import copy
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -106,7 +107,9 @@ class Workspace:
     def _clear(self, database: str, session: Engine, *, keeps: bool = False) -> None:
         entries = {self._prefix, *(self._staged if keeps else self._catalog.ledger(self._run))}
         there = [entry for entry in entries if entry.database == database]
-        _drop(session, [table for entry in there for table in _made(session, entry)[0]])
+        made = [one for entry in there for one in _made(session, entry)[0]]
+        _drop_views(session, made)
+        _drop(session, [one.relation for one in made if not one.is_view])
         self._catalog.ledger_remove(*there)
         if not keeps:
             self._catalog.forget_checkpoint(self._run)
@@ -183,13 +186,13 @@ def gc(
 def _clear_dead(sessions: dict[str, Engine], catalog: Catalog, run: str) -> list[str]:
     done = []
     catalog.forget_checkpoint(run)
-    for entry in catalog.ledger(run):
-        session = sessions.get(entry.database)
-        if session is None:
-            continue  # whoever collects with a session of that database drops it
-        ours, others = _made(session, entry)
-        _drop(session, ours)
-        done += [f"dropped table {table} of run {run}" for table in ours]
+    reached = [entry for entry in catalog.ledger(run) if entry.database in sessions]  # others are dropped from there
+    made = [(sessions[entry.database], entry, *_made(sessions[entry.database], entry)) for entry in reached]
+    for session, _, ours, _ in made:
+        _drop_views(session, ours)  # first: they read tables
+    for session, entry, ours, others in made:
+        _drop(session, [one.relation for one in ours if not one.is_view])
+        done += [f"dropped {'view' if one.is_view else 'table'} {one.relation} of run {run}" for one in ours]
         if not others:
             catalog.ledger_remove(entry)
     done += _remove_parts(catalog.run(run).release)
@@ -231,15 +234,29 @@ def remove_spill(engines: Iterable[Engine], told: str | None) -> list[str]:
     return done + [f"{directory} {remedy}" for directory in chosen if any(directory.glob("duckdb_temp_*"))]
 
 
-def _made(session: Engine, entry: LedgerEntry) -> tuple[list[Relation], list[Relation]]:
-    """The tables of a ledger entry that exist: those that this role may drop, and those of other roles."""
+@dataclass(frozen=True)
+class _Made:
+    """A table or a view that a run made."""
+
+    relation: Relation
+    is_view: bool
+
+
+def _made(session: Engine, entry: LedgerEntry) -> tuple[list[_Made], list[_Made]]:
+    """The tables and views of a ledger entry that exist: those that this role may drop, and those of other roles."""
     wanted = entry.relation
     rows = session.query(
         "catalog/list_tables", catalog=_text(wanted.catalog), schema=_text(wanted.schema), prefix=Text(wanted.name)
     )
-    found = [(Relation(name, schema, catalog), ours) for catalog, schema, name, ours in rows]
-    found = [(table, ours) for table, ours in found if entry.is_prefix or table.name == wanted.name]
-    return [table for table, ours in found if ours], [table for table, ours in found if not ours]
+    found = [(_Made(Relation(name, schema, catalog), view), ours) for catalog, schema, name, ours, view in rows]
+    found = [(one, ours) for one, ours in found if entry.is_prefix or one.relation.name == wanted.name]
+    return [one for one, ours in found if ours], [one for one, ours in found if not ours]
+
+
+def _drop_views(session: Engine, made: Iterable[_Made]) -> None:
+    for one in made:
+        if one.is_view:
+            session.run("publish/drop_view", view=one.relation)
 
 
 def _drop(session: Engine, tables: Iterable[Relation]) -> None:

@@ -1,0 +1,589 @@
+"""Releases in two tables and a view (`layout: star`): the content of flat ones, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pytest
+
+from sqlanon.engines.base import Engine
+from sqlanon.errors import ConflictError, EngineError, PolicyError, VerificationError
+from sqlanon.rehearsal.rehearse import rehearse
+from sqlanon.work.journal import Silent
+from sqlanon.work.session import open_session
+from sqlanon.work.workspace import gc
+from tests.child_run import Child
+from tests.jobs_support import carry_out, frozen
+from tests.rules_support import apply
+from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
+
+COLUMNS = {
+    "ill": "VARCHAR(20)",
+    "age": "INTEGER",
+    "weight": "NUMERIC(6,2)",
+    "town": "VARCHAR(20)",
+    "joined": "DATE",
+    "height": "DOUBLE PRECISION",
+}
+
+
+def people(seed: int, rows: int) -> list[tuple[Any, ...]]:
+    draw = random.Random(seed)
+    return [
+        (
+            draw.choice(["flu", "cold", None]),
+            draw.choice([None, *range(20, 60)]),
+            draw.randint(0, 9),
+            draw.choice([None, "north", "south", "o'east", 'we"st', "Süd"]),
+            f"2024-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}",
+            draw.choice([-0.0, 0.0, 1.5, 2e300]),
+        )
+        for _ in range(rows)
+    ]
+
+
+ROWS = people(1, 240)
+KEPT = {"ill": "sensitive", "weight": "insensitive", "height": "sensitive"}
+QI = "quasi-identifier"
+PLAIN: dict[str, Any] = {**KEPT, "age": QI, "town": QI, "joined": QI}
+LEVELS: dict[str, Any] = {
+    **KEPT,
+    "age": {"role": QI, "hierarchy": {"intervals": [10, 20]}},
+    "town": {"role": QI, "hierarchy": "suppress"},
+    "joined": {"role": QI, "hierarchy": {"date": ["month", "year"]}},
+}
+SHOWN: dict[str, Any] = {
+    **KEPT,
+    "age": {"role": QI, "show": "mean"},
+    "town": QI,
+    "joined": {"role": QI, "show": "bounds"},
+    "height": {"role": QI, "show": "midpoint"},
+}
+STARS = {"algorithm": {"name": "optimal"}, "suppression": 0.2, "suppressed": "star"}
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "mondrian": (PLAIN, {}),
+    "rothko-t": (PLAIN, {"algorithm": {"name": "rothko-t"}}),
+    "rothko-s": (PLAIN, {"algorithm": {"name": "rothko-s", "sample": 100}}),
+    "shown": (SHOWN, {}),
+    "cuts": (PLAIN, {"ranges": "cuts"}),
+    "datafly": (LEVELS, {"algorithm": {"name": "datafly"}, "suppression": 0.2}),
+    "stars": (LEVELS, STARS),
+    "recoded": (LEVELS, {"algorithm": {"name": "optimal"}, "suppression": 0.2, "remainder": "recode"}),
+}
+
+
+def as_star(table: str, **more: Any) -> dict[str, Any]:
+    return {"release": {"table": f"{table}_s", "layout": "star"}, **more}
+
+
+def content(database: Database, name: str) -> list[str]:
+    return sorted(str(row) for row in database.sql(f"SELECT * FROM {name}"))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_star_shows_what_a_flat_release_shows(database: Database, case: str) -> None:
+    attributes, more = CASES[case]
+    table = database.create(COLUMNS, ROWS)
+    flat = anonymize(database.policy(table, attributes, **more))
+    star = anonymize(database.policy(table, attributes, **as_star(table, **more)))
+    assert star.digest == flat.digest
+    assert database.columns(f"{table}_s") == database.columns(f"{table}_r")
+    assert content(database, f"{table}_s") == content(database, f"{table}_r")
+    assert database.leftovers() == []
+    assert star.checks["classes_numbered"].violations == 0
+
+
+def test_ranges_go_into_classes_too(postgres: Database) -> None:
+    attributes = {**PLAIN, "age": {"role": QI, "show": "range"}}
+    table = postgres.create(COLUMNS, ROWS)
+    flat = anonymize(postgres.policy(table, attributes))
+    star = anonymize(postgres.policy(table, attributes, **as_star(table)))
+    assert star.digest == flat.digest
+
+
+def test_the_tables_tell_nothing_of_the_source_but_the_release(database: Database) -> None:
+    """Both are the same, row by row, whatever the order of the source; numbers are places in the order of labels."""
+    stored = []
+    for number in range(2):
+        table = database.create(COLUMNS, ROWS if number == 0 else ROWS[::-1])
+        anonymize(database.policy(table, LEVELS, **as_star(table, **STARS)))
+        stored.append([database.sql(f"SELECT * FROM {table}_s_{part}") for part in ("rows", "classes")])
+    assert stored[0] == stored[1]
+    rows, classes = stored[0]
+    assert [number for number, *_ in classes] == list(range(1, len(classes) + 1))
+    labels = [[text.encode() for text in shown] for _, *shown in classes]
+    assert labels == sorted(labels)
+    assert {number for number, *_ in rows} == {number for number, *_ in classes}
+
+
+def test_suppressed_rows_are_one_class_with_those_that_look_like_them(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    anonymize(database.policy(table, LEVELS, **as_star(table, **STARS)))
+    assert database.sql(f"SELECT count(*) FROM {table}_s_classes WHERE age = '*' AND town = '*' AND joined = '*'") == [
+        (1,)
+    ]
+
+
+# --- replacing
+
+
+@pytest.mark.parametrize("was", ["star", "flat"])
+@pytest.mark.parametrize("now", ["star", "flat"])
+def test_either_layout_replaces_the_other(database: Database, was: str, now: str) -> None:
+    table = database.create(COLUMNS, ROWS)
+    name = f"{table}_s"
+    anonymize(database.policy(table, PLAIN, release={"table": name, "layout": was}))
+    for what, of in (("VIEW" if was == "star" else "TABLE", name), ("COLUMN", f"{name}.ill")):
+        database.sql(f"COMMENT ON {what} {of} IS 'mine'")
+    database.insert(table, people(2, 60))
+    policy = database.policy(table, PLAIN, release={"table": name, "layout": now})
+    with pytest.raises(PolicyError, match="--replace"):
+        anonymize(policy)
+    anonymize(policy, replace=True)
+    assert database.sql(f"SELECT count(*) FROM {name}") == [(300,)]
+    parts = [n for (n,) in database.sql("SELECT table_name FROM information_schema.tables") if n.startswith(f"{name}_")]
+    assert sorted(parts) == ([f"{name}_classes", f"{name}_rows"] if now == "star" else [])
+    assert comments(database, name) == ["mine", "mine"]
+    assert database.leftovers() == []
+
+
+def comments(database: Database, name: str) -> list[str]:
+    if database.engine == "duckdb":
+        found = database.sql(
+            "SELECT comment FROM (SELECT table_name, comment FROM duckdb_tables() UNION ALL SELECT view_name, comment"
+            " FROM duckdb_views() UNION ALL SELECT table_name, comment FROM duckdb_columns())"
+            " WHERE table_name = ? AND comment IS NOT NULL",
+            [name],
+        )
+    else:
+        found = database.sql("SELECT description FROM pg_description WHERE objoid = CAST(? AS regclass)", [name])
+    return [text for (text,) in found]
+
+
+def test_views_of_a_star_go_on_reading_it(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, PLAIN, **as_star(table))
+    anonymize(policy)
+    database.sql(f"CREATE VIEW {table}_v AS SELECT age, count(*) AS n FROM {table}_s GROUP BY age")
+    database.insert(table, people(2, 60))
+    anonymize(policy, replace=True)
+    assert database.sql(f"SELECT sum(n) FROM {table}_v") == [(300,)]
+
+
+def test_other_columns_replace_a_star(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    anonymize(database.policy(table, PLAIN, **as_star(table)))
+    anonymize(database.policy(table, SHOWN, **as_star(table)), replace=True)
+    assert [name for name, _ in database.columns(f"{table}_s")] == [
+        "ill", "age", "weight", "town", "joined_min", "joined_max", "height",
+    ]  # fmt: skip
+    database.sql(f"CREATE VIEW {table}_v AS SELECT joined_min FROM {table}_s")
+    with pytest.raises(PolicyError, match=f"{table}_v"):
+        anonymize(database.policy(table, PLAIN, **as_star(table)), replace=True)
+    assert database.sql(f"SELECT count(joined_min) FROM {table}_v") == [(240,)]
+    assert database.leftovers() == []
+
+
+def test_an_index_is_not_lost(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, PLAIN, **as_star(table))
+    anonymize(policy)
+    database.sql(f"CREATE INDEX mine ON {table}_s_rows (ill)")
+    for layout in ("star", "flat"):
+        other = database.policy(table, PLAIN, release={"table": f"{table}_s", "layout": layout})
+        with pytest.raises(PolicyError, match=r"would lose: index .*mine"):
+            anonymize(other, replace=True)
+    flat = database.policy(table, PLAIN)
+    anonymize(flat)
+    database.sql(f"CREATE INDEX mine2 ON {table}_r (ill)")
+    with pytest.raises(PolicyError, match=r"would lose: index .*mine2"):
+        anonymize(database.policy(table, PLAIN, release={"table": f"{table}_r", "layout": "star"}), replace=True)
+    assert database.sql(f"SELECT count(*) FROM {table}_r") == [(240,)]
+
+
+# --- refused before any work
+
+
+@pytest.mark.parametrize("part", ["rows", "classes"])
+@pytest.mark.parametrize("kind", ["TABLE", "VIEW"])
+def test_names_that_are_taken_are_refused(database: Database, part: str, kind: str) -> None:
+    table = database.create(COLUMNS, ROWS)
+    database.sql(f"CREATE {kind} {table}_s_{part} AS SELECT 1 AS class_number")
+    with pytest.raises(PolicyError, match=f"{table}_s_{part}.* there is one of this name"):
+        anonymize(database.policy(table, PLAIN, **as_star(table)), replace=True)
+    assert database.sql(f"SELECT * FROM {table}_s_{part}") == [(1,)]
+
+
+def test_a_view_of_somebody_else_is_not_replaced(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    for part in ("rows", "classes"):
+        database.sql(f"CREATE TABLE {table}_s_{part} AS SELECT 1 AS class_number")
+    joined = f"FROM {table}_s_rows AS r JOIN {table}_s_classes AS c ON c.class_number = r.class_number"
+    queries = [f"SELECT * FROM {table}_s_rows"]
+    if database.engine == "postgres":  # on DuckDB nothing is read with the rights of others
+        queries += [f"SELECT random() AS x {joined}", f"SELECT 1 AS x {joined} WHERE random() < 2"]
+    for query in queries:
+        database.sql(f"CREATE VIEW {table}_s AS {query}")
+        with pytest.raises(PolicyError, match="is a view"):
+            anonymize(database.policy(table, PLAIN, **as_star(table)), replace=True)
+        database.sql(f"DROP VIEW {table}_s")
+
+
+@pytest.mark.parametrize(("length", "fits"), [(55, True), (56, False)])
+def test_long_names_are_refused(database: Database, length: int, fits: bool) -> None:
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, PLAIN, release={"table": "n" * length, "layout": "star"})
+    if fits:
+        anonymize(policy)
+        anonymize(policy, replace=True)
+        return
+    with pytest.raises(PolicyError, match="too long for the layout star"):
+        anonymize(policy)
+
+
+@pytest.mark.parametrize("role", ["sensitive", QI])
+def test_a_column_with_the_name_of_the_number_is_refused(database: Database, role: str) -> None:
+    table = database.create({**COLUMNS, "class_number": "INTEGER"}, [(*row, 1) for row in ROWS])
+    with pytest.raises(PolicyError, match="class_number"):
+        anonymize(database.policy(table, {**PLAIN, "class_number": role}, **as_star(table)))
+    anonymize(database.policy(table, {**PLAIN, "class_number": "identifier"}, **as_star(table)))
+
+
+def test_a_file_has_no_layout(database: Database, tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="as it is a file"):
+        database.policy("t", PLAIN, release={"file": str(tmp_path / "r.csv"), "layout": "star"})
+
+
+# --- verification
+
+SHOW = "(SELECT town FROM {classes} WHERE class_number = %d)"
+TAMPERING = {
+    "a row has no class": ("UPDATE {rows} SET class_number = 999 WHERE class_number = 1", "classes_numbered"),
+    "a row has no number": ("UPDATE {rows} SET class_number = NULL WHERE class_number = 1", "classes_numbered"),
+    "a class is gone": ("DELETE FROM {classes} WHERE class_number = 1", "classes_numbered"),
+    "a class is there twice": (
+        "INSERT INTO {classes} SELECT * FROM {classes} WHERE class_number = 1",
+        "classes_numbered",
+    ),
+    "a class has no rows": (
+        "INSERT INTO {classes} SELECT 999, 'zz', 'zz', 'zz' FROM {classes} WHERE class_number = 1",
+        "classes_numbered",
+    ),
+    "numbers tell more than labels": (
+        "UPDATE {rows} SET class_number = -class_number; UPDATE {classes} SET class_number = -class_number",
+        "classes_numbered",
+    ),
+    "classes exchange a label": (
+        f"UPDATE {{classes}} SET town = CASE class_number WHEN 1 THEN {SHOW % 2} ELSE {SHOW % 1} END"
+        " WHERE class_number IN (1, 2)",
+        "classes_equal",
+    ),
+    "a row is in another class": (
+        "UPDATE {rows} SET class_number = 2 WHERE class_number = 1 AND ill = 'flu'",
+        "classes_equal",
+    ),
+    "a kept value is altered": ("UPDATE {rows} SET ill = 'x' WHERE class_number = 1", "values_equal"),
+}
+
+
+class Tampering(Silent):
+    """An observer that alters the staged tables when their verification begins."""
+
+    def __init__(self, database: Database, statement: str) -> None:
+        self.database = database
+        self.statement = statement
+
+    def phase(self, name: str) -> None:
+        if name == "verify":
+            staged = [one for one in self.database.leftovers() if one.startswith("sqlanon_staging")]
+            have = {one: [name for name, _ in self.database.columns(one)] for one in staged}
+            (rows,) = (one for one in staged if "class_number" in have[one] and "ill" in have[one])
+            (classes,) = (one for one in staged if "class_number" in have[one] and "ill" not in have[one])
+            for part in self.statement.format(rows=rows, classes=classes).split("; "):
+                self.database.sql(part)
+
+
+@pytest.mark.parametrize("case", TAMPERING)
+def test_no_star_is_published_that_was_tampered_with(database: Database, case: str) -> None:
+    statement, check = TAMPERING[case]
+    rows = [("flu" if n % 5 else "cold", n % 12, 1, "abcd"[n % 4], "2024-01-01", 1.5) for n in range(48)]
+    table = database.create(COLUMNS, rows)
+    policy = database.policy(table, PLAIN, **as_star(table))
+    anonymize(policy)
+    before = content(database, f"{table}_s")
+    with pytest.raises(VerificationError, match=check):
+        anonymize(policy, replace=True, observer=Tampering(database, statement))
+    assert content(database, f"{table}_s") == before
+    assert database.leftovers() == []
+
+
+# --- kills
+
+
+@pytest.mark.parametrize("phase", ["verify", "publish"])
+def test_a_killed_run_leaves_the_old_star(database_url: str, tmp_path: Path, phase: str) -> None:
+    with open_database(database_url) as database:
+        database.create(COLUMNS, ROWS, name="people")
+        anonymize(database.policy("people", PLAIN, **as_star("people")))
+        before = content(database, "people_s")
+    policy = {
+        "source": {"url": database_url, "table": "people"},
+        "attributes": {n: {"role": a} if isinstance(a, str) else a for n, a in PLAIN.items()},
+        "privacy": [{"model": "k-anonymity", "k": 20}],
+        **as_star("people"),
+    }
+    child = Child(policy, phase, tmp_path / "errors")
+    child.until(phase)
+    child.signal(signal.SIGKILL)
+    with open_database(database_url) as database:
+        assert content(database, "people_s") == before
+        with open_session(database.policy("people", PLAIN), OPTIONS) as session:
+            done = gc(session.engine, session.catalog)
+        assert sum("dropped view" in line for line in done) == 1
+        assert database.leftovers() == []
+        assert content(database, "people_s") == before
+
+
+# --- other ways to a release
+
+
+def test_rules_are_applied_to_a_star(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    newer = database.create(COLUMNS, people(3, 120))
+    of_flat = anonymize(database.policy(table, PLAIN, suppression=0.5, ranges="cuts"))
+    of_star = anonymize(database.policy(table, PLAIN, **as_star(table, suppression=0.5, ranges="cuts")))
+    flat, star = (
+        apply(database, outcome.run, newer, out, budget=0.5)
+        for outcome, out in ((of_flat, "applied_r"), (of_star, "applied_s"))
+    )
+    assert star.digest == flat.digest
+    assert content(database, "applied_s") == content(database, "applied_r")
+    assert database.sql("SELECT count(*) FROM applied_s_rows") == database.sql("SELECT count(*) FROM applied_s")
+
+
+def test_a_job_of_the_program_replaces_a_star(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    found = anonymize(database.policy(table, LEVELS, **as_star(table, algorithm={"name": "datafly"}, suppression=0.5)))
+    if database.engine == "postgres":
+        with pytest.raises(PolicyError, match="layout: star"):
+            frozen(database, found.run)
+    frozen(database, found.run, procedure=False)
+    database.insert(table, ROWS)
+    carry_out(database)
+    assert [database.sql(f"SELECT count(*) FROM {table}_s{part}") for part in ("", "_rows")] == [[(480,)]] * 2
+
+
+def test_a_star_in_another_database(database: Database, tmp_path: Path) -> None:
+    attributes = {**SHOWN, "height": "sensitive"}
+    table = database.create(COLUMNS, ROWS)
+    flat = anonymize(database.policy(table, attributes))
+    url = duckdb_url(tmp_path / "other.duckdb")
+    policy = database.policy(table, attributes, **as_star(table)).model_copy()
+    release = policy.release.model_copy(update={"url": url})
+    for _ in range(2):
+        outcome = anonymize(policy.model_copy(update={"release": release}), replace=True)
+    assert outcome.verification is not None
+    assert outcome.verification.satisfied
+    with open_database(url) as other:
+        assert other.sql(f"SELECT count(*) FROM {table}_s") == [(240,)]
+        assert sorted(n for (n,) in other.sql("SELECT view_name FROM duckdb_views() WHERE NOT internal")) == [
+            f"{table}_s"
+        ]
+        assert other.leftovers() == []
+    assert database.leftovers() == []
+    if database.engine == "duckdb":
+        assert outcome.digest == flat.digest
+
+
+def test_a_rehearsal_sends_what_a_run_sends(database: Database) -> None:
+    """Of a new release, one that replaces a star, and one that replaces a table."""
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, PLAIN, **as_star(table))
+    for made in (None, "star", "flat"):
+        if made is not None:
+            anonymize(database.policy(table, PLAIN, release={"table": f"{table}_s", "layout": made}), replace=True)
+        played = [step.name for step in rehearse(policy).steps if step.phase == "publish"]
+        outcome = anonymize(policy, replace=True)
+        sent = database.sql(
+            "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'publish' AND name LIKE 'publish/%'"
+            " ORDER BY number",
+            [outcome.run],
+        )
+        changing = ("publish/create", "publish/drop", "publish/rename", "publish/set_owner", "publish/grant")
+        assert [n for n in played if n.startswith(changing)] == [n for (n,) in sent if n.startswith(changing)]
+
+
+# --- PostgreSQL
+
+
+@pytest.fixture
+def postgres(postgres_url: str) -> Iterator[Database]:
+    with open_database(postgres_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def reader(postgres: Database) -> Iterator[str]:
+    postgres.sql("CREATE ROLE layout_reader")
+    yield "layout_reader"
+    postgres.sql("DROP OWNED BY layout_reader")
+    postgres.sql("DROP ROLE layout_reader")
+
+
+def may_read(postgres: Database, reader: str, name: str) -> list[bool]:
+    """Whether the role may read the view, its rows, its classes."""
+    return [
+        bool(postgres.sql("SELECT has_table_privilege(?, ?, 'SELECT')", [reader, f"{name}{part}"])[0][0])
+        for part in ("", "_rows", "_classes")
+    ]
+
+
+def test_readers_are_granted_the_view_alone(postgres: Database, reader: str) -> None:
+    """By default privileges, by grants that a flat release had, and by grants on the view, which stay."""
+    postgres.sql(f"ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO {reader}")
+    table = postgres.create(COLUMNS, ROWS)
+    name = f"{table}_s"
+    star = postgres.policy(table, PLAIN, **as_star(table))
+    anonymize(star)
+    assert may_read(postgres, reader, name) == [True, False, False]
+    postgres.sql(f"ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM {reader}")
+    anonymize(star, replace=True)
+    assert may_read(postgres, reader, name) == [True, False, False]
+    anonymize(postgres.policy(table, PLAIN, release={"table": name}), replace=True)
+    assert postgres.sql("SELECT has_table_privilege(?, ?, 'SELECT')", [reader, name]) == [(True,)]
+    anonymize(star, replace=True)
+    assert may_read(postgres, reader, name) == [True, False, False]
+    postgres.sql(f"SET ROLE {reader}")
+    assert postgres.sql(f"SELECT count(*) FROM {name}") == [(240,)]
+    postgres.sql("RESET ROLE")
+
+
+@pytest.mark.parametrize("was", ["star", "flat"])
+def test_the_owner_of_the_release_owns_its_tables(postgres: Database, reader: str, was: str) -> None:
+    postgres.sql(f"GRANT CREATE, USAGE ON SCHEMA public TO {reader}")
+    table = postgres.create(COLUMNS, ROWS)
+    name = f"{table}_s"
+    anonymize(postgres.policy(table, PLAIN, release={"table": name, "layout": was}))
+    for part in ("", "_rows", "_classes") if was == "star" else ("",):
+        postgres.sql(f"ALTER TABLE {name}{part} OWNER TO {reader}")
+    anonymize(postgres.policy(table, PLAIN, **as_star(table)), replace=True)
+    owners = postgres.sql("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE starts_with(relname, ?)", [name])
+    assert owners == [(reader,)] * 3
+    assert postgres.sql(f"SELECT count(*) FROM {name}") == [(240,)]
+
+
+def test_materialized_views_are_told_to_be_stale(postgres: Database) -> None:
+    table = postgres.create(COLUMNS, ROWS)
+    star = postgres.policy(table, PLAIN, **as_star(table))
+    anonymize(star)
+    postgres.sql(f"CREATE MATERIALIZED VIEW {table}_m AS SELECT * FROM {table}_s")
+    assert any("REFRESH" in note for note in anonymize(star, replace=True).notes)
+    with pytest.raises(PolicyError, match=f"would lose: materialized view {table}_m"):
+        anonymize(postgres.policy(table, PLAIN, release={"table": f"{table}_s"}), replace=True)
+
+
+def test_options_of_the_view_are_not_lost(postgres: Database) -> None:
+    table = postgres.create(COLUMNS, ROWS)
+    star = postgres.policy(table, PLAIN, **as_star(table))
+    anonymize(star)
+    postgres.sql(f"ALTER VIEW {table}_s SET (security_barrier = true)")
+    with pytest.raises(PolicyError, match="would lose: options of the view"):
+        anonymize(star, replace=True)
+
+
+def test_an_older_snapshot_keeps_the_old_star(postgres: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlanon.publish.postgres.PostgresPublisher._older_transactions_end", lambda *_: False)
+    table = postgres.create(COLUMNS, ROWS)
+    star = postgres.policy(table, PLAIN, **as_star(table))
+    anonymize(star)
+    before = content(postgres, f"{table}_s")
+    with pytest.raises(ConflictError, match="older"):
+        anonymize(star, replace=True)
+    assert content(postgres, f"{table}_s") == before
+    assert postgres.leftovers() == []
+
+
+# --- whole or not at all
+
+
+@pytest.mark.parametrize("was", ["star", "flat"])
+@pytest.mark.parametrize("now", ["star", "flat"])
+@pytest.mark.parametrize("template", ["publish/drop_table", "publish/rename_table", "publish/create_star_view"])
+def test_a_failure_half_way_leaves_the_old_release(
+    database: Database, was: str, now: str, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (was, now) == ("flat", "flat") or (now == "flat" and template.endswith("view")):
+        pytest.skip("not a change of a star, or no such statement")
+    table = database.create(COLUMNS, ROWS)
+    name = f"{table}_s"
+    anonymize(database.policy(table, PLAIN, release={"table": name, "layout": was}))
+    before = content(database, name)
+    database.insert(table, people(2, 60))
+    execute, publishing = Engine.run, []
+
+    def fail(self: Engine, of: str, **values: Any) -> int:
+        done = execute(self, of, **values)
+        if of == "publish/drop_view":
+            publishing.append(of)
+        if of == template and (publishing or was == "flat"):
+            raise EngineError("broken")
+        return done
+
+    policy = database.policy(table, PLAIN, release={"table": name, "layout": now})
+    monkeypatch.setattr(Engine, "run", fail)
+    with pytest.raises(EngineError, match="broken"):
+        anonymize(policy, replace=True)
+    monkeypatch.undo()
+    assert content(database, name) == before
+    assert database.leftovers() == []
+    anonymize(policy, replace=True)
+    assert database.sql(f"SELECT count(*) FROM {name}") == [(300,)]
+
+
+def test_readers_see_whole_stars_only(database: Database) -> None:
+    """Readers go on while the release is replaced, by other classes of more rows, time and again."""
+    table = database.create({"q": "INTEGER", "s": "INTEGER"}, [(n, n % 3) for n in range(60)])
+    name, roles = f"{table}_s", {"q": QI, "s": "sensitive"}
+    policies = [
+        database.policy(table, roles, **as_star(table, privacy=[{"model": "k-anonymity", "k": k}])) for k in (5, 20)
+    ]
+    anonymize(policies[0])
+    seen: set[tuple[int, int]] = set()
+    stop, started = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with open_reader(database) as (execute, end):
+            while not stop.is_set():
+                seen.add(execute(f"SELECT count(*), count(DISTINCT q) FROM {name}"))
+                end()
+                started.set()
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    started.wait(5)
+    for turn in range(1, 6):
+        anonymize(policies[turn % 2], replace=True)
+    stop.set()
+    reader.join(10)
+    assert len(seen) == 2
+    assert {rows for rows, _ in seen} == {60}
+
+
+@contextlib.contextmanager
+def open_reader(database: Database) -> Iterator[tuple[Any, Any]]:
+    """What gives the first row of a query, in a session of its own, and what ends its transaction."""
+    if database.engine == "postgres":
+        with psycopg.connect(database.url) as session:
+            session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            yield lambda text: session.execute(text).fetchone(), session.commit
+    else:
+        with duckdb.connect(database.url.removeprefix("duckdb:///")) as session:
+            yield lambda text: session.execute(text).fetchone(), lambda: None
