@@ -1,6 +1,7 @@
 """Identities of processes: whether that which made something still lives.
 
-Process ids are reused, so a process is told by host, boot, id and the moment it started.
+Process ids are reused, so a process is told by its host, its id, and when it started, counted from when the host did:
+unlike the time of day that is not moved when somebody sets the clock.
 """
 
 from __future__ import annotations
@@ -8,48 +9,73 @@ from __future__ import annotations
 import functools
 import os
 import socket
-import subprocess
-from pathlib import Path
+from dataclasses import dataclass
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
+SAME_START = 2.0  # seconds that two readings of one start may differ by: some systems keep whole seconds
 
 
 @functools.cache
 def this_process() -> str:
-    """The identity of this process: `host/boot/pid/start`."""
-    return _identity(os.getpid())
+    """The identity of this process: `host/boot/pid/start`, the start in seconds after the boot."""
+    import psutil
+
+    boot = psutil.boot_time()
+    return f"{socket.gethostname()}/{boot:.0f}/{os.getpid()}/{psutil.Process().create_time() - boot:.2f}"
 
 
-def is_alive(identity: str) -> bool:
-    """Whether the process lives; one of another host counts as alive, since nothing can be known of it."""
-    host, _, pid, _ = identity.rsplit("/", 3)
+def this_process_unasked() -> str:
+    """The identity of this process without its start: asking the system for it costs 20 ms."""
+    return f"{socket.gethostname()}/-/{os.getpid()}/-"
+
+
+def is_alive(identity: str, seen: float | None = None) -> bool:
+    """Whether the process lives.
+
+    seen: when it lived, in seconds since 1970, which a later process of the same id did not.
+
+    One of another host counts as alive, since nothing can be known of it, and so does any process of the same id where
+    too little is known of both, as of one that an older version wrote down.
+    """
+    host, boot, pid, start = identity.rsplit("/", 3)
     if host != socket.gethostname():
         return True
-    return is_running(int(pid)) and _identity(int(pid)) == identity
+    if not is_running(int(pid)):
+        return False
+    found = _start_of(int(pid))
+    if found is None:
+        return True
+    if boot.isdecimal():
+        return abs(found.after_boot - float(start)) <= SAME_START
+    return seen is None or found.moment <= seen + SAME_START
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this id exists on this host now."""
-    return bool(_started(pid))
+    """Whether a process of this id exists on this host now, and is no zombie."""
+    import psutil
 
-
-def _identity(pid: int) -> str:
-    boot = _BOOT.read_text().strip() if _BOOT.exists() else "-"
-    return f"{socket.gethostname()}/{boot}/{pid}/{_started(pid)}"
-
-
-def _started(pid: int) -> str:
-    """When the process started, as its system writes it; empty for a process that is gone or a zombie."""
-    if not Path("/proc/self/stat").exists():
-        return _started_by_ps(pid)
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    state, *fields = stat.rpartition(")")[2].split()
-    return "" if state in "ZX" else fields[18]
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
 
 
-def _started_by_ps(pid: int) -> str:
-    listed = subprocess.run(["ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return listed.stdout.strip().replace("/", "-")
+@dataclass(frozen=True)
+class _Start:
+    """When a process started, in seconds since 1970, and since its host did."""
+
+    moment: float
+    after_boot: float
+
+
+def _start_of(pid: int) -> _Start | None:
+    """When a process started; None where this one may not ask, or it has just ended."""
+    import psutil
+
+    boot = psutil.boot_time()
+    try:
+        moment = psutil.Process(pid).create_time()
+    except psutil.Error:
+        return None
+    return _Start(moment, moment - boot)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -276,12 +277,30 @@ def test_only_spill_directories_of_dead_processes_are_removed(tmp_path: Path) ->
 
 def test_a_process_is_told_from_a_later_one_of_the_same_id() -> None:
     me = process.this_process()
+    host, boot, pid, start = me.rsplit("/", 3)
     assert process.is_alive(me)
-    assert not process.is_alive(me + "0")
-    assert process.is_alive(me.replace(me.split("/")[0], "elsewhere", 1))
+    assert not process.is_alive(f"{host}/{boot}/{pid}/{float(start) + 10:.2f}")
+    assert process.is_alive(f"{host}/{int(boot) + 3600}/{pid}/{start}"), "a clock that was set ends no process"
+    assert process.is_alive(f"elsewhere/{boot}/{pid}/0.00")
+    older = f"{host}/5c3c8a5e-7b3f-4b86-9d3e-6f3f6a2f9a10"
+    assert process.is_alive(f"{older}/{pid}/4711")
+    unasked = process.this_process_unasked()
+    assert process.is_alive(unasked, time.time())
+    assert not process.is_alive(unasked, time.time() - 86_400), "a process that came later has its id"
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        zombie = _wait_for_zombie(gone.pid)
         gone.wait()
+    assert not zombie
     assert not process.is_running(gone.pid)
+    assert not process.is_alive(f"{older}/{gone.pid}/4711")
+
+
+def _wait_for_zombie(pid: int) -> bool:
+    """Whether a process that has ended, and that nobody has waited for yet, still counts as running."""
+    deadline = time.monotonic() + 30
+    while process.is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return process.is_running(pid)
 
 
 def test_runs_of_other_databases_in_the_same_catalog_are_left_alone(engine: Engine, tmp_path: Path) -> None:

