@@ -126,8 +126,8 @@ def test_a_sample_that_tells_nothing_of_the_target_is_cut_at_medians(
     """For good: what is left for all rows is not split by gain either."""
     table, models = database.create(COLUMNS, people(500)), [K]
     runs = [sampled(sample=200), sampled(sample=200, **nothing)]
-    at_medians, handed = (database.release(table, ROLES, privacy=models, algorithm=run) for run in runs)
-    assert handed == at_medians
+    at_medians, for_median = (database.release(table, ROLES, privacy=models, algorithm=run) for run in runs)
+    assert for_median == at_medians
 
 
 @pytest.mark.parametrize("split", [{}, INFORMATION])

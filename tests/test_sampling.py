@@ -261,7 +261,7 @@ def test_the_database_asks_for_as_many_rows(engine: Engine, alpha: float | None)
     )
     values: dict[str, Any] = {"roots": Markup("({})").format(Markup(rows)), "sample": 1000, "k": 200}
     values |= {"exact_below": 8000, "tested": alpha is not None, "quantiles": sure.quantiles(9, 3)}
-    engine.run("sampling/create_leasts", leasts=Relation("leasts"), **values)
+    engine.run("sampling/create_min_counts", min_counts=Relation("min_counts"), **values)
     found = _fetch(engine, "SELECT root, few, most, fewest, smallest FROM leasts ORDER BY 1, 2")
     engine.execute(Statement("drop", "DROP TABLE leasts"))
     steps = [(2, 2), (3, 4), (5, 8), (9, 16)]

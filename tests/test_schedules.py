@@ -10,7 +10,7 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.moments import Moments
+from sqlanon.jobs.cron import CronSchedule
 from sqlanon.policy.writer import policy_text
 from tests.cli.support import call, only_object
 from tests.jobs_support import COLUMNS, ROLES, K, frozen_table, table
@@ -32,7 +32,7 @@ from tests.run_support import Database, anonymize
     ],
 )
 def test_schedules_are_said_as_systemd_says_them(text: str, calendar: list[str]) -> None:
-    assert Moments.parse(text).calendar == calendar
+    assert CronSchedule.parse(text).calendar == calendar
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_schedules_are_said_as_systemd_says_them(text: str, calendar: list[str])
 )
 def test_what_is_no_schedule_is_refused(text: str, problem: str) -> None:
     with pytest.raises(PolicyError, match=problem):
-        Moments.parse(text)
+        CronSchedule.parse(text)
 
 
 def test_files_of_schedulers_are_written_where_asked(database: Database, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlanon.drawing import picture, tradeoff
     from sqlanon.engines import base, files
     from sqlanon.exploring import explorer, trials
-    from sqlanon.jobs import environment, freezing, moments, pg_cron, running, units
+    from sqlanon.jobs import cron, environment, freezing, pg_cron, running, schedulers
     from sqlanon.lattice import refusal, wishes
     from sqlanon.policy import loading, schema
     from sqlanon.report import material, page
@@ -47,7 +47,7 @@ _PARTS = {
     "sqlanon.drawing": ("picture", "tradeoff"),
     "sqlanon.engines": ("base", "files"),
     "sqlanon.exploring": ("explorer", "trials"),
-    "sqlanon.jobs": ("environment", "freezing", "moments", "pg_cron", "running", "units"),
+    "sqlanon.jobs": ("cron", "environment", "freezing", "pg_cron", "running", "schedulers"),
     "sqlanon.lattice": ("refusal", "wishes"),
     "sqlanon.policy": ("loading", "schema"),
     "sqlanon.report": ("material", "page"),
@@ -67,6 +67,7 @@ __all__ = [
     "before_after",
     "catalog",
     "check",
+    "cron",
     "demo",
     "difference",
     "environment",
@@ -81,7 +82,6 @@ __all__ = [
     "loading",
     "material",
     "models",
-    "moments",
     "page",
     "pg_cron",
     "picture",
@@ -94,6 +94,7 @@ __all__ = [
     "resuming",
     "runner",
     "running",
+    "schedulers",
     "schema",
     "select",
     "session",
@@ -102,7 +103,6 @@ __all__ = [
     "summary",
     "tradeoff",
     "trials",
-    "units",
     "utility",
     "watch",
     "wishes",

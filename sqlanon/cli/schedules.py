@@ -11,9 +11,8 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
+from sqlanon.cli.deferred import cron, home, loading, pg_cron, schedulers
 from sqlanon.cli.deferred import environment as environments
-from sqlanon.cli.deferred import home, loading, pg_cron, units
-from sqlanon.cli.deferred import moments as times
 from sqlanon.cli.jobs import JobName
 from sqlanon.engines.private import umask_guard
 from sqlanon.errors import PolicyError, SqlanonError
@@ -21,8 +20,8 @@ from sqlanon.errors import PolicyError, SqlanonError
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Job
     from sqlanon.engines.base import Engine
-    from sqlanon.jobs.moments import Moments
-    from sqlanon.jobs.units import Start
+    from sqlanon.jobs.cron import CronSchedule
+    from sqlanon.jobs.schedulers import JobLaunch
 
 Scheduler = Literal["pg_cron", "systemd", "cron", "print"]
 
@@ -65,27 +64,27 @@ def schedule_command(
     For systemd and cron the files are printed, or written with --write; `print` shows what to tell another scheduler.
     What is only printed changes nothing: neither what starts the job so far, nor what `sqlanon jobs` shows.
     """
-    moments = times.Moments.parse(at)
+    schedule = cron.CronSchedule.parse(at)
     with opened(call, url, policy, upgrade=True) as (session, catalog):
         job = catalog.job(name)
         chosen: Scheduler = engine or ("pg_cron" if job.routine and pg_cron.is_there(session) else "print")
         _refuse(chosen, write, user, purge)
-        start = _start(catalog, job, moments, url, policy)
+        start = _start(catalog, job, schedule, url, policy)
         shown = _carry_out(session, catalog, start, chosen, (write, user), purge)
         scheduled = chosen == "pg_cron" or write is not None
         if scheduled:
             _forget(session, catalog, job, chosen)
-            catalog.set_schedule(name, moments.text, chosen)
+            catalog.set_schedule(name, schedule.text, chosen)
     for note in _notes(job, chosen, scheduled):
         call.note(note)
     if call.json:
         done = {"scheduled": scheduled, "written": write is not None}
-        call.emit({"job": name, "schedule": moments.text, "engine": chosen, **done, "text": shown})
+        call.emit({"job": name, "schedule": schedule.text, "engine": chosen, **done, "text": shown})
     else:
         print(shown)
 
 
-def _start(catalog: Catalog, job: Job, moments: Moments, url: str | None, policy: Path | None) -> Start:
+def _start(catalog: Catalog, job: Job, schedule: CronSchedule, url: str | None, policy: Path | None) -> JobLaunch:
     """How the job is started with the same catalog, whoever's environment that happens in."""
     stored = catalog.run(job.run).policy
     asked = loading.parse_stored(stored)
@@ -96,11 +95,11 @@ def _start(catalog: Catalog, job: Job, moments: Moments, url: str | None, policy
         environment = environments.of_policy(policy.read_text(encoding="utf-8-sig"))
     environment = environment.joined(environments.of_policy(stored))
     kinds = environments.schemes([place, asked.source.url, asked.release.url])
-    return units.Start(
+    return schedulers.JobLaunch(
         job,
         f"{catalog.home.name} of {home.database_of(catalog.store)}",
         environment.with_libpqs() if "postgres" in kinds else environment,
-        moments,
+        schedule,
         Path.cwd() if "duckdb" in kinds else None,
         None if policy is None else policy.absolute(),
     )
@@ -140,20 +139,20 @@ def _forget(session: Engine, catalog: Catalog, job: Job, chosen: Scheduler) -> N
 def _carry_out(
     session: Engine,
     catalog: Catalog,
-    start: Start,
+    start: JobLaunch,
     chosen: Scheduler,
     files: tuple[Path | None, str | None],
     purge: int | None,
 ) -> str:
     """Do it; what to tell the person."""
-    job, moments = start.job, start.moments
+    job, schedule = start.job, start.schedule
     if chosen == "pg_cron":
-        pg_cron.schedule(session, catalog, job, moments, purge)
+        pg_cron.schedule(session, catalog, job, schedule, purge)
         return (
-            f"pg_cron calls {job.routine} at {moments.text} (its time zone is GMT); `sqlanon jobs` shows how runs end."
+            f"pg_cron calls {job.routine} at {schedule.text} (its time zone is GMT); `sqlanon jobs` shows how runs end."
         )
     if chosen == "print":
-        told = pg_cron.statement(session, catalog, job, moments) if job.routine else ""
+        told = pg_cron.statement(session, catalog, job, schedule) if job.routine else ""
         statement = f"-- in PostgreSQL, by pg_cron\n{told}\n\n" if told else ""
         return f"{statement}# anywhere\n{start.crontab()}".rstrip()
     directory, user = files

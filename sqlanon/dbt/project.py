@@ -30,9 +30,9 @@ from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
-from sqlanon.rules.misfits import SUPPRESSED_FOR, ending, find_misfits, fitting
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
+from sqlanon.rules.unmatched import SUPPRESSED_FOR, ending, find_misfits, fitting
 from sqlanon.runs.stored import require_same
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.verification.verify import CountedRows, named_groups

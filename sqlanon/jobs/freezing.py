@@ -29,12 +29,12 @@ from sqlanon.plan import Plan, resolve_source
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
-from sqlanon.rules.misfits import find_misfits, fitting
 from sqlanon.rules.parts import PlacedRules, RepresentedRules
 from sqlanon.rules.select import sayable_rules
 from sqlanon.rules.select_levels import LevelsSelect
 from sqlanon.rules.select_tree import TreeSelect
 from sqlanon.rules.store import StoredRules, read_rules
+from sqlanon.rules.unmatched import find_misfits, fitting
 from sqlanon.runs import OnViolation
 from sqlanon.runs.choices import choice_of
 from sqlanon.runs.stored import ranges_warnings, require_same
@@ -155,8 +155,8 @@ def procedure_text(
             "again."
         )
     require_same(plan, stored, engine.dialect)
-    misfits = find_misfits(engine, policy, stored.attributes)
-    kept = fitting(misfits) if job.on_violation == "suppress" else None
+    unmatched = find_misfits(engine, policy, stored.attributes)
+    kept = fitting(unmatched) if job.on_violation == "suppress" else None
     recoded = _recoded(engine, catalog, plan, stored, kept)
     made = replace(
         job,
@@ -170,7 +170,7 @@ def procedure_text(
     models = models_of(policy)
     rules, digests = catalog.rules_run(found.id), policy.digest == "run"
     repeats = repeat_tests(engine, plan)
-    text = ProcedureText(engine, catalog, made, models, recoded, misfits, repeats, rules, stored.digest, digests)
+    text = ProcedureText(engine, catalog, made, models, recoded, unmatched, repeats, rules, stored.digest, digests)
     return replace(text, job=sealed(replace(made, inspection=text.inspection())))
 
 

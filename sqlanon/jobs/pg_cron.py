@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlanon.catalog import Catalog, Job
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.jobs.moments import Moments
+from sqlanon.jobs.cron import CronSchedule
 from sqlanon.jobs.procedure import routine_of
 from sqlanon.sql import Relation, Text
 
@@ -52,7 +52,7 @@ def calling(engine: Engine, catalog: Catalog, job: Job) -> list[Entry] | None:
         return _calling(engine, catalog, job)
 
 
-def schedule(engine: Engine, catalog: Catalog, job: Job, moments: Moments, keep_days: int | None = None) -> None:
+def schedule(engine: Engine, catalog: Catalog, job: Job, schedule: CronSchedule, keep_days: int | None = None) -> None:
     """Have pg_cron call the job's procedure; a schedule of the same job is replaced.
 
     keep_days: after how many days the details of runs that pg_cron keeps are deleted from now on; None for never.
@@ -74,7 +74,7 @@ def schedule(engine: Engine, catalog: Catalog, job: Job, moments: Moments, keep_
     with engine.transaction():
         older = _calling(engine, catalog, job)
         _forget(engine, [entry for entry in older if not (entry.own and entry.name == name)])
-        _schedule(engine, name, moments.text, _command(catalog, job))
+        _schedule(engine, name, schedule.text, _command(catalog, job))
         if keep_days is not None:
             older_than = (
                 "DELETE FROM cron.job_run_details "
@@ -97,10 +97,10 @@ def unschedule(engine: Engine, catalog: Catalog, job: Job) -> bool:
     return bool(found)
 
 
-def statement(engine: Engine, catalog: Catalog, job: Job, moments: Moments) -> str:
+def statement(engine: Engine, catalog: Catalog, job: Job, schedule: CronSchedule) -> str:
     """What `schedule` tells pg_cron, for people who do it themselves."""
     name, command = _name(engine, catalog, job), _command(catalog, job)
-    return f"SELECT cron.schedule({Text(name)}, {Text(moments.text)}, {Text(command)});"
+    return f"SELECT cron.schedule({Text(name)}, {Text(schedule.text)}, {Text(command)});"
 
 
 def _name(engine: Engine, catalog: Catalog, job: Job) -> str:

@@ -28,8 +28,8 @@ from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.measures.disclosure import THRESHOLDS, disclosure_statement
 from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.publish.postgres import ALTERNATIVE_PATIENCE
-from sqlanon.rules.misfits import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.rules.parts import PlacedRules
+from sqlanon.rules.unmatched import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning
 from sqlanon.runs.outcome import NULL_CHOICE
@@ -67,7 +67,7 @@ class ProcedureText:
     job: Job
     models: Sequence[PrivacyModel]
     recoded: Recoded
-    misfits: Sequence[Misfit]
+    unmatched: Sequence[Misfit]
     repeats: Sequence[Mapping[str, Markup]]  # of identifiers
     rules: str  # the run that found the rules
     digest: str  # of the rules
@@ -102,9 +102,9 @@ class ProcedureText:
                 f"{source} holds more than {most:,} rows, which job {self.job.name} was not made for: freeze its run "
                 "again."
             ),
-            misfits=ending(self.misfits, suppresses=suppresses),
+            unmatched=ending(self.unmatched, suppresses=suppresses),
             repeats=self.repeats,
-            fitting=fitting(self.misfits) if suppresses else None,
+            fitting=fitting(self.unmatched) if suppresses else None,
             starred=parts.starred if isinstance(parts, PlacedRules) else None,
         ).text
 

@@ -98,7 +98,7 @@ class Staging:
             "placed": PLACED,
             "counted": _COUNTED,
             "grouped": [{"table": self._groups(one), "groups": self._grouping(one)} for one in self.grouped],
-            "faces": _FACES,
+            "box_labels": _FACES,
             "class_column": self.recoded.class_column,
             "quasi_identifiers": self._attributes(),
             "columns": Markup(", ").join(columns_of("r", self.recoded.columns)),
@@ -150,7 +150,7 @@ class Staging:
             "place": _around(self._place(_HERE_IN_BRACKETS)),
             "mask": _around(self._rendered("jobs/mask_rows", **parts, rows=_HERE_IN_BRACKETS, rest=rest)),
             "list": self._rendered("jobs/list_pairs", **parts),
-            "add": self._rendered("jobs/add_faces", **parts),
+            "add": self._rendered("jobs/add_box_labels", **parts),
             "number": self._rendered("jobs/number_pairs", **parts),
             "place_masked": _around(self._place(expression("(\n{rows}\n)", rows=rows))),
             "tables": {"masked": _MASKED, "pairs": _PAIRS, "numbered": _NUMBERED},
@@ -179,7 +179,7 @@ class Staging:
         keys, columns = columns_of("r", self.recoded.regions), cast_columns(self.recoded.columns)
         return {
             "recode": self._rendered("jobs/recode_rows", recoded=_RECODED, columns=columns, hashed=self._hashed("r")),
-            "show": self._rendered("jobs/list_faces", recoded=_RECODED, keys=keys),
+            "show": self._rendered("jobs/list_box_labels", recoded=_RECODED, keys=keys),
             "place": self._place(Markup(_RECODED)),
             "recoded": _RECODED,
         }
@@ -187,7 +187,7 @@ class Staging:
     # --- statements
 
     def _rendered(self, template: str, **values: Any) -> Markup:
-        common = {"placed": PLACED, "faces": _FACES, "view": _RECODING, "class_column": self.recoded.class_column}
+        common = {"placed": PLACED, "box_labels": _FACES, "view": _RECODING, "class_column": self.recoded.class_column}
         return Markup(self.engine.render(template, **common, **values).text)
 
     def _place(self, rows: Markup) -> Markup:
@@ -195,7 +195,7 @@ class Staging:
 
     def _show(self, rows: Markup, *, ordered: bool, keyed: dict[str, Any] | None = None) -> Markup:
         regions = cast_columns(self.recoded.regions)
-        return self._rendered("jobs/create_faces", rows=rows, regions=regions, ordered=ordered, keyed=keyed)
+        return self._rendered("jobs/create_box_labels", rows=rows, regions=regions, ordered=ordered, keyed=keyed)
 
     # --- columns
 

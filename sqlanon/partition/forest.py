@@ -127,7 +127,7 @@ def _grow_side_by_side(
             growths.append(growth)
             jobs.append((growth, frontier, (number, sessions), (number + 1) * GROUP_LEAVES))
         _run_all(engines, [functools.partial(_grow_branch, *job, board) for job in jobs])
-        workspace.drop(*frontier.spent)
+        workspace.drop(*frontier.consumed)
         return growths
     finally:
         for session in engines:

@@ -2,7 +2,7 @@
 
 LeFevre, DeWitt, TR 1590, section 2 (InfoGain and Regression). All active nodes of a level are handled at once, exactly,
 in the steps of `scanning`. Where the best split of a node violates a model for what is in its children, the best of the
-others that all models allow is taken (`rivals`).
+others that all models allow is taken (`alternative_splits`).
 
 A node where no allowable split gains enough is handed on to `growth`, which cuts it, and whatever comes of it, at
 medians. No leaf is recorded here: what is handed on may turn out to be one.
@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
+from sqlanon.partition.alternative_splits import search_alternative_splits
 from sqlanon.partition.axes import carried, masked_value
 from sqlanon.partition.criteria import Criterion
 from sqlanon.partition.growth import Frontier, Progress
 from sqlanon.partition.judging import EXACT, Judge, judge_groups
 from sqlanon.partition.recording import ROOT, Numbers, remember_splits
-from sqlanon.partition.rivals import search_rivals
 from sqlanon.partition.scanning import Scanned, Scanner
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Identifier, Relation, expression
@@ -38,14 +38,14 @@ class Level:
 
     rows: Relation
     round: int = 0
-    handed: int = 0
+    for_median: int = 0
     splits: Relation | None = None
     parents: int = 1
     largest: int | None = None
     numbers: Numbers = ROOT
 
     @property
-    def spent(self) -> tuple[Relation, ...]:
+    def consumed(self) -> tuple[Relation, ...]:
         """The tables that nobody needs once the rows have been sent on."""
         return (self.rows,) if self.splits is None else (self.rows, self.splits)
 
@@ -61,8 +61,8 @@ class GainGrowth:
         self.plain = branch.task
         self.criterion = criterion
         self.scanner = Scanner(self.branch, branch.task, criterion, bins)
-        self.handed = branch.table("handed")
-        self.parked = branch.table("parked")
+        self.for_median = branch.table("for_median")
+        self.deferred = branch.table("deferred")
 
     def grow(self, table: Relation, report: Callable[[Progress], None]) -> Frontier:
         """Split the rows of a coded table by gain, from the root, as far as that goes. The table is used up."""
@@ -72,20 +72,22 @@ class GainGrowth:
         self.branch.workspace.drop(table, self.criterion.target.responses)
         return self.grow_on(level, report)
 
-    def resume(self, rows: Markup, ranges: Relation, halved: Relation, parents: int) -> Level:
-        """The first level of nodes that have grown before; those that are `halved` are handed on to medians.
+    def resume(self, rows: Markup, ranges: Relation, median_only: Relation, parents: int) -> Level:
+        """The first level of nodes that have grown before; those that are `median_only` are handed on to medians.
 
         rows: `(node, p0, …)`, also of nodes that are not in `ranges`; nodes have their numbers in the whole tree.
         parents: how many numbers their parents may have.
         """
         self.prepare()
-        done = expression("(SELECT m.* FROM {ranges} AS m JOIN {h} AS h ON h.node = m.node)", ranges=ranges, h=halved)
+        done = expression(
+            "(SELECT m.* FROM {ranges} AS m JOIN {h} AS h ON h.node = m.node)", ranges=ranges, h=median_only
+        )
         self._hand_on(rows, (0, 0), done, None)
-        (handed,) = self.branch.engine.query_one("count_rows", table=self.handed)
+        (for_median,) = self.branch.engine.query_one("count_rows", table=self.for_median)
         sought = "(SELECT r.* FROM {rows} AS r JOIN {ranges} AS m ON m.node = r.node"
         sought += " WHERE m.node NOT IN (SELECT h.node FROM {h} AS h))"
-        level = self.seed(expression(sought, rows=rows, ranges=ranges, h=halved))
-        return replace(level, handed=int(handed), parents=parents)
+        level = self.seed(expression(sought, rows=rows, ranges=ranges, h=median_only))
+        return replace(level, for_median=int(for_median), parents=parents)
 
     def grow_on(self, first: Level, report: Callable[[Progress], None]) -> Frontier:
         """Split the nodes of a level, and what comes of them.
@@ -93,19 +95,21 @@ class GainGrowth:
         The frontier that is returned holds all rows, in the nodes that are to be cut at medians.
         """
         following: Level | None = first
-        level, handed = first, first.handed
+        level, for_median = first, first.for_median
         while following is not None:
             level = following
-            following, handed = self._round(level, report)
+            following, for_median = self._round(level, report)
         if self.branch.engine.replaces_work_tables:
             self.branch.workspace.drop(*self.scanner.tables)
-        spent = (self.parked, self.handed)
-        return Frontier(self.parked, self.handed, spent, handed, level.round + 1, next_leaf=self._next_number(level))
+        consumed = (self.deferred, self.for_median)
+        return Frontier(
+            self.deferred, self.for_median, consumed, for_median, level.round + 1, next_leaf=self._next_number(level)
+        )
 
     def prepare(self) -> None:
         """Create the empty tables of what is handed on."""
-        self.scanner.run("create_handed", handed=self.handed, rows=self.parked)
-        self.scanner.run("create_parked", parked=self.parked, columns=self.plain.word_columns)
+        self.scanner.run("create_for_median", for_median=self.for_median, rows=self.deferred)
+        self.scanner.run("create_deferred", deferred=self.deferred, columns=self.plain.word_columns)
 
     def seed(self, table: Relation | Markup) -> Level:
         """The first level: rows `(node, p0, …)`, each with its target."""
@@ -132,16 +136,16 @@ class GainGrowth:
         splits = self.branch.table("gain_splits", level.round) if active else None
         if splits is not None:
             self._split(level, nodes, active, splits)
-        handed, split, rows, largest = self._query("count_splits", ranges=ranges, splits=splits)
+        for_median, split, rows, largest = self._query("count_splits", ranges=ranges, splits=splits)
         self._follow(level, ranges, splits)
-        if handed:
-            self._hand_on(level.rows, (level.numbers.nodes, level.handed), ranges, splits)
+        if for_median:
+            self._hand_on(level.rows, (level.numbers.nodes, level.for_median), ranges, splits)
         report(Progress(level.round, rows, split, 0))
-        following = self._send(level, splits, (handed, split, largest)) if splits is not None and split else None
+        following = self._send(level, splits, (for_median, split, largest)) if splits is not None and split else None
         repeated = () if self.branch.engine.replaces_work_tables else self.scanner.tables
         unused = (splits,) if splits is not None and following is None else ()
-        self.branch.workspace.drop(*level.spent, *unused, *repeated)
-        return following, level.handed + handed
+        self.branch.workspace.drop(*level.consumed, *unused, *repeated)
+        return following, level.for_median + for_median
 
     def _measure(self, level: Level) -> Relation:
         ranges, task = self.scanner.table("ranges"), self.branch.task
@@ -171,9 +175,14 @@ class GainGrowth:
         candidates = self.scanner.table("gain_candidates")
         cuts = self.scanner.cuts(scanned, scanned.inside)
         self.scanner.run("choose_splits", candidates=candidates, cuts=cuts, nodes=nodes, **self.scanner.shape)
-        fallen = self._judge(level, candidates)
-        rivals = self._search_rivals(level, scanned, candidates, fallen)
-        tables = {"splits": splits, "candidates": candidates, "fallen": fallen, "rivals": rivals}
+        violating_splits = self._judge(level, candidates)
+        alternative_splits = self._search_alternative_splits(level, scanned, candidates, violating_splits)
+        tables = {
+            "splits": splits,
+            "candidates": candidates,
+            "violating_splits": violating_splits,
+            "alternative_splits": alternative_splits,
+        }
         self.scanner.run("record_splits", masks=self.plain.masks, **tables)
 
     def _judge(self, level: Level, candidates: Relation) -> Relation | None:
@@ -181,30 +190,34 @@ class GainGrowth:
         trials = self.scanner.table("trials")
         by = self._list_trials(trials, candidates)
         values = {"trials": trials, "candidates": candidates, "cuts": candidates}
-        fallen, used = judge_groups(self.branch, level.rows, values, by)
+        violating_splits, used = judge_groups(self.branch, level.rows, values, by)
         self.scanner.tables |= {*used}
-        return fallen
+        return violating_splits
 
     def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:
         """List the chosen splits as trials; says how they are judged."""
         self.scanner.run("list_trials", trials=trials, candidates=candidates)
         return EXACT
 
-    def _search_rivals(
-        self, level: Level, scanned: Scanned, candidates: Relation, fallen: Relation | None
+    def _search_alternative_splits(
+        self, level: Level, scanned: Scanned, candidates: Relation, violating_splits: Relation | None
     ) -> Relation | None:
         """The best allowable splits of the nodes whose best split has fallen."""
-        return None if fallen is None else search_rivals(self.scanner, level.rows, scanned, candidates, fallen)
+        return (
+            None
+            if violating_splits is None
+            else search_alternative_splits(self.scanner, level.rows, scanned, candidates, violating_splits)
+        )
 
     def _hand_on(
         self, rows: Relation | Markup, at: tuple[int, int], ranges: Relation | Markup, splits: Relation | None
     ) -> None:
         """Hand on what is not split; at: what makes its nodes those of the whole tree, how many have been handed on."""
         first_node, before = at
-        values = {"handed": self.handed, "first_node": first_node}
+        values = {"for_median": self.for_median, "first_node": first_node}
         self.scanner.run("hand_nodes", ranges=ranges, splits=splits, handed_before=before, **values)
         words = carried("r", self.plain.word_columns)
-        self.scanner.run("park_rows", parked=self.parked, rows=rows, bits=self.plain.bits, words=words, **values)
+        self.scanner.run("park_rows", deferred=self.deferred, rows=rows, bits=self.plain.bits, words=words, **values)
 
     def _next_number(self, level: Level) -> int:
         """The first number in the whole tree that no node has up to this level."""
@@ -212,7 +225,7 @@ class GainGrowth:
 
     def _send(self, level: Level, splits: Relation, counts: tuple[int, int, int]) -> Level:
         """Every row of a split node to its child."""
-        handed, split, largest = counts
+        for_median, split, largest = counts
         rows, task = self.branch.table("gained", level.round + 1), self.branch.task
         self.branch.run(
             "split_rows",
@@ -227,7 +240,7 @@ class GainGrowth:
             clustered=False,
         )
         numbers = Numbers(self._next_number(level), level.numbers.nodes)
-        return Level(rows, level.round + 1, level.handed + handed, splits, split, largest, numbers)
+        return Level(rows, level.round + 1, level.for_median + for_median, splits, split, largest, numbers)
 
     def _query(self, template: str, **values: Any) -> tuple[Any, ...]:
         return self.branch.engine.query_one(f"gain/{template}", **values)

@@ -46,20 +46,20 @@ class Frontier:
 
     A node is the number of its split and, in the last bits, which child it is.
 
-    spent: the tables that nobody needs once the rows have been sent on.
+    consumed: the tables that nobody needs once the rows have been sent on.
     stage: the furthest stage of any node: at 1 some attributes have failed, at 2 every threshold is searched.
     next_leaf: what is added to the number of a node to make it one of all nodes of the tree, and of its leaf.
     parent_leaf: the same for the round before, whose nodes are the parents of these.
     active_rows: there are no more rows than that, or tuples where rows are collapsed; None if it is unknown.
     ranges: a table of the ranges of these nodes, where there is one already.
     tight: whether those are as narrow as the rows allow.
-    inheriting: the last round whose nodes may go by the ranges of their parents.
+    inherits_until: the last round whose nodes may go by the ranges of their parents.
     parents: how many numbers splits may have, used or not; of a share of a frontier, those of the others too.
     """
 
     rows: Relation | Markup
     splits: Relation
-    spent: tuple[Relation, ...]
+    consumed: tuple[Relation, ...]
     parents: int = 1
     round: int = 0
     leaves: int = 0
@@ -69,12 +69,12 @@ class Frontier:
     active_rows: int | None = None
     ranges: Relation | None = None
     tight: bool = True
-    inheriting: int = 0
+    inherits_until: int = 0
 
     @property
     def tables(self) -> tuple[Relation, ...]:
         """All tables that are used up with this state."""
-        return self.spent if self.ranges is None else (*self.spent, self.ranges)
+        return self.consumed if self.ranges is None else (*self.consumed, self.ranges)
 
 
 class Growth:
@@ -118,13 +118,15 @@ class Growth:
             t=table,
             columns=carried("c", self.task.word_columns),
         )
-        return Frontier(rows, splits, (table, splits), active_rows=self.task.table_rows, inheriting=self._inheriting())
+        return Frontier(
+            rows, splits, (table, splits), active_rows=self.task.table_rows, inherits_until=self._inherits_until()
+        )
 
     def _table(self, meaning: str, round_: int) -> Relation:
         """What a round makes and the next one uses up: two tables take turns, so that statements are often the same."""
         return self.branch.table(meaning, round_ % 2)
 
-    def _inheriting(self) -> int:
+    def _inherits_until(self) -> int:
         """The last round in which nodes are large: their ranges are nearly those of their parents.
 
         It depends on the table alone, so that sub-trees that grow apart do as one tree would. The ranges of what a
@@ -140,7 +142,7 @@ class Growth:
         self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
         at = trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.stage, trunk.active_rows
-        shared = Frontier(rows, splits, (rows, splits), trunk.parents, *at, inheriting=trunk.inheriting)
+        shared = Frontier(rows, splits, (rows, splits), trunk.parents, *at, inherits_until=trunk.inherits_until)
         if trunk.ranges is None:
             return shared
         ranges = self.branch.table("inherited")
@@ -174,16 +176,16 @@ class Growth:
         used = self._judge(frontier, candidates, splits)
         counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, stage, numbers = counts
-        spent = [*candidates.tables, *used]
+        consumed = [*candidates.tables, *used]
         if finished:
-            spent.append(tight := ranges if frontier.tight else self._measure(_ended(frontier.rows, ranges, splits)))
+            consumed.append(tight := ranges if frontier.tight else self._measure(_ended(frontier.rows, ranges, splits)))
             self._retire(frontier, tight, splits)
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
         following = self._send(frontier, splits, numbers, leaves, stage)
-        if following and frontier.tight and MEASURED < following.round <= following.inheriting:
+        if following and frontier.tight and MEASURED < following.round <= following.inherits_until:
             following = self._inherit(following, ranges)
-        self._drop(frontier, [ranges, *spent, *(() if following else (splits,))])
+        self._drop(frontier, [ranges, *consumed, *(() if following else (splits,))])
         return following
 
     def _size(self, frontier: Frontier) -> int:
@@ -196,7 +198,7 @@ class Growth:
 
         Not while ranges are inherited: which rounds measure must not depend on how fast nodes are done with.
         """
-        return self._has_at_most(frontier, self.cells_at_once) and frontier.round > frontier.inheriting
+        return self._has_at_most(frontier, self.cells_at_once) and frontier.round > frontier.inherits_until
 
     def _searches_in_same_round(self, frontier: Frontier) -> bool:
         """Whether nodes that have tried all their attributes are searched at every threshold in this round already.
@@ -204,7 +206,7 @@ class Growth:
         Not while ranges are inherited, either: their children would come to a round that measures, or to one that does
         not, in place of the next.
         """
-        return self.searches_thresholds and frontier.tight and frontier.round >= frontier.inheriting
+        return self.searches_thresholds and frontier.tight and frontier.round >= frontier.inherits_until
 
     def _judges_in_turn(self, frontier: Frontier) -> bool:
         """Whether attributes that a node's parent did not have to look at are judged only where the others fell."""
@@ -272,10 +274,10 @@ class Growth:
             carried=carried("x", self.task.word_columns),
             clustered=frontier.round == CLUSTERING_ROUND and self.task.clusters,
         )
-        spent, following = (rows, splits), frontier.round + 1
+        consumed, following = (rows, splits), frontier.round + 1
         active_rows = sent if sent >= 0 else None
         at = following, leaves, self._next_leaf(frontier), frontier.next_leaf, stage, active_rows
-        return Frontier(rows, splits, spent, numbers, *at, inheriting=frontier.inheriting)
+        return Frontier(rows, splits, consumed, numbers, *at, inherits_until=frontier.inherits_until)
 
     def _next_leaf(self, frontier: Frontier) -> int:
         """The number of the first leaf of the next round: after those of all nodes of this one."""

@@ -53,18 +53,18 @@ class Confidence:
 class Hypotheses(Judge):
     """Judges the splits of nodes whose rows are a sample.
 
-    leasts: of the nodes that were sampled, what their children must have in the sample, `(root, few, most, z, …)`.
+    min_counts: of the nodes that were sampled, what their children must have in the sample, `(root, few, most, z, …)`.
     parents: which of them a split of the frontier belongs to, `(number, root, …)`.
     """
 
-    def __init__(self, confidence: Confidence, leasts: Relation, parents: Relation) -> None:
+    def __init__(self, confidence: Confidence, min_counts: Relation, parents: Relation) -> None:
         self.confidence = confidence
-        self.tables = {"leasts": leasts, "parents": parents}
+        self.tables = {"min_counts": min_counts, "parents": parents}
 
     def sizes_in_place(self, task: Task) -> bool:  # noqa: ARG002 - tests need quantiles, whatever the models
         return False
 
-    def size(self, branch: Branch, values: dict[str, Any], fewest: int) -> None:  # noqa: ARG002 - `leasts` say it
+    def size(self, branch: Branch, values: dict[str, Any], fewest: int) -> None:  # noqa: ARG002 - `min_counts` say it
         branch.engine.run("sampling/size_trials", bits=branch.task.bits, **self.tables, **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:

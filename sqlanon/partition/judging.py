@@ -77,16 +77,16 @@ def judge(
     if judged:
         by.size(branch, values, fewest)
     judge_content = _judge_in_turn if in_turn and task.models_of_content else judge_groups
-    fallen, used = judge_content(branch, rows, values, by)
-    found, sought = _search(branch, rows, values, fallen) if searched else (None, ())
+    violating_splits, used = judge_content(branch, rows, values, by)
+    found, sought = _search(branch, rows, values, violating_splits) if searched else (None, ())
     branch.run(
         "record_splits",
         splits=splits,
         judged=judged,
-        fallen=fallen,
-        contenders=found.table if found else None,
+        violating_splits=violating_splits,
+        open_thresholds=found.table if found else None,
         tight=tight,
-        lasting=task.lasting,
+        inherited_bans=task.inherited_bans,
         never=NEVER,
         fewest=fewest,
         masks=task.masks,
@@ -96,11 +96,11 @@ def judge(
 
 
 def _search(
-    branch: Branch, rows: Relation | Markup, values: dict[str, Any], fallen: Relation | Markup | None
+    branch: Branch, rows: Relation | Markup, values: dict[str, Any], violating_splits: Relation | Markup | None
 ) -> tuple[Contenders | None, tuple[Relation, ...]]:
     """The thresholds of nodes that are to be searched at every one in this round, and the tables used on the way."""
     searched = branch.table("searched")
-    if branch.run("list_searched", searched=searched, fallen=fallen, **values) == 0:
+    if branch.run("list_searched", searched=searched, violating_splits=violating_splits, **values) == 0:
         return None, (searched,)
     found = search_thresholds(branch, rows, searched)
     return found, (searched, *found.tables)
@@ -115,14 +115,14 @@ def _judge_in_turn(
     """
     widest = "(SELECT t.* FROM {t} AS t JOIN {c} AS c ON c.candidate = t.trial >> 1 WHERE c.turn <= c.breadth)"
     first = expression(widest, t=values["trials"], c=values["candidates"])
-    fallen, used = judge_groups(branch, rows, {**values, "trials": first}, by)
+    violating_splits, used = judge_groups(branch, rows, {**values, "trials": first}, by)
     later = replace(branch, name=f"{branch.name}_o")
     others = later.table("trials")
-    if branch.run("list_others", others=others, fallen=fallen, **values) == 0:
-        return fallen, [*used, others]
+    if branch.run("list_others", others=others, violating_splits=violating_splits, **values) == 0:
+        return violating_splits, [*used, others]
     fallen_later, used_later = judge_groups(later, rows, {**values, "trials": others}, by)
     both = "(SELECT f.trial FROM {first} AS f UNION ALL SELECT o.trial FROM {later} AS o)"
-    return expression(both, first=fallen, later=fallen_later), [*used, others, *used_later]
+    return expression(both, first=violating_splits, later=fallen_later), [*used, others, *used_later]
 
 
 def judge_groups(
@@ -132,18 +132,18 @@ def judge_groups(
     models = branch.task.models_of_content
     if not models:
         return None, []
-    fallen, avs = branch.table("fallen"), _count_avs(branch, rows, values)
+    violating_splits, avs = branch.table("violating_splits"), _count_avs(branch, rows, values)
     bits = branch.task.bits
     branch.run(
         "judge_trials",
-        fallen=fallen,
+        violating_splits=violating_splits,
         avs_of_first=avs[0],
         bits=bits,
         child_mask=(1 << bits) - 1,
         measures=[Markup(m) for m in _measures(branch, models, avs, by)],
         **values,
     )
-    return fallen, [fallen, *avs]
+    return violating_splits, [violating_splits, *avs]
 
 
 def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) -> list[Relation]:

@@ -68,7 +68,7 @@ def pose(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequen
         sensitive=sensitive,
         table_rows=coded.source_rows,
         smallest=2 * max(model.least_rows for model in models),
-        lasting=_lasting(coded, models),
+        inherited_bans=_inherited_bans(coded, models),
     )
 
 
@@ -107,7 +107,7 @@ def told_of(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> dict[s
     return told
 
 
-def _lasting(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:
+def _inherited_bans(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:
     """Bans that hold for all descendants, as bits of axes.
 
     Under k-anonymity alone, an attribute that can't be cut anywhere in a node can't be cut in a part of it either. That

@@ -56,7 +56,7 @@ def follow_episode(branch: Branch, tree: Tree, settled: Settled, sampled: Relati
         tree=followed,
         routes=tree.routes,
         ranges=settled.ranges,
-        landing=settled.landing,
+        leaf_of_row=settled.leaf_of_row,
         sampled=sampled,
         first=tree.first,
         bits=branch.task.bits,

@@ -44,25 +44,25 @@ class Settled:
 
     rows: `(node, p0, …[, w])`, the rows of every node in `ranges`, and others, which nobody should look for.
     ranges: `(node, n, lo_0, hi_0, …)`, one row a leaf.
-    landing: `(node, final)`, the pruned nodes, so many, and where their rows are; None if there are none.
+    leaf_of_row: `(node, final)`, the pruned nodes, so many, and where their rows are; None if there are none.
     scans: how many statements read all rows.
     """
 
     rows: tuple[Relation | Markup, ...]
     ranges: Relation
-    landing: Relation | None
+    leaf_of_row: Relation | None
     pruned: int
     scans: int
 
 
-def build_tree(branch: Branch, twigs: Sequence[Relation], first: int, roots: int) -> Tree:
+def build_tree(branch: Branch, sample_nodes: Sequence[Relation], first: int, roots: int) -> Tree:
     """The tree of the nodes that growth went through, numbered from `first` on without large gaps."""
     routes = branch.table("routes")
     task = branch.task
     branch.engine.run(
         "sampling/create_routes",
         routes=routes,
-        twigs=twigs,
+        sample_nodes=sample_nodes,
         first=first,
         roots=roots,
         bits=task.bits,
@@ -102,14 +102,14 @@ class Repartition:
         if not self._judge(violating, leaves, [Markup(str(table)) for table in avs]):
             self.branch.workspace.drop(violating, *avs)
             return Settled((rows,), ranges, None, 0, scans)
-        landing, pruned = self._find_landing(violating, ranges, avs)
+        leaf_of_row, pruned = self._find_landing(violating, ranges, avs)
         moved, settled = self.table("moved"), self.table("settled")
         words = carried("r", self.task.word_columns)
-        self._run("move_rows", moved=moved, rows=rows, landing=landing, words=words)
-        self._run("merge_ranges", settled=settled, ranges=ranges, landing=landing, axes=self.task.axes)
+        self._run("move_rows", moved=moved, rows=rows, leaf_of_row=leaf_of_row, words=words)
+        self._run("merge_ranges", settled=settled, ranges=ranges, leaf_of_row=leaf_of_row, axes=self.task.axes)
         self.branch.workspace.drop(violating, ranges, *avs)
         self.branch.engine.analyze(moved, settled)
-        return Settled((rows, moved), settled, landing, pruned, scans + 1)
+        return Settled((rows, moved), settled, leaf_of_row, pruned, scans + 1)
 
     def table(self, meaning: str) -> Relation:
         return self.branch.table(meaning, self.number)
@@ -184,7 +184,7 @@ class Repartition:
     def _find_landing(self, violating: Relation, ranges: Relation, avs: Sequence[Relation]) -> tuple[Relation, int]:
         """Where the rows of pruned nodes go, and how many nodes are pruned."""
         ancestry, cover = self.table("ancestry"), self.table("cover")
-        inner, landing = self.table("violating_inner"), self.table("landing")
+        inner, leaf_of_row = self.table("violating_inner"), self.table("leaf_of_row")
         routes, unit = self.tree.routes, self.unit
         self._run(
             "create_ancestry", ancestry=ancestry, routes=routes, ranges=ranges, unit=unit, nested=self.task.nested
@@ -195,10 +195,10 @@ class Repartition:
         self.branch.engine.analyze(ancestry, cover)
         classes = expression("SELECT class, CAST(sum(n) AS BIGINT) AS n FROM {cover} GROUP BY class", cover=cover)
         self._judge(inner, classes, [_rolled_up(cover, table) for table in avs])
-        self._run("create_landing", landing=landing, ancestry=ancestry, leaves=violating, inner=inner)
-        (pruned,) = self.branch.engine.query_one("count_rows", table=landing)
+        self._run("create_leaf_of_row", leaf_of_row=leaf_of_row, ancestry=ancestry, leaves=violating, inner=inner)
+        (pruned,) = self.branch.engine.query_one("count_rows", table=leaf_of_row)
         self.branch.workspace.drop(ancestry, cover, inner)
-        return landing, int(pruned)
+        return leaf_of_row, int(pruned)
 
 
 def _rolled_up(cover: Relation, avs: Relation) -> Markup:

@@ -83,12 +83,12 @@ class Nodes:
 class Part:
     """What an episode has settled, its nodes, and which of its leaves the next one samples again, if any.
 
-    halved: the leaves that are cut at medians from now on; None where all are.
+    median_only: the leaves that are cut at medians from now on; None where all are.
     """
 
     settled: Settled
     tree: Relation
-    halved: Relation | None
+    median_only: Relation | None
     next_roots: Relation | None
 
 
@@ -156,7 +156,7 @@ class Sampling:
         """
         total = self.task.table_rows
         whole = expression(
-            "(SELECT CAST(0 AS BIGINT) AS root, CAST({n} AS BIGINT) AS population, FALSE AS halved)", n=total
+            "(SELECT CAST(0 AS BIGINT) AS root, CAST({n} AS BIGINT) AS population, FALSE AS median_only)", n=total
         )
         columns = carried("c", self.task.word_columns)
         rows = expression("(SELECT CAST(0 AS BIGINT) AS node{c} FROM {t} AS c)", c=columns, t=table)
@@ -175,9 +175,9 @@ class Sampling:
             return self._resume_by_gain(self.criterion, trunk, ranges, report)
         engine.run("sampling/seed_leaves", splits=splits, ranges=ranges, bits=self.task.bits)
         engine.analyze(ranges, splits)
-        rows, spent = self._spent()
+        rows, consumed = self._spent()
         first_leaf = self.first << self.task.bits
-        return Frontier(rows, splits, (*spent, splits), self.first, 1, next_leaf=first_leaf, ranges=ranges)
+        return Frontier(rows, splits, (*consumed, splits), self.first, 1, next_leaf=first_leaf, ranges=ranges)
 
     def _spent(self) -> tuple[Markup, list[Relation]]:
         """The rows of all that is settled, and the tables that nobody needs once they have been sent on."""
@@ -189,33 +189,35 @@ class Sampling:
         self, criterion: Criterion, trunk: Growth, ranges: Relation, report: Callable[[Progress], None]
     ) -> Frontier:
         """All leaves that are not cut at medians are split by gain, as far as that goes."""
-        halved, parts = trunk.branch.table("halved"), [part.halved for part in self.parts]
-        self.branch.engine.run("sampling/join_halved", halved=halved, parts=parts)
-        self.branch.engine.analyze(ranges, halved)
-        rows, spent = self._spent()
+        median_only, parts = trunk.branch.table("median_only"), [part.median_only for part in self.parts]
+        self.branch.engine.run("sampling/join_halved", median_only=median_only, parts=parts)
+        self.branch.engine.analyze(ranges, median_only)
+        rows, consumed = self._spent()
         gain = GainGrowth(trunk.branch, criterion, self.algorithm.bins)
-        level = gain.resume(rows, ranges, halved, self.first)
-        self.branch.workspace.drop(*spent, ranges, halved, criterion.target.responses)
+        level = gain.resume(rows, ranges, median_only, self.first)
+        self.branch.workspace.drop(*consumed, ranges, median_only, criterion.target.responses)
         return gain.grow_on(level, report)
 
     def _sample(self, nodes: Nodes) -> Nodes | None:
         """One episode; the nodes of the next, if there are any."""
         counters, number = self.counters, len(self.parts)
         sample, scans = self._draw(nodes, number)
-        twigs = self._grow(sample, number, nodes.total)
-        tree = build_tree(self._sampled(), twigs, self.first, nodes.count)
+        sample_nodes = self._grow(sample, number, nodes.total)
+        tree = build_tree(self._sampled(), sample_nodes, self.first, nodes.count)
         settled = Repartition(self.branch, tree, nodes.rows, number).carry_out()
-        halved = None if self.criterion is None else self._list_halved(tree, settled, number)
+        median_only = None if self.criterion is None else self._list_halved(tree, settled, number)
         sampled = self.parts[-1].next_roots if self.parts else None
         followed = follow_episode(self.branch, tree, settled, sampled, number)
-        self.branch.workspace.drop(*twigs, sample.roots, tree.routes, *([settled.landing] if settled.landing else []))
+        self.branch.workspace.drop(
+            *sample_nodes, sample.roots, tree.routes, *([settled.leaf_of_row] if settled.leaf_of_row else [])
+        )
         first_child = (self.first + nodes.count) << self.task.bits
         self.first = tree.end
         counters.samplings += 1
         counters.sampled += sample.size * sample.count
         counters.nodes += tree.nodes
         counters.pruned += settled.pruned
-        following = self._next_nodes(Part(settled, followed, halved, None), first_child, number)
+        following = self._next_nodes(Part(settled, followed, median_only, None), first_child, number)
         counters.scans += (scans + settled.scans + (following is not None)) * nodes.total / self.task.table_rows
         return following
 
@@ -245,20 +247,25 @@ class Sampling:
         else:
             frontier = growth.start_by_gain(self.criterion, self.algorithm.bins, report)
         growth.grow(frontier, report)
-        self.branch.workspace.drop(*growth.spent)
-        return growth.twigs
+        self.branch.workspace.drop(*growth.consumed)
+        return growth.sample_nodes
 
     def _list_halved(self, tree: Tree, settled: Settled, number: int) -> Relation:
-        halved, routes = self.branch.table("halved", number), tree.routes
+        median_only, routes = self.branch.table("median_only", number), tree.routes
         values = {"routes": routes, "settled": settled.ranges, "unit": 1 << self.task.bits, "nested": self.task.nested}
-        self.branch.engine.run("sampling/list_halved", halved=halved, **values)
-        return halved
+        self.branch.engine.run("sampling/list_median_only", median_only=median_only, **values)
+        return median_only
 
     def _next_nodes(self, part: Part, first_child: int, number: int) -> Nodes | None:
         settled = part.settled
         engine, roots = self.branch.engine, self.branch.table("next_roots", number)
         sample = self.algorithm.sample
-        values = {"settled": settled.ranges, "halved": part.halved, "sample": sample, "first_child": first_child}
+        values = {
+            "settled": settled.ranges,
+            "median_only": part.median_only,
+            "sample": sample,
+            "first_child": first_child,
+        }
         engine.run("sampling/create_next_roots", roots=roots, **values)
         count, total = engine.query_one("sampling/count_settled", roots=roots)
         self.parts.append(replace(part, next_roots=roots if count else None))

@@ -40,7 +40,7 @@ class Care:
 
 
 class SampledGrowth(Growth):
-    """Grows the trees of all sampled nodes at once; `twigs` are its nodes, in a table for each round.
+    """Grows the trees of all sampled nodes at once; `sample_nodes` are its nodes, in a table for each round.
 
     A node's place is its number among all nodes of all rounds; one that is tried again keeps it. Hardly a median of a
     sample fails before the last rounds: all attributes are tried at once only when fewer rows are left than elsewhere.
@@ -52,8 +52,8 @@ class SampledGrowth(Growth):
         super().__init__(branch, records=False)
         self.sample = sample
         self.care = care
-        self.twigs: list[Relation] = []
-        self._parents = branch.table("twigs", 0)
+        self.sample_nodes: list[Relation] = []
+        self._parents = branch.table("sample_nodes", 0)
         self._resumed: tuple[Relation, ...] = ()
 
     @property
@@ -62,14 +62,14 @@ class SampledGrowth(Growth):
         return False
 
     @property
-    def leasts(self) -> Relation:
+    def min_counts(self) -> Relation:
         """What the children of each sampled node must have in the sample."""
-        return self.branch.table("leasts")
+        return self.branch.table("min_counts")
 
     @property
-    def spent(self) -> tuple[Relation, ...]:
+    def consumed(self) -> tuple[Relation, ...]:
         """The tables that nobody needs once the trees are grown."""
-        return self.leasts, self.branch.table("twigs", 0), attributes_of(self.branch), *self._resumed
+        return self.min_counts, self.branch.table("sample_nodes", 0), attributes_of(self.branch), *self._resumed
 
     def start(self) -> Frontier:
         """The frontier before the first round: every sampled node is whole."""
@@ -85,10 +85,10 @@ class SampledGrowth(Growth):
         """The frontier after growth by gain: what is to be cut at medians."""
         self._prepare_tests()
         first, confidence = (self._parents, self.sample.count), self.care.confidence
-        gain = SampledGainGrowth(self.branch, criterion, bins, confidence, self.leasts, first)
+        gain = SampledGainGrowth(self.branch, criterion, bins, confidence, self.min_counts, first)
         frontier = gain.grow_on(gain.seed_sample(self.sample.table), report)
         self.branch.workspace.drop(self.sample.table)
-        self.twigs += gain.twigs[1:]
+        self.sample_nodes += gain.sample_nodes[1:]
         self._parents = gain.resumed()
         self._resumed = (self._parents,)
         self.branch.engine.analyze(self._parents)
@@ -97,11 +97,11 @@ class SampledGrowth(Growth):
     def _prepare_tests(self) -> None:
         engine, roots, care = self.branch.engine, self.sample.roots, self.care
         list_attributes(self.branch)
-        engine.run("sampling/seed_twigs", twigs=self._parents, roots=roots)
+        engine.run("sampling/seed_twigs", sample_nodes=self._parents, roots=roots)
         children = 1 << self.task.bits if self.task.nested else 2
         engine.run(
-            "sampling/create_leasts",
-            leasts=self.leasts,
+            "sampling/create_min_counts",
+            min_counts=self.min_counts,
             roots=roots,
             sample=self.sample.size,
             k=care.fewest,
@@ -109,17 +109,17 @@ class SampledGrowth(Growth):
             exact_below=care.exact_below,
             quantiles=care.confidence.quantiles(children, len(self.task.models)),
         )
-        engine.analyze(self.leasts)
+        engine.analyze(self.min_counts)
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
-        hypotheses = Hypotheses(self.care.confidence, self.leasts, self._parents)
+        hypotheses = Hypotheses(self.care.confidence, self.min_counts, self._parents)
         used = judge(
             self.branch, frontier.rows, candidates, splits, in_turn=self._judges_in_turn(frontier), by=hypotheses
         )
-        twigs = self.branch.table("twigs", frontier.round + 1)
+        sample_nodes = self.branch.table("sample_nodes", frontier.round + 1)
         self.branch.engine.run(
             "sampling/follow_nodes",
-            twigs=twigs,
+            sample_nodes=sample_nodes,
             parents=self._parents,
             ranges=self.branch.table("ranges"),
             splits=splits,
@@ -128,8 +128,8 @@ class SampledGrowth(Growth):
             first_place=frontier.next_leaf,
             next_place=self._next_leaf(frontier),
         )
-        self.twigs.append(twigs)
-        self._parents = twigs
+        self.sample_nodes.append(sample_nodes)
+        self._parents = sample_nodes
         return used
 
     def _retire(self, frontier: Frontier, ranges: Relation, splits: Relation) -> None:

@@ -23,9 +23,9 @@ from sqlanon.sql import Identifier, Relation, expression
 
 
 class SampledGainGrowth(GainGrowth):
-    """Grows the trees of all sampled nodes at once, and keeps their nodes in `twigs`, a table for each round.
+    """Grows the trees of all sampled nodes at once, and keeps their nodes in `sample_nodes`, a table for each round.
 
-    leasts: what the children of a sampled node must have in the sample.
+    min_counts: what the children of a sampled node must have in the sample.
     roots: the sampled nodes, as if a split had made each of them, and how many they are.
     """
 
@@ -35,30 +35,30 @@ class SampledGainGrowth(GainGrowth):
         criterion: Criterion,
         bins: int | Literal["exact"],
         confidence: Confidence,
-        leasts: Relation,
+        min_counts: Relation,
         roots: tuple[Relation, int],
     ) -> None:
         super().__init__(branch, criterion, bins)
-        self.confidence, self.leasts = confidence, leasts
-        self.twigs = [roots[0]]
+        self.confidence, self.min_counts = confidence, min_counts
+        self.sample_nodes = [roots[0]]
         self.roots = roots[1]
         self.scanner.least = Least(Markup("p.fewest"), self._least_of_children(), (Identifier("fewest"),))
 
     def _least_of_children(self) -> Markup:
-        nodes, leasts = self.branch.table("gain_nodes"), self.leasts
+        nodes, min_counts = self.branch.table("gain_nodes"), self.min_counts
         return expression(
-            "(SELECT min(l.fewest) FROM {nodes} AS t JOIN {leasts} AS l ON l.root = t.root"
+            "(SELECT min(l.fewest) FROM {nodes} AS t JOIN {min_counts} AS l ON l.root = t.root"
             " WHERE t.place = c.place AND c.children BETWEEN l.few AND l.most)",
             nodes=nodes,
-            leasts=leasts,
+            min_counts=min_counts,
         )
 
     @property
     def _halves(self) -> Markup:
         """What two children must have, and the fewest sampled rows of a node that is judged by its gain."""
         return expression(
-            "(SELECT root, fewest, greatest(smallest, 2 * fewest) AS smallest FROM {leasts} WHERE few = 2)",
-            leasts=self.leasts,
+            "(SELECT root, fewest, greatest(smallest, 2 * fewest) AS smallest FROM {min_counts} WHERE few = 2)",
+            min_counts=self.min_counts,
         )
 
     def seed_sample(self, sample: Relation) -> Level:
@@ -70,29 +70,31 @@ class SampledGainGrowth(GainGrowth):
 
     def resumed(self) -> Relation:
         """The nodes that are cut at medians from now on, as parents of the first round that does."""
-        twigs = self.branch.table("resumed_twigs")
-        self.branch.engine.run("sampling/resume_twigs", twigs=twigs, parts=self.twigs[1:], handed=self.handed)
-        return twigs
+        sample_nodes = self.branch.table("resumed_twigs")
+        self.branch.engine.run(
+            "sampling/resume_twigs", sample_nodes=sample_nodes, parts=self.sample_nodes[1:], for_median=self.for_median
+        )
+        return sample_nodes
 
     def _choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
         judged = expression(
-            "(SELECT m.*, l.root, l.fewest FROM {ranges} AS m JOIN {twigs} AS t ON t.number = m.node >> {bits}"
-            " JOIN {halves} AS l ON l.root = t.root WHERE m.n >= l.smallest AND NOT t.halved)",
+            "(SELECT m.*, l.root, l.fewest FROM {ranges} AS m JOIN {sample_nodes} AS t ON t.number = m.node >> {bits}"
+            " JOIN {halves} AS l ON l.root = t.root WHERE m.n >= l.smallest AND NOT t.median_only)",
             ranges=ranges,
-            twigs=self.twigs[-1],
+            sample_nodes=self.sample_nodes[-1],
             bits=self.plain.bits,
             halves=self._halves,
         )
         return super()._choose_nodes(judged)
 
     def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:
-        tables = {"trials": trials, "candidates": candidates, "leasts": self.leasts}
+        tables = {"trials": trials, "candidates": candidates, "min_counts": self.min_counts}
         groups = self.branch.table("whole_groups")
         self.branch.engine.run("sampling/list_trials", groups=groups, nested=self.plain.nested, **tables)
-        return Hypotheses(self.confidence, self.leasts, self.twigs[-1])
+        return Hypotheses(self.confidence, self.min_counts, self.sample_nodes[-1])
 
-    def _search_rivals(
-        self, level: Level, scanned: Scanned, candidates: Relation, fallen: Relation | None
+    def _search_alternative_splits(
+        self, level: Level, scanned: Scanned, candidates: Relation, violating_splits: Relation | None
     ) -> Relation | None:
         """None: a node whose best split the tests refuse is left to growth by gain on all its rows."""
 
@@ -100,11 +102,11 @@ class SampledGainGrowth(GainGrowth):
         """The tree of a sample is written down when it has been pruned."""
 
     def _follow(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
-        twigs = self.branch.table("twigs", level.round + 1)
+        sample_nodes = self.branch.table("sample_nodes", level.round + 1)
         self.branch.engine.run(
             "sampling/follow_gains",
-            twigs=twigs,
-            parents=self.twigs[-1],
+            sample_nodes=sample_nodes,
+            parents=self.sample_nodes[-1],
             ranges=ranges,
             splits=splits,
             candidates=self.branch.table("gain_candidates"),
@@ -114,4 +116,4 @@ class SampledGainGrowth(GainGrowth):
             first_place=level.numbers.nodes,
             next_place=self._next_number(level),
         )
-        self.twigs.append(twigs)
+        self.sample_nodes.append(sample_nodes)

@@ -23,7 +23,7 @@ class Task:
 
     weighted: rows are distinct tuples with a count `w`.
     smallest: a node with fewer rows can't be split under any of the models.
-    lasting: bans that children inherit, as bits of axes.
+    inherited_bans: bans that children inherit, as bits of axes.
     extra: further columns of a row, that travel along.
     """
 
@@ -34,7 +34,7 @@ class Task:
     sensitive: tuple[Sensitive, ...]
     table_rows: int
     smallest: int
-    lasting: int
+    inherited_bans: int
     extra: tuple[Identifier, ...] = ()
 
     @property

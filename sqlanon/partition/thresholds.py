@@ -72,15 +72,15 @@ class _Search:
     def search(self, rows: Relation | Markup) -> Contenders:
         for runs, sensitive in zip(self.runs, self.task.sensitive, strict=True):
             self._follow_values(rows, runs, sensitive)
-        contenders, remaining = self._table("contenders"), self._table("remaining")
-        self._judge_thresholds(contenders)
+        open_thresholds, remaining = self._table("open_thresholds"), self._table("remaining")
+        self._judge_thresholds(open_thresholds)
         each = FIRST_EACH
-        while self.branch.engine.query_one("partition/count_open", contenders=contenders)[0]:
-            self._measure_next(contenders, remaining, each)
-            contenders, remaining = remaining, contenders
+        while self.branch.engine.query_one("partition/count_open", open_thresholds=open_thresholds)[0]:
+            self._measure_next(open_thresholds, remaining, each)
+            open_thresholds, remaining = remaining, open_thresholds
             each = min(2 * each, MOST_EACH)
         self.branch.workspace.drop(*self.runs)
-        return Contenders(contenders, tuple(dict.fromkeys(self.tables)))
+        return Contenders(open_thresholds, tuple(dict.fromkeys(self.tables)))
 
     def _table(self, meaning: str) -> Relation:
         table = self.branch.table(meaning)
@@ -107,12 +107,12 @@ class _Search:
         )
         self.branch.engine.analyze(runs)
 
-    def _judge_thresholds(self, contenders: Relation) -> None:
+    def _judge_thresholds(self, open_thresholds: Relation) -> None:
         thresholds = self._table("thresholds")
         self._list_thresholds(thresholds)
         follows = [Markup(self._follow(model)) for model in self.models]
         preference = WIDEST_FIRST if self.ranked is None else MOST_GAINING_FIRST
-        values = {"contenders": contenders, "thresholds": thresholds, "preference": preference}
+        values = {"open_thresholds": open_thresholds, "thresholds": thresholds, "preference": preference}
         self.branch.run("judge_thresholds", follows=follows, **values)
 
     def _list_thresholds(self, thresholds: Relation) -> None:
@@ -133,10 +133,10 @@ class _Search:
         pairs = zip(tables, self.task.sensitive, strict=True)
         return next((table, sensitive) for table, sensitive in pairs if sensitive.name == model.attribute)
 
-    def _measure_next(self, contenders: Relation, remaining: Relation, each: int) -> None:
-        """Measure the children of the best open thresholds, and list the contenders that remain."""
+    def _measure_next(self, open_thresholds: Relation, remaining: Relation, each: int) -> None:
+        """Measure the children of the best open thresholds, and list the thresholds that stay open."""
         batch, measured = self._table("batch"), self._table("measured")
-        values: dict[str, Any] = {"contenders": contenders, "batch": batch, "measured": measured}
+        values: dict[str, Any] = {"open_thresholds": open_thresholds, "batch": batch, "measured": measured}
         self._renew(batch, measured, remaining)
         self.branch.run("choose_thresholds", each=each, most_rows=BATCH_ROWS, **values)
         measures = [Markup(text) for text in self._measures(batch)]

@@ -26,9 +26,9 @@ def show_boxes(
 
     Returns the recoding, and the partition as shown: its leaves are as wide as the boxes, for measuring the loss.
     """
-    faces = create_all_faces(engine, workspace, made.attributes, made.tables, made.tables.leaves, recoding.shown)
+    box_labels = create_all_faces(engine, workspace, made.attributes, made.tables, made.tables.leaves, recoding.shown)
     regions = workspace.table("boxed_regions")
-    values = [value for face in faces for value in face.values]
+    values = [value for face in box_labels for value in face.values]
     ends = sum(len(shown.ends) for shown in recoding.shown)
     engine.run(
         "rules/show_boxes",
@@ -36,10 +36,10 @@ def show_boxes(
         observed=recoding.regions,
         names=names,
         leaves=made.tables.leaves,
-        faces=[face.joined for face in faces],
+        box_labels=[face.joined for face in box_labels],
         cells=[{"name": cell_name(n), "value": value} for n, value in enumerate(values)],
         ends=[end_name(n) for n in range(ends)],
-        order=order_of(engine, faces),
+        order=order_of(engine, box_labels),
     )
     engine.analyze(regions)
     wide = workspace.table("boxed_leaves")
@@ -53,7 +53,7 @@ def show_boxes(
         axes=[_widened(*pair) for pair in zip(recoding.partition.axes, made.attributes, strict=True)],
     )
     engine.analyze(wide)
-    workspace.drop(*(face.table for face in faces))
+    workspace.drop(*(face.table for face in box_labels))
     return replace(recoding, regions=regions, boxed=True), replace(recoding.partition, leaves=wide)
 
 

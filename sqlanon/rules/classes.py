@@ -17,7 +17,7 @@ from sqlanon.policy import Show
 from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import cell_name
-from sqlanon.rules.faces import Face, create_faces
+from sqlanon.rules.box_labels import Face, create_faces
 from sqlanon.rules.routing import Routed
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Text, expression
@@ -56,19 +56,19 @@ def show_regions(
     workspace.drop(routed.routes)
     axes = (Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
     shown = tuple(Shown(axis, engine.render) for axis in axes)
-    faces = create_all_faces(engine, workspace, attributes, rules, used, shown)
+    box_labels = create_all_faces(engine, workspace, attributes, rules, used, shown)
     regions = workspace.table("regions")
-    cells = [cell for face in faces for cell in face.values]
+    cells = [cell for face in box_labels for cell in face.values]
     engine.run(
         "rules/create_regions",
         regions=regions,
         used=used,
-        faces=[face.joined for face in faces],
+        box_labels=[face.joined for face in box_labels],
         cells=[{"name": cell_name(n), "value": cell} for n, cell in enumerate(cells)],
-        order=order_of(engine, faces),
+        order=order_of(engine, box_labels),
     )
     engine.analyze(regions)
-    workspace.drop(*(face.table for face in faces))
+    workspace.drop(*(face.table for face in box_labels))
     return Applied(regions, _assigned(coded, routed, used), shown)
 
 
@@ -81,17 +81,17 @@ def create_all_faces(
     shown: Sequence[Shown],
 ) -> list[Face]:
     """The cells of the boxes in `used`, attribute by attribute."""
-    faces: list[Face] = []
+    box_labels: list[Face] = []
     for attribute, one in zip(attributes, shown, strict=True):
-        first = sum(len(face.values) for face in faces)
-        faces.append(create_faces(engine, workspace, attribute, rules, used, first, one.hierarchy))
-    return faces
+        first = sum(len(face.values) for face in box_labels)
+        box_labels.append(create_faces(engine, workspace, attribute, rules, used, first, one.hierarchy))
+    return box_labels
 
 
-def order_of(engine: Engine, faces: Sequence[Face]) -> list[Markup]:
+def order_of(engine: Engine, box_labels: Sequence[Face]) -> list[Markup]:
     """The keys that regions are numbered by: what they show."""
     keys = []
-    for face in faces:
+    for face in box_labels:
         for number in range(face.first, face.first + len(face.values)):
             key = expression("s.{cell}", cell=cell_name(number))
             keys.append(engine.render.macro("collate", key) if face.attribute.show is Show.LABEL else key)

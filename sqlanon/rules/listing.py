@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.policy import Show
-from sqlanon.rules.faces import Face, create_faces
+from sqlanon.rules.box_labels import Face, create_faces
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Relation
@@ -54,17 +54,17 @@ def _fetch(
     page = names.table("page")
     leaves = stored.tables.leaves
     engine.run("rules/create_page", page=page, leaves=leaves, attributes=attributes, limit=limit, offset=offset)
-    faces: list[Face] = []
+    box_labels: list[Face] = []
     for attribute in attributes:
-        first = sum(len(face.values) for face in faces)
-        faces.append(create_faces(engine, names, attribute, stored.tables, page, first, None))
+        first = sum(len(face.values) for face in box_labels)
+        box_labels.append(create_faces(engine, names, attribute, stored.tables, page, first, None))
     rows = engine.query(
         "rules/list_cells",
         page=page,
-        cells=[value for face in faces for value in face.values],
-        faces=[face.joined for face in faces],
+        cells=[value for face in box_labels for value in face.values],
+        box_labels=[face.joined for face in box_labels],
     )
-    names.drop(page, *(face.table for face in faces))
+    names.drop(page, *(face.table for face in box_labels))
     return [Rule(int(leaf), int(n), tuple(cells)) for leaf, n, *cells in rows]
 
 

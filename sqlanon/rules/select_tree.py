@@ -54,10 +54,10 @@ class TreeSelect:
         columns += [{"name": mask, "value": _mask(starred, list(tests.values()))}, *self.rows.kept()]
         plain = {a.number: [_typed(a, name) for name in self._cells[a.number]] for a in self.attributes}
         own = {column["name"] for column in self.rows.kept()}
-        faces = [column for column in self.rows.columns(plain) if column["name"] not in own]
+        box_labels = [column for column in self.rows.columns(plain) if column["name"] not in own]
         return PlacedRules(
             assigning=self._routed(table, fitting, columns, []),
-            showing=self.render("rules/show_rules", place=place, columns=faces, **self._shown(self._rules)).text,
+            showing=self.render("rules/show_rules", place=place, columns=box_labels, **self._shown(self._rules)).text,
             starred=starred,
             masked=tuple(Masked(self._released(a), a.hides_rows) for a in masked),
         )

@@ -22,12 +22,12 @@ from sqlanon.publish.publishers import publisher_of
 from sqlanon.release.recode import Recoding, create_regions, end_name
 from sqlanon.release.staging import Staged
 from sqlanon.rules.classes import Applied, Suppression, show_regions
-from sqlanon.rules.fitting import find_fitting
 from sqlanon.rules.levels import apply_cuts
-from sqlanon.rules.misfits import SUPPRESSED_FOR
 from sqlanon.rules.routing import route
+from sqlanon.rules.row_filter import find_fitting
 from sqlanon.rules.starred import complete
 from sqlanon.rules.store import StoredRules, fetch_tables
+from sqlanon.rules.unmatched import SUPPRESSED_FOR
 from sqlanon.runs import OnViolation
 from sqlanon.runs.columns import (
     changed_columns,

@@ -55,13 +55,13 @@ def create_faces(
     dimension: HierarchyTable | None,
 ) -> Face:
     """The cells of all intervals of an attribute that boxes in `used` have."""
-    table = workspace.table("faces", attribute.number)
+    table = workspace.table("box_labels", attribute.number)
     values = _cells(engine, attribute)
     numbers = range(first, first + len(values))
     bounds = _group_bounds(dimension) if dimension is not None and attribute.show in (Show.BOUNDS, Show.RANGE) else []
     engine.run(
-        "rules/create_faces",
-        faces=table,
+        "rules/create_box_labels",
+        box_labels=table,
         used=used,
         number=attribute.number,
         lo=attribute.lo,

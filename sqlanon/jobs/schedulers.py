@@ -10,15 +10,15 @@ from pathlib import Path
 
 from sqlanon.catalog import Job
 from sqlanon.errors import PolicyError
+from sqlanon.jobs.cron import CronSchedule
 from sqlanon.jobs.environment import Environment
-from sqlanon.jobs.moments import Moments
 
 SECRETS = Path("/etc/sqlanon")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 
 
 @dataclass(frozen=True)
-class Start:
+class JobLaunch:
     """How a job is started: `job run` with what it needs of the environment, which is written down without secrets.
 
     catalog: what tells the job's catalog from all others.
@@ -31,7 +31,7 @@ class Start:
     job: Job
     catalog: str
     environment: Environment
-    moments: Moments
+    schedule: CronSchedule
     directory: Path | None = None
     policy: Path | None = None
 
@@ -72,7 +72,7 @@ class Start:
         if self.directory is not None:
             run = f"cd {shlex.quote(str(self.directory))} && {run}"
         escaped = run.replace("%", r"\%")  # cron takes a plain one for the end of the line
-        line = " ".join([self.moments.text, *([_checked(user)] if user is not None else []), escaped])
+        line = " ".join([self.schedule.text, *([_checked(user)] if user is not None else []), escaped])
         return f"# {_title(self.job)}; in the time zone of this machine.\n{self.mark}\n{self._advice}{line}\n"
 
     def service(self, user: str) -> str:
@@ -96,7 +96,7 @@ class Start:
 
     def timer(self) -> str:
         """The timer unit."""
-        calendar = "".join(f"OnCalendar={line}\n" for line in self.moments.calendar)
+        calendar = "".join(f"OnCalendar={line}\n" for line in self.schedule.calendar)
         return (
             f"{self.mark}\n[Unit]\nDescription=When to run: {_literal(_title(self.job))}\n\n"
             f"[Timer]\n{calendar}Persistent=true\n\n"

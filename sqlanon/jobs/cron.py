@@ -16,7 +16,7 @@ _DAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat")
 
 
 @dataclass(frozen=True)
-class Moments:
+class CronSchedule:
     """A schedule in cron's five fields: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday)."""
 
     text: str
@@ -27,7 +27,7 @@ class Moments:
     weekdays: tuple[int, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Moments:
+    def parse(cls, text: str) -> CronSchedule:
         """Read such a schedule: each field is `*`, numbers, ranges `1-5`, steps `*/15`, or several with commas.
 
         It takes what every cron takes, pg_cron's included, without names of months and days.

@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
-from sqlanon.rules.misfits import find_misfits, fitting
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
+from sqlanon.rules.unmatched import find_misfits, fitting
 from sqlanon.sql import expression
 from sqlanon.work.workspace import Workspace
 
@@ -38,5 +38,5 @@ def find_fitting(engine: Engine, workspace: Workspace, plan: Plan, stored: Store
     condition = fitting(find_misfits(engine, plan.policy, stored.attributes, listing))
     if condition is None:
         return None
-    rows, left_out = engine.query_one("rules/count_misfits", source=plan.source, fitting=condition)
+    rows, left_out = engine.query_one("rules/count_unmatched", source=plan.source, fitting=condition)
     return Fitting(condition, rows, left_out) if left_out else None

@@ -16,52 +16,62 @@ from sqlanon.partition.thresholds import search_thresholds
 from sqlanon.sql import Relation
 
 
-def search_rivals(
-    scanner: Scanner, rows: Relation | Markup, scanned: Scanned, candidates: Relation, fallen: Relation
+def search_alternative_splits(
+    scanner: Scanner, rows: Relation | Markup, scanned: Scanned, candidates: Relation, violating_splits: Relation
 ) -> Relation | None:
     """The splits of the nodes whose candidates have fallen, in the shape of candidates with a `threshold`.
 
     A node where no split that gains enough is allowable has none. None if no candidate has fallen.
     """
     missed = scanner.table("missed_nodes")
-    scanner.run("list_missed", missed=missed, candidates=candidates, fallen=fallen)
+    scanner.run("list_missed", missed=missed, candidates=candidates, violating_splits=violating_splits)
     (count,) = scanner.branch.engine.query_one("count_rows", table=missed)
     if not count:
         return None
-    ranked, rivals = _rank(scanner, scanned, missed)
-    chosen = scanner.table("chosen_rivals")
+    ranked, alternative_splits = _rank(scanner, scanned, missed)
+    chosen = scanner.table("chosen_splits")
     scanner.run(
-        "choose_rivals",
+        "choose_alternative_splits",
         chosen=chosen,
         ranked=ranked,
-        rivals=rivals,
-        contenders=_search_thresholds(scanner, rows, rivals, ranked) if scanned.whole is not None else None,
-        fallen=_judge_nested(scanner, rows, rivals) if scanned.children is not None else None,
+        alternative_splits=alternative_splits,
+        open_thresholds=_search_thresholds(scanner, rows, alternative_splits, ranked)
+        if scanned.whole is not None
+        else None,
+        violating_splits=_judge_nested(scanner, rows, alternative_splits) if scanned.children is not None else None,
     )
     return chosen
 
 
 def _rank(scanner: Scanner, scanned: Scanned, missed: Relation) -> tuple[Relation, Relation]:
     """All splits of these nodes that gain enough, and the attributes that they are on, as candidates."""
-    ranked, rivals = scanner.table("ranked_cuts"), scanner.table("rivals")
+    ranked, alternative_splits = scanner.table("ranked_cuts"), scanner.table("alternative_splits")
     cuts = scanner.cuts(scanned, scanner.look_inside(scanned, missed))
     scanner.run("rank_cuts", ranked=ranked, cuts=cuts, missed=missed)
-    scanner.run("list_rivals", rivals=rivals, ranked=ranked, nodes=scanned.nodes, **scanner.shape)
-    return ranked, rivals
+    scanner.run(
+        "list_alternative_splits",
+        alternative_splits=alternative_splits,
+        ranked=ranked,
+        nodes=scanned.nodes,
+        **scanner.shape,
+    )
+    return ranked, alternative_splits
 
 
-def _search_thresholds(scanner: Scanner, rows: Relation | Markup, rivals: Relation, ranked: Relation) -> Relation:
-    found = search_thresholds(scanner.branch, rows, rivals, ranked)
+def _search_thresholds(
+    scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation, ranked: Relation
+) -> Relation:
+    found = search_thresholds(scanner.branch, rows, alternative_splits, ranked)
     scanner.tables |= {*found.tables}
     return found.table
 
 
-def _judge_nested(scanner: Scanner, rows: Relation | Markup, rivals: Relation) -> Relation | None:
+def _judge_nested(scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation) -> Relation | None:
     """The splits by hierarchies that violate a model."""
     trials = scanner.table("nested_trials")
-    scanner.run("list_nested_trials", trials=trials, rivals=rivals)
+    scanner.run("list_nested_trials", trials=trials, alternative_splits=alternative_splits)
     branch = replace(scanner.branch, name=f"{scanner.branch.name}_r")
-    values = {"trials": trials, "candidates": rivals, "cuts": rivals}
-    fallen, used = judge_groups(branch, rows, values)
+    values = {"trials": trials, "candidates": alternative_splits, "cuts": alternative_splits}
+    violating_splits, used = judge_groups(branch, rows, values)
     scanner.tables |= {*used}
-    return fallen
+    return violating_splits

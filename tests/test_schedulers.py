@@ -13,15 +13,15 @@ import pytest
 
 from sqlanon.catalog import Job
 from sqlanon.errors import PolicyError
+from sqlanon.jobs.cron import CronSchedule
 from sqlanon.jobs.environment import of_policy, of_url
-from sqlanon.jobs.moments import Moments
-from sqlanon.jobs.units import Start
+from sqlanon.jobs.schedulers import JobLaunch
 
 JOB = Job("nightly", 1, "r", 'odd."%n"', "rel", "error", None, datetime.datetime.now(datetime.UTC))
 
 
 def test_units_hold_no_secret_and_systemd_takes_them(tmp_path: Path) -> None:
-    begin = Start(JOB, "here", of_url("postgresql://me:CANARY@host/d%20b"), Moments.parse("0 4 13 * 7"))
+    begin = JobLaunch(JOB, "here", of_url("postgresql://me:CANARY@host/d%20b"), CronSchedule.parse("0 4 13 * 7"))
     assert "CANARY" not in begin.crontab() + begin.service("me") + begin.timer()
     assert "LoadCredential=pgpass:/etc/sqlanon/nightly.pgpass" in begin.service("me")
     assert "PGPASSFILE=/etc/sqlanon/nightly.pgpass" in begin.crontab()
@@ -55,7 +55,7 @@ def test_secrets_of_a_policy_come_from_a_file(monkeypatch: pytest.MonkeyPatch) -
     assert (environment.shown, set(environment.secret)) == (shown, set(secret))
     monkeypatch.setenv("WHO", "me:CANARY")
     assert "WHO" in of_policy(POLICY).secret
-    start = Start(JOB, "here", environment, Moments.parse("0 4 * * *"), None, Path("/p.yml"))
+    start = JobLaunch(JOB, "here", environment, CronSchedule.parse("0 4 * * *"), None, Path("/p.yml"))
     assert "CANARY" not in start.crontab() + start.service("me")
     assert "set -a && . /etc/sqlanon/nightly.env && set +a && " in start.crontab()
     assert "EnvironmentFile=/etc/sqlanon/nightly.env\n" in start.service("me")
@@ -83,8 +83,8 @@ def test_what_libpq_takes_from_the_environment_is_written_too(monkeypatch: pytes
     for name, value in {**shown, "PGSERVICEFILE": "services", "PGPASSFILE": "/home/me/.pgpass"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("PGPASSWORD", raising=False)
-    url, moments = of_url("postgresql:///"), Moments.parse("0 4 * * *")
-    start = Start(JOB, "here", url.with_libpqs(), moments)
+    url, schedule = of_url("postgresql:///"), CronSchedule.parse("0 4 * * *")
+    start = JobLaunch(JOB, "here", url.with_libpqs(), schedule)
     assert dict(_assignments(start.crontab())) == {
         **shown,
         "SQLANON_URL": "postgresql:///",
@@ -94,7 +94,7 @@ def test_what_libpq_takes_from_the_environment_is_written_too(monkeypatch: pytes
     assert 'Environment="PGHOST=/run/a b"\n' in start.service("me")
     monkeypatch.setenv("PGPASSWORD", "CANARY")
     monkeypatch.setenv("PGOPTIONS", "-c app.password=CANARY")
-    start = Start(JOB, "here", url.with_libpqs(), moments)
+    start = JobLaunch(JOB, "here", url.with_libpqs(), schedule)
     assert "CANARY" not in start.crontab() + start.service("me")
     assert dict(_assignments(start.crontab()))["PGPASSFILE"] == "/etc/sqlanon/nightly.pgpass"
     assert start.service("me").count("PGPASSFILE") == 1
@@ -109,7 +109,7 @@ def _assignments(crontab: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("user", ["no body", "x\nExecStartPre=/bin/evil", "", "-x", "1", "a" * 33, "x\n", "%u"])
 def test_whoever_runs_a_job_has_a_name_that_schedulers_take(user: str) -> None:
-    start = Start(JOB, "here", of_url("duckdb:///d"), Moments.parse("0 4 * * *"))
+    start = JobLaunch(JOB, "here", of_url("duckdb:///d"), CronSchedule.parse("0 4 * * *"))
     for scheduler in ("cron", "systemd"):
         with pytest.raises(PolicyError, match="a user's name is"):
             start.files(scheduler, user)
@@ -118,6 +118,6 @@ def test_whoever_runs_a_job_has_a_name_that_schedulers_take(user: str) -> None:
 def test_lines_hold_no_line_break() -> None:
     for place in ({"policy": Path("/a\nb")}, {"directory": Path("/a\nb")}):
         with pytest.raises(PolicyError, match="can't be printed"):
-            Start(JOB, "here", of_url("duckdb:///d"), Moments.parse("0 4 * * *"), **place)
+            JobLaunch(JOB, "here", of_url("duckdb:///d"), CronSchedule.parse("0 4 * * *"), **place)
     with pytest.raises(PolicyError, match="SQLANON_URL"):
-        Start(JOB, "here", of_url("duckdb:///d\n"), Moments.parse("0 4 * * *"))
+        JobLaunch(JOB, "here", of_url("duckdb:///d\n"), CronSchedule.parse("0 4 * * *"))

@@ -48,16 +48,18 @@ def find_misfits(
     return [*_refused_nulls(policy), *_unknown_values(engine, policy, attributes, listing)]
 
 
-def fitting(misfits: Sequence[Misfit]) -> Markup | None:
+def fitting(unmatched: Sequence[Misfit]) -> Markup | None:
     """The condition by which rows `s` stay where misfits are suppressed; None where all do."""
-    tests = [misfit.test for misfit in misfits if not misfit.refused]
+    tests = [unmatched_value.test for unmatched_value in unmatched if not unmatched_value.refused]
     return expression("({tests}) IS NOT TRUE", tests=Markup(" OR ").join(tests)) if tests else None
 
 
-def ending(misfits: Sequence[Misfit], *, suppresses: bool) -> list[dict[str, Markup]]:
+def ending(unmatched: Sequence[Misfit], *, suppresses: bool) -> list[dict[str, Markup]]:
     """Those that end a job, for templates: where rows may be suppressed, only what the policy refuses."""
-    kept = [misfit for misfit in misfits if misfit.refused or not suppresses]
-    return [{"test": misfit.test, "problem": Markup(Text(misfit.problem))} for misfit in kept]
+    kept = [unmatched_value for unmatched_value in unmatched if unmatched_value.refused or not suppresses]
+    return [
+        {"test": unmatched_value.test, "problem": Markup(Text(unmatched_value.problem))} for unmatched_value in kept
+    ]
 
 
 def _refused_nulls(policy: Policy) -> Iterator[Misfit]:
