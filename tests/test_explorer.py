@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from sqlanon import explore
 from sqlanon.errors import Cancelled, ProtectionError
 from sqlanon.exploring.exploration import Exploration
-from sqlanon.lattice.chart import Standing
+from sqlanon.lattice.node_status import NodeStatus
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.work.journal import Silent
@@ -111,7 +111,7 @@ def test_whatever_an_algorithm_knows_is_true(database: Database, case: Case) -> 
         assert set(found.anonymous) <= satisfying
         assert found.optimum.levels in satisfying
         assert found.chart is not None
-        assert not any(found.chart.of(node) is Standing.FAILING for node in satisfying)
+        assert not any(found.chart.of(node) is NodeStatus.FAILING for node in satisfying)
         if found.complete:
             assert set(found.anonymous) == satisfying
 

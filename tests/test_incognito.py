@@ -13,7 +13,7 @@ from sqlanon.errors import ProtectionError
 from sqlanon.lattice.batches import Step, count_each
 from sqlanon.lattice.cube import Cube
 from sqlanon.lattice.incognito import IncognitoSearch
-from sqlanon.lattice.materialize import Shelf, Sizes, Wish
+from sqlanon.lattice.materialize import CacheCandidate, FrequencySetCache, Sizes
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.search import Wishes, solve
 from tests.lattice_support import posed, table_of
@@ -210,9 +210,9 @@ def test_what_is_kept_stays_within_the_budget_and_changes_nothing(database: Data
     found = []
     for budget in (0, 200, 100_000):
         with posed(policy) as problem:
-            shelf, sizes = Shelf(problem.sets, budget), Sizes(problem.sets)
-            made = shelf.keep(
-                Wish(Step(node, problem.sets.base), 100, sizes.estimate(node))
+            cache, sizes = FrequencySetCache(problem.sets, budget), Sizes(problem.sets)
+            made = cache.keep(
+                CacheCandidate(Step(node, problem.sets.base), 100, sizes.estimate(node))
                 for node in problem.lattice.successors(problem.lattice.bottom)
             )
             assert sum(one.tuples for one in made.values()) <= budget

@@ -107,7 +107,7 @@ def measure(engine: Engine, model: PrivacyModel, groups: Groups) -> Measures:
     statement = model.measure(engine.render, groups)
     rows = engine.fetch(Statement("test", f"SELECT m.class, m.measure, m.violates FROM ({statement}) AS m"))
     assert len(rows) == len({row[0] for row in rows})
-    assert all(model.holds(value, groups.rows) in (None, not violates) for _, value, violates in rows)
+    assert all(model.is_met_by(value, groups.rows) in (None, not violates) for _, value, violates in rows)
     return {class_: (value, violates) for class_, value, violates in rows}
 
 
@@ -350,7 +350,7 @@ def test_from_spec(spec: policy.Model, attainable: str, worst: float) -> None:
     assert model.name == spec.model
     assert model.parameters == {key: value for key, value in spec.model_dump().items() if key != "model"}
     assert model.attainable(17.0) == attainable
-    assert model.worst((17.0, 20.0)) == worst
+    assert model.worst_of((17.0, 20.0)) == worst
     assert model.monotone_under_generalization
 
 
@@ -378,16 +378,16 @@ def test_attainable_is_rounded_to_the_safe_side() -> None:
 def test_whether_a_model_holds_is_told_from_its_worst_measure(
     model: PrivacyModel, worst: float, too_bad: float
 ) -> None:
-    assert model.holds(worst, 100) is True
-    assert model.holds(too_bad, 100) is False
-    assert model.holds(math.nan, 100) is False
+    assert model.is_met_by(worst, 100) is True
+    assert model.is_met_by(too_bad, 100) is False
+    assert model.is_met_by(math.nan, 100) is False
 
 
 def test_what_rounding_decides_is_not_told() -> None:
     least = EntropyLDiversity("s", 2).least
-    assert EntropyLDiversity("s", 2).holds(math.exp(least), 100) is None
-    assert RecursiveLDiversity("s", 0.5, 2).holds(0.5, 2**26) is False
-    assert RecursiveLDiversity("s", 0.5, 2).holds(0.5, 2**26 + 1) is None
+    assert EntropyLDiversity("s", 2).is_met_by(math.exp(least), 100) is None
+    assert RecursiveLDiversity("s", 0.5, 2).is_met_by(0.5, 2**26) is False
+    assert RecursiveLDiversity("s", 0.5, 2).is_met_by(0.5, 2**26 + 1) is None
 
 
 counts = st.integers(1, 2**26)

@@ -1,4 +1,4 @@
-"""What models say of classes on the way (`follow`) against their measures of the same classes, on both engines."""
+"""Judgements of growing classes (`measure_prefixes`) against measures of the same classes, on both engines."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def load_runs(engine: Engine, runs: dict[int, Steps]) -> tuple[Runs, Groups]:
 
 def follow(engine: Engine, model: PrivacyModel, runs: Runs) -> dict[int, bool | None]:
     """What the model says of every class."""
-    statement = model.follow(engine.render, runs)
+    statement = model.measure_prefixes(engine.render, runs)
     rows = engine.fetch(Statement("test", f"SELECT run * 1000 + size, violates FROM ({statement}) AS m"))
     return dict(rows)
 
@@ -123,7 +123,7 @@ def test_a_model_without_running_sums_decides_nothing(engine: Engine) -> None:
 def test_what_a_class_shows_of_its_neighbours_is_so(engine: Engine, seed: int, t: float) -> None:
     _, groups = load_runs(engine, drawn(seed))
     model = DISTANCES["ordered"]("s", t)
-    condition = model.refutes()
+    condition = model.implies_violation()
     assert condition is not None
     measured = model.measure(engine.render, groups)
     engine.execute(Statement("test", "DROP TABLE IF EXISTS test_measured"))

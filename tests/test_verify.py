@@ -88,7 +88,7 @@ def worst_of(model: PrivacyModel, place: int, rows: Sequence[Row]) -> float | No
     measures = [float(define(part)) for part in parts]
     if not measures:
         return None
-    worst = model.worst((min(measures), max(measures)))
+    worst = model.worst_of((min(measures), max(measures)))
     return worst if math.isfinite(worst) else None
 
 

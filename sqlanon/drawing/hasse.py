@@ -12,8 +12,8 @@ from sqlanon.drawing import shapes
 from sqlanon.drawing.shapes import Look
 from sqlanon.drawing.svg import BLUE, FAINT, SOFT, cut, document, element, line, text, width_of, words
 from sqlanon.exploring.exploration import Exploration
-from sqlanon.lattice.chart import Standing
 from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.node_status import NodeStatus
 
 MOST_NODES = 300
 _ROW, _BOX, _GAP = 64.0, 24.0, 12.0  # the distance of rows, the height of a box, the room between two
@@ -24,18 +24,18 @@ _SWEEPS = 8  # over the rows, to put nodes near those they are joined to
 _Places = dict[Node, tuple[float, float]]
 
 
-class Standings(Protocol):
+class NodeStatuses(Protocol):
     """What is known of every node, and which of them were checked."""
 
     @property
     def verdicts(self) -> Container[Node]:
         """The nodes that were checked."""
 
-    def of(self, node: Node) -> Standing:
+    def of(self, node: Node) -> NodeStatus:
         """The standing of a node."""
 
 
-def draw_lattice(found: Exploration, chart: Standings, key: str = "") -> str:
+def draw_lattice(found: Exploration, chart: NodeStatuses, key: str = "") -> str:
     """The lattice with all its nodes and edges; `key` tells its ids from those of other pictures on the page."""
     lattice = found.lattice
     looks = {node: _look(found, chart, node) for node in lattice.nodes}
@@ -73,16 +73,16 @@ def describe(found: Exploration) -> str:
     )
 
 
-def _look(found: Exploration, chart: Standings, node: Node) -> Look:
+def _look(found: Exploration, chart: NodeStatuses, node: Node) -> Look:
     if node == found.optimum.levels:
         return shapes.CHOSEN
     if node in found.minimal:
         return shapes.MINIMAL
     checked = node in chart.verdicts
     standing = chart.of(node)
-    if standing is Standing.ANONYMOUS:
+    if standing is NodeStatus.ANONYMOUS:
         return shapes.ANONYMOUS if checked else shapes.ANONYMOUS_UNCHECKED
-    if standing is Standing.FAILING:
+    if standing is NodeStatus.FAILING:
         return shapes.FAILING if checked else shapes.FAILING_UNCHECKED
     return shapes.OPEN
 
@@ -180,11 +180,11 @@ def _heights(lattice: Lattice, rows: list[list[Node]], tops: list[float]) -> Ite
         yield line(_MARGIN + 28, y, _MARGIN + 36, y, stroke=FAINT)
 
 
-def _edges(lattice: Lattice, chart: Standings, places: _Places) -> Iterator[str]:
+def _edges(lattice: Lattice, chart: NodeStatuses, places: _Places) -> Iterator[str]:
     """Lines between a node and its direct generalizations; bold where both satisfy the models."""
     for node, (x, y) in places.items():
         for above in lattice.successors(node):
-            good = chart.of(node) is Standing.ANONYMOUS and chart.of(above) is Standing.ANONYMOUS
+            good = chart.of(node) is NodeStatus.ANONYMOUS and chart.of(above) is NodeStatus.ANONYMOUS
             x2, y2 = places[above]
             yield line(
                 x,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlanon.lattice.chart import Chart
 from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.node_status import NodeStatusMap
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Exploration:
     statements: int
     seconds: float
     warnings: tuple[str, ...]
-    chart: Chart | None
+    chart: NodeStatusMap | None
 
     @property
     def satisfying(self) -> int:

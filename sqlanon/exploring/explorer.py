@@ -12,9 +12,9 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.exploring.exploration import Candidate, Exploration
 from sqlanon.exploring.posing import Posed, posed
-from sqlanon.lattice.chart import Chart
 from sqlanon.lattice.classify import classify
 from sqlanon.lattice.lattice import Node, preference
+from sqlanon.lattice.node_status import NodeStatusMap
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.record import chart_of
 from sqlanon.lattice.refusal import refusal
@@ -80,7 +80,7 @@ class _Exploring:
         findings, chart = self._search(self.posed.problem)
         return self._told(self.posed.problem, findings, chart)
 
-    def _search(self, problem: Problem) -> tuple[Findings, Chart | None]:
+    def _search(self, problem: Problem) -> tuple[Findings, NodeStatusMap | None]:
         if self.everything:
             require_size(problem.lattice, "--all", self.wishes.any_size)
             findings, chart = classify(problem)
@@ -90,7 +90,7 @@ class _Exploring:
             return findings, None
         return findings, chart_of(problem, findings)
 
-    def _told(self, problem: Problem, findings: Findings, chart: Chart | None) -> Exploration:
+    def _told(self, problem: Problem, findings: Findings, chart: NodeStatusMap | None) -> Exploration:
         if findings.chosen is None:
             raise refusal(problem, findings)
         algorithm = self.policy.algorithm

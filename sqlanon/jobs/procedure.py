@@ -235,7 +235,7 @@ class ProcedureText:
                 "part": part,
                 "name": Text(self.models[place].name),
                 "parameters": Text(json.dumps(self.models[place].parameters)),
-                "least": self.models[place].worst((0.0, 1.0)) == 0.0,
+                "least": self.models[place].worst_of((0.0, 1.0)) == 0.0,
             }
             for number, one in enumerate(verifying)
             for part, place in enumerate(one.places, start=1)

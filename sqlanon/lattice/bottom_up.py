@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlanon.lattice.materialize import Shelf
+from sqlanon.lattice.materialize import FrequencySetCache
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.walk import Graph, Walk, conclude, verdicts_of
 from sqlanon.policy import BottomUp
@@ -16,7 +16,9 @@ def bottom_up(problem: Problem, algorithm: BottomUp) -> Findings:
     """
     lattice, base = problem.lattice, problem.sets.base
     graph = Graph([lattice.bottom], lattice.successors, sum, lambda node: node)
-    walk = Walk(problem, graph, lambda _: base, shelf=Shelf(problem.sets) if algorithm.rollup else None).go()
+    walk = Walk(
+        problem, graph, lambda _: base, cache=FrequencySetCache(problem.sets) if algorithm.rollup else None
+    ).go()
     findings = Findings(verdicts_of(problem, walk.counts))
     conclude(problem, findings, walk.admissible)
     return findings

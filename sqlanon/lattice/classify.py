@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sqlanon.lattice.chart import Chart, Standing
 from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.node_status import NodeStatus, NodeStatusMap
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import is_better
@@ -27,13 +27,13 @@ class _Best:
     score: float = np.inf
 
 
-def classify(problem: Problem) -> tuple[Findings, Chart]:
+def classify(problem: Problem) -> tuple[Findings, NodeStatusMap]:
     """Find out of every generalization whether it satisfies the models, until the deadline; and the best that does.
 
     Where the task is predictive, each check is of the node that settles most whatever it says. Elsewhere nodes are
     checked from the most general down, which leaves out just those that a node above rules out.
     """
-    chart = Chart(problem.lattice, problem.sets)
+    chart = NodeStatusMap(problem.lattice, problem.sets)
     for nodes in _halving(chart) if problem.sets.task.predictive else _descending(chart):
         if problem.is_late:
             break
@@ -53,21 +53,21 @@ def _verdicts(problem: Problem, nodes: list[Node]) -> dict[Node, Verdict]:
     return checked.verdicts
 
 
-def _halving(chart: Chart) -> Iterator[list[Node]]:
+def _halving(chart: NodeStatusMap) -> Iterator[list[Node]]:
     while chart.open:
         yield [chart.halving()]
 
 
-def _descending(chart: Chart) -> Iterator[list[Node]]:
+def _descending(chart: NodeStatusMap) -> Iterator[list[Node]]:
     """The open nodes of one height say nothing of each other, so that many are checked at once."""
     lattice = chart.lattice
     for height in range(sum(lattice.top), sum(lattice.bottom) - 1, -1):
-        nodes = (node for node in lattice.at_height(height) if chart.of(node) is Standing.OPEN)
+        nodes = (node for node in lattice.at_height(height) if chart.of(node) is NodeStatus.OPEN)
         while part := list(itertools.islice(nodes, TOGETHER)):
             yield part
 
 
-def _choose(problem: Problem, findings: Findings, chart: Chart) -> None:
+def _choose(problem: Problem, findings: Findings, chart: NodeStatusMap) -> None:
     """The best of the anonymous, in the order of the lowest scores they may have; those that can't win are passed."""
     nodes = sorted(findings.anonymous)
     if not nodes:

@@ -10,7 +10,7 @@ import itertools
 from sqlanon.lattice.batches import Step
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets
 from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.materialize import KEPT_TUPLES, Shelf, Sizes
+from sqlanon.lattice.materialize import KEPT_TUPLES, FrequencySetCache, Sizes
 
 Family = tuple[int, ...]
 
@@ -25,7 +25,7 @@ class Cube:
     def __init__(self, sets: FrequencySets, heights: Node, budget: int = KEPT_TUPLES) -> None:
         self._sets = sets
         self._heights = heights
-        self._shelf = Shelf(sets, budget)
+        self._cache = FrequencySetCache(sets, budget)
         self._sources: dict[Family, FrequencySet] = {tuple(range(len(heights))): sets.base}
         chosen = self._affordable(budget)
         for size in range(len(heights) - 1, 0, -1):
@@ -44,7 +44,7 @@ class Cube:
 
     def drop(self) -> None:
         """Drop all of it."""
-        self._shelf.retain([])
+        self._cache.retain([])
 
     def _affordable(self, budget: int) -> list[Family]:
         """The families whose sets are made: those with the fewest tuples, as far as the budget goes."""
@@ -57,7 +57,7 @@ class Cube:
 
     def _make(self, families: list[Family]) -> None:
         by_node = {self._bottom(family): family for family in families}
-        made = self._shelf.make([Step(node, self.source(family)) for node, family in by_node.items()])
+        made = self._cache.make([Step(node, self.source(family)) for node, family in by_node.items()])
         self._sources |= {by_node[node]: one for node, one in made.items()}
 
     def _bottom(self, family: Family) -> Node:

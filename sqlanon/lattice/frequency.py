@@ -248,7 +248,7 @@ class FrequencySets:
         measures = [
             {
                 "statement": Markup(self.measure(model, named, domains, rows or self.task.compared or self.task.rows)),
-                "floor": model.lost(),
+                "floor": model.min_suppressed(),
             }
             for model in self.task.models
         ]

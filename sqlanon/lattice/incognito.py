@@ -15,7 +15,7 @@ from sqlanon.lattice.candidates import Candidate, CandidateGraph, first_graph
 from sqlanon.lattice.cube import Cube
 from sqlanon.lattice.frequency import FrequencySet
 from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.materialize import Shelf, Sizes, Wish
+from sqlanon.lattice.materialize import CacheCandidate, FrequencySetCache, Sizes
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.walk import Graph, Walk, conclude, verdicts_of
 from sqlanon.policy import Incognito
@@ -35,7 +35,7 @@ class IncognitoSearch:
         self._problem = problem
         self._infers = infers
         self._heights = problem.lattice.heights
-        self._shelf = Shelf(problem.sets)
+        self._cache = FrequencySetCache(problem.sets)
         self._counts: dict[Node, Count] = {}
         self._sizes = Sizes(problem.sets) if variant == "super-roots" else None
         self._cube = Cube(problem.sets, self._heights) if variant == "cube" else None
@@ -69,7 +69,7 @@ class IncognitoSearch:
             Graph(roots, above.__getitem__, lambda one: one.height, self._node),
             self._start(roots),
             self._is_known if self._infers and graph.size > 1 else lambda _: False,
-            self._shelf,
+            self._cache,
         ).go()
         self._note(walk.counts)
         graph.remove([one.number for one in walk.failed])
@@ -109,7 +109,8 @@ class IncognitoSearch:
                 families[root.family].append(self._node(root))
         meets = {tuple(map(min, zip(*nodes, strict=True))): family for family, nodes in families.items()}
         base = self._problem.sets.base
-        kept = self._shelf.keep(
-            Wish(Step(meet, base), len(families[family]), sizes.estimate(meet)) for meet, family in meets.items()
+        kept = self._cache.keep(
+            CacheCandidate(Step(meet, base), len(families[family]), sizes.estimate(meet))
+            for meet, family in meets.items()
         )
         return {meets[meet]: one for meet, one in kept.items()}

@@ -21,7 +21,7 @@ WRITING = (
 
 
 @dataclass(frozen=True)
-class Wish:
+class CacheCandidate:
     """A frequency set that may be kept.
 
     uses: how many generalizations would be counted from it.
@@ -39,7 +39,7 @@ class Wish:
         return saved - self.step.source.tuples - WRITING * self.tuples
 
 
-class Shelf:
+class FrequencySetCache:
     """The frequency sets that are kept."""
 
     def __init__(self, sets: FrequencySets, budget: int = KEPT_TUPLES) -> None:
@@ -52,7 +52,7 @@ class Shelf:
         """How many more tuples may be kept."""
         return self._budget - sum(self._tables.values())
 
-    def keep(self, wishes: Iterable[Wish]) -> dict[Node, FrequencySet]:
+    def keep(self, wishes: Iterable[CacheCandidate]) -> dict[Node, FrequencySet]:
         """Make the sets that pay, those that gain most first, while there is room."""
         room, steps = self.room, []
         for wish in sorted(wishes, key=lambda wish: (-wish.gain, wish.step.node)):

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlanon.lattice.chart import Chart, Standing
 from sqlanon.lattice.lattice import Lattice, Node
+from sqlanon.lattice.node_status import NodeStatus, NodeStatusMap
 from sqlanon.lattice.problem import Findings, Problem
 
 CHARTED = 300  # generalizations up to which the standing of each is written down
 LISTED = 100  # minimal generalizations that are
 _SEARCHED = 10_000  # known generalizations up to which the minimal ones are looked for
-_MARKS = {Standing.OPEN: "?", Standing.FAILING: "f", Standing.ANONYMOUS: "a"}
+_MARKS = {NodeStatus.OPEN: "?", NodeStatus.FAILING: "f", NodeStatus.ANONYMOUS: "a"}
 
 
-def chart_of(problem: Problem, findings: Findings) -> Chart:
+def chart_of(problem: Problem, findings: Findings) -> NodeStatusMap:
     """What an algorithm's findings say of all nodes."""
-    chart = Chart(problem.lattice, problem.sets)
+    chart = NodeStatusMap(problem.lattice, problem.sets)
     for node, verdict in findings.verdicts.items():
         chart.learn(node, verdict)
     for node in findings.anonymous - findings.verdicts.keys():
@@ -58,7 +58,7 @@ def _suppressed(findings: Findings, node: Node) -> int | None:
     return None if verdict is None else verdict.suppressed
 
 
-def _mark(chart: Chart, node: Node) -> str:
+def _mark(chart: NodeStatusMap, node: Node) -> str:
     mark = _MARKS[chart.of(node)]
     return mark.upper() if node in chart.verdicts else mark
 
@@ -72,14 +72,14 @@ class RecordedChart:
         self._standing = {node: known[mark.lower()] for node, mark in marks.items()}
         self.verdicts = {node for node, mark in marks.items() if mark.isupper()}
 
-    def of(self, node: Node) -> Standing:
+    def of(self, node: Node) -> NodeStatus:
         """The standing of a node."""
         return self._standing[node]
 
     @property
     def anonymous(self) -> list[Node]:
         """The nodes known to satisfy the models."""
-        return [node for node, standing in self._standing.items() if standing is Standing.ANONYMOUS]
+        return [node for node, standing in self._standing.items() if standing is NodeStatus.ANONYMOUS]
 
 
 def lattice_from(recorded: Mapping[str, Any]) -> Lattice:

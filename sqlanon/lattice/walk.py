@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from sqlanon.lattice.batches import Count, Step, count_each
 from sqlanon.lattice.frequency import FrequencySet
 from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.materialize import Shelf, Wish
+from sqlanon.lattice.materialize import CacheCandidate, FrequencySetCache
 from sqlanon.lattice.problem import Findings, Problem, choose
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.task import Verdict
@@ -45,14 +45,14 @@ class Walk(Generic[T]):
 
     start: the frequency set that a root is counted from.
     known: whether a generalization is known to be admissible without a check.
-    shelf: where frequency sets are kept that others are rolled up from; None to count all from the start.
+    cache: where frequency sets are kept that others are rolled up from; None to count all from the start.
     """
 
     problem: Problem
     graph: Graph[T]
     start: Callable[[T], FrequencySet]
     known: Callable[[T], bool] = lambda _: False
-    shelf: Shelf | None = None
+    cache: FrequencySetCache | None = None
     failed: set[T] = field(default_factory=set)
     admissible: set[T] = field(default_factory=set)
     counts: dict[Node, Count] = field(default_factory=dict)
@@ -70,8 +70,8 @@ class Walk(Generic[T]):
             self._climb(failed)
             for one in waiting:
                 del self._sources[one]
-            if self.shelf is not None:
-                self.shelf.retain(self._sources.values())
+            if self.cache is not None:
+                self.cache.retain(self._sources.values())
         return self
 
     def _wait(self, one: T, source: FrequencySet) -> None:
@@ -118,7 +118,7 @@ class Walk(Generic[T]):
 
     def _keep(self, above: dict[T, list[T]]) -> dict[Node, FrequencySet]:
         """Keep the sets of failed generalizations that pay; each open one would be counted from the smallest."""
-        if self.shelf is None:
+        if self.cache is None:
             return {}
         sizes = {one: self.counts[self.graph.node(one)].tuples for one in above}
         smallest: dict[T, T] = {}
@@ -126,8 +126,8 @@ class Walk(Generic[T]):
             for up in ups:
                 if up not in smallest or sizes[one] < sizes[smallest[up]]:
                     smallest[up] = one
-        return self.shelf.keep(
-            Wish(Step(self.graph.node(one), self._sources[one]), uses, sizes[one])
+        return self.cache.keep(
+            CacheCandidate(Step(self.graph.node(one), self._sources[one]), uses, sizes[one])
             for one, uses in Counter(smallest.values()).items()
         )
 

@@ -139,16 +139,16 @@ class PrivacyModel(ABC):
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """A SELECT `(class, measure, violates, …)`: one row a class, the model's measure as a double, and a boolean.
 
-        What follows is for `lost` alone.
+        Further columns are for `min_suppressed` alone.
         """
 
-    def follow(self, render: Renderer, runs: Runs) -> Statement:
+    def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """A SELECT `(run, size, violates)`: whether the class of a run violates the model at that size.
 
         It need not decide everything: `violates` is NULL where only `measure` can tell, as for a figure within rounding
         of the parameter. By default it decides nothing.
         """
-        return render("models/follow_nothing", runs=runs.runs)
+        return render("models/measure_prefixes_nothing", runs=runs.runs)
 
     @property
     def testable(self) -> bool:
@@ -159,13 +159,13 @@ class PrivacyModel(ABC):
         """Test classes by a sample of their rows; None where whatever the sampled rows show is true of all rows."""
         raise NotImplementedError(f"{self.name} has no test on samples.")
 
-    def refutes(self) -> Markup | None:
+    def implies_violation(self) -> Markup | None:
         """SQL over two classes of one run, of `z.n` and `o.n` rows: whether `z`, which violates the model by its
         measure `z.measure`, shows that `o` does too. None where it never does.
         """
         return None
 
-    def lost(self) -> Markup:
+    def min_suppressed(self) -> Markup:
         """How many rows of a class that violates the model every division of the class must suppress: SQL over the
         class `x` and its measure `m`, 0 where nothing is known.
 
@@ -179,11 +179,11 @@ class PrivacyModel(ABC):
         return Markup("1") if self.monotone_under_generalization else Markup("0")
 
     @abstractmethod
-    def worst(self, measures: tuple[float, float]) -> float:
+    def worst_of(self, measures: tuple[float, float]) -> float:
         """The worst of the least and the greatest measure over the classes."""
 
     @abstractmethod
-    def holds(self, worst: float, rows: int) -> bool | None:
+    def is_met_by(self, worst: float, rows: int) -> bool | None:
         """Whether the classes of a table of `rows` satisfy the model when their worst measure is this, by arithmetic of
         its own: whoever believes what `measure` says of violations is to ask this too. False for what is no number.
 

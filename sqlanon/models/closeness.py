@@ -78,7 +78,7 @@ class TCloseness(PrivacyModel):
     @abstractmethod
     def measure(self, render: Renderer, groups: Groups) -> Statement: ...
 
-    def lost(self) -> Markup:
+    def min_suppressed(self) -> Markup:
         """Rows that must go for the rest R of a class P, as one, to come within t of the table's distribution Q.
 
         The distance is convex and at most 1, so with a share f of the rows gone d(P, Q) <= (1 - f) d(R, Q) + f. As
@@ -89,14 +89,14 @@ class TCloseness(PrivacyModel):
         share = expression("(m.measure - {t}) / {rest}", t=self.greatest, rest=1 - self.greatest)
         return expression("greatest(CAST(ceil(x.n * ({share}) - 1e-6) AS BIGINT), 1)", share=share)
 
-    def _follow_groups(self, render: Renderer, runs: Runs, groups: Sequence[Markup]) -> Statement:
+    def _measure_groups(self, render: Renderer, runs: Runs, groups: Sequence[Markup]) -> Statement:
         """The running sum of |p - q| / 2 over groups of values, each of which is a column of the domain.
 
         A group with x rows in a class of n adds its surplus x - n*q from its last row on until n reaches x / q: two
         events for each row at most, whatever the size of the domain.
         """
         return render(
-            "models/follow_closeness",
+            "models/measure_prefixes_closeness",
             runs=runs.runs,
             domain=runs.domain,
             rows=runs.rows,
@@ -106,10 +106,10 @@ class TCloseness(PrivacyModel):
             stands=self.greatest * len(groups) * (1 - RUNNING_TOLERANCE),
         )
 
-    def worst(self, measures: tuple[float, float]) -> float:
+    def worst_of(self, measures: tuple[float, float]) -> float:
         return max(measures)
 
-    def holds(self, worst: float, rows: int) -> bool:  # noqa: ARG002
+    def is_met_by(self, worst: float, rows: int) -> bool:  # noqa: ARG002
         return worst <= self.greatest
 
     def attainable(self, measure: float) -> str:
@@ -134,7 +134,7 @@ class EqualTCloseness(TCloseness):
     distance: ClassVar[str] = "equal"
     distance_in_words: ClassVar[str] = "half the sum of the differences in frequency"
 
-    def lost(self) -> Markup:
+    def min_suppressed(self) -> Markup:
         """Let S be the values of which the class P has less than the table Q: d(P, Q) = Q(S) - P(S). The rest R has no
         more rows of S, and needs Q(S) - R(S) <= t: so it has at most n * P(S) / (Q(S) - t) rows."""
         kept = expression("(x.n - m.surplus) / (1 - m.expected - {t})", t=self.greatest)
@@ -144,9 +144,9 @@ class EqualTCloseness(TCloseness):
         """The distance of each class, from its present values alone: the absent ones sum to 1 - Q(present)."""
         return self._render(render, "models/measure_equal_closeness", groups, integer_type(render, groups.rows**2))
 
-    def follow(self, render: Renderer, runs: Runs) -> Statement:
+    def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The running surplus of the values."""
-        return self._follow_groups(render, runs, [Markup("s")])
+        return self._measure_groups(render, runs, [Markup("s")])
 
 
 class OrderedTCloseness(TCloseness):
@@ -163,7 +163,7 @@ class OrderedTCloseness(TCloseness):
             about = f"'{column.name}' is {column.type}"
             yield f"distance: ordered needs numbers, dates, times or an enum, and {about}; use distance: equal."
 
-    def refutes(self) -> Markup:
+    def implies_violation(self) -> Markup:
         """A row more moves P by (row - P) / n, and no two rows are further apart than 1: so n * d(P, Q) changes by at
         most 1 with each row."""
         greatest = self.greatest * (1 + RUNNING_TOLERANCE)
@@ -204,10 +204,10 @@ class HierarchicalTCloseness(TCloseness):
             render, "models/measure_hierarchical_closeness", groups, integer, levels=levels, height=groups.height
         )
 
-    def follow(self, render: Renderer, runs: Runs) -> Statement:
+    def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The ground distance is that of a tree with edges of 1 / (2H): each group below the root adds |p - q|."""
         levels = ["s", *(f"g{level}" for level in range(1, runs.height))]
-        return self._follow_groups(render, runs, [Markup(level) for level in levels])
+        return self._measure_groups(render, runs, [Markup(level) for level in levels])
 
 
 class KlTCloseness(TCloseness):
@@ -220,20 +220,20 @@ class KlTCloseness(TCloseness):
         counts = {"avs": groups.avs, "classes": groups.classes, "domain": groups.domain, "rows": groups.rows}
         return SampleTest("sampling/test_divergence", {**counts, "greatest": self.greatest, "scale": INFORMATION_SCALE})
 
-    def lost(self) -> Markup:
+    def min_suppressed(self) -> Markup:
         """A row: the divergence has no upper bound."""
-        return PrivacyModel.lost(self)
+        return PrivacyModel.min_suppressed(self)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The divergence of each class; logarithms are added as integers, so their order does not matter."""
         scale, integer = logarithm_scale(groups.rows), integer_type(render, groups.rows**2)
         return self._render(render, "models/measure_kl_closeness", groups, integer, scale=scale)
 
-    def follow(self, render: Renderer, runs: Runs) -> Statement:
+    def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The running sum of x * ln(x * M / m), m being the value's rows in the table of M; less ln(n) in the end."""
         error = 2 * running_error(runs.rows)
         return render(
-            "models/follow_kl_closeness",
+            "models/measure_prefixes_kl_closeness",
             runs=runs.runs,
             domain=runs.domain,
             rows=runs.rows,

@@ -63,7 +63,7 @@ class _LDiversity(PrivacyModel):
     def parameters(self) -> dict[str, Any]:
         return {"attribute": self.attribute, "l": self.l}
 
-    def worst(self, measures: tuple[float, float]) -> float:
+    def worst_of(self, measures: tuple[float, float]) -> float:
         return min(measures)
 
     def _completed(self, render: Renderer, groups: Groups) -> Markup:
@@ -96,11 +96,13 @@ class DistinctLDiversity(_LDiversity):
             "models/measure_distinct_diversity", avs=relation(groups.avs), l=self.l, counts_null=self.counts_null
         )
 
-    def follow(self, render: Renderer, runs: Runs) -> Statement:
+    def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The running number of values that come for the first time, exactly."""
-        return render("models/follow_distinct_diversity", runs=runs.runs, l=self.l, counts_null=self.counts_null)
+        return render(
+            "models/measure_prefixes_distinct_diversity", runs=runs.runs, l=self.l, counts_null=self.counts_null
+        )
 
-    def holds(self, worst: float, rows: int) -> bool:  # noqa: ARG002
+    def is_met_by(self, worst: float, rows: int) -> bool:  # noqa: ARG002
         return worst >= self.l
 
     def attainable(self, measure: float) -> str:
@@ -147,19 +149,19 @@ class EntropyLDiversity(_LDiversity):
             counts_null=self.counts_null,
         )
 
-    def follow(self, render: Renderer, runs: Runs) -> Statement:
+    def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The running sum of n * ln(n): only the values that join change their terms, and the most frequent value's is
         exchanged for the one with the NULLs."""
         error = running_error(runs.rows) * (1 if self.counts_null else 2)
         return render(
-            "models/follow_entropy_diversity",
+            "models/measure_prefixes_entropy_diversity",
             runs=runs.runs,
             falls=self.least - error,
             stands=self.least + error,
             counts_null=self.counts_null,
         )
 
-    def holds(self, worst: float, rows: int) -> bool | None:  # noqa: ARG002
+    def is_met_by(self, worst: float, rows: int) -> bool | None:  # noqa: ARG002
         """`measure` compares the entropy itself, before it is made a number of values."""
         if not worst >= 1:
             return False
@@ -213,14 +215,16 @@ class RecursiveLDiversity(_LDiversity):
             counts_null=self.counts_null,
         )
 
-    def follow(self, render: Renderer, runs: Runs) -> Statement:
+    def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The running greatest count, and the running sum of the l - 1 greatest.
 
         A value's n rows are its 1st to n-th. With N(x) values that occur x times or more, the j greatest counts add up
         to the sum of min(N(x), j): so a row counts if it is among the first j that are the x-th of their values.
         """
         return render(
-            "models/follow_recursive_diversity" if self.l > 2 else "models/follow_frequent_diversity",
+            "models/measure_prefixes_recursive_diversity"
+            if self.l > 2
+            else "models/measure_prefixes_frequent_diversity",
             runs=runs.runs,
             others=self.l - 1,
             falls=float(self.c) * (1 + RUNNING_TOLERANCE),
@@ -228,15 +232,15 @@ class RecursiveLDiversity(_LDiversity):
             counts_null=self.counts_null,
         )
 
-    def lost(self) -> Markup:
+    def min_suppressed(self) -> Markup:
         """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are
         nowhere larger), and its x1, NULLs included, falls by no more than m. Without a tail all rows must go."""
         return Markup("coalesce(m.lost, x.n)")
 
-    def worst(self, measures: tuple[float, float]) -> float:
+    def worst_of(self, measures: tuple[float, float]) -> float:
         return max(measures)
 
-    def holds(self, worst: float, rows: int) -> bool | None:
+    def is_met_by(self, worst: float, rows: int) -> bool | None:
         """The ratio of two counts and c, as it is written, are rounded to doubles alike: only if these are equal does
         it take the counts themselves to tell which is greater."""
         if worst != self.c:

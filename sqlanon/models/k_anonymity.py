@@ -50,10 +50,10 @@ class KAnonymity(PrivacyModel):
         """The number of rows of each class, exactly."""
         return render("models/measure_k_anonymity", classes=groups.classes, k=self.k)
 
-    def worst(self, measures: tuple[float, float]) -> float:
+    def worst_of(self, measures: tuple[float, float]) -> float:
         return min(measures)
 
-    def holds(self, worst: float, rows: int) -> bool:  # noqa: ARG002
+    def is_met_by(self, worst: float, rows: int) -> bool:  # noqa: ARG002
         return worst >= self.k
 
     def attainable(self, measure: float) -> str:

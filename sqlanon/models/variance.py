@@ -68,7 +68,7 @@ class VarianceDiversity(PrivacyModel):
             integer=render.macro("wide_integer"),
         )
 
-    def follow(self, render: Renderer, runs: Runs) -> Statement:
+    def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """Running sums of n, x and x * x: exact in doubles, as x is an integer that counts steps of 2**-b of the node's
         range, with 2b bits for squares and the rest of 53 for rows.
 
@@ -77,17 +77,17 @@ class VarianceDiversity(PrivacyModel):
         """
         bits = (53 - runs.rows.bit_length()) // 2
         return render(
-            "models/follow_variance_diversity",
+            "models/measure_prefixes_variance_diversity",
             runs=runs.runs,
             domain=runs.domain,
             bits=min(bits, 16),
             deviation=math.sqrt(self.least),
         )
 
-    def worst(self, measures: tuple[float, float]) -> float:
+    def worst_of(self, measures: tuple[float, float]) -> float:
         return min(measures)
 
-    def holds(self, worst: float, rows: int) -> bool:  # noqa: ARG002
+    def is_met_by(self, worst: float, rows: int) -> bool:  # noqa: ARG002
         return worst >= self.least
 
     def attainable(self, measure: float) -> str:

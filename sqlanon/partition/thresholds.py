@@ -126,7 +126,7 @@ class _Search:
         runs, sensitive = self._of(model, self.runs)
         domain = expression("{domain}", domain=sensitive.domain)
         runs_of = Runs(expression("{runs}", runs=runs), domain, self.task.table_rows, sensitive.height)
-        return model.follow(self.branch.engine.render, runs_of).text
+        return model.measure_prefixes(self.branch.engine.render, runs_of).text
 
     def _of(self, model: PrivacyModel, tables: Sequence[Relation]) -> tuple[Relation, Sensitive]:
         """The table, out of one for each sensitive attribute, that the model looks at."""
@@ -157,5 +157,5 @@ class _Search:
 
     def _refuted(self) -> list[dict[str, Any]]:
         """What a measured class says about its neighbours, under the models that can tell."""
-        shown = [{"model": number, "condition": model.refutes()} for number, model in enumerate(self.models)]
+        shown = [{"model": number, "condition": model.implies_violation()} for number, model in enumerate(self.models)]
         return [entry for entry in shown if entry["condition"] is not None]

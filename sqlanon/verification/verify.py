@@ -323,8 +323,8 @@ def _result(
     The search judges by the same SELECT of a model: a mistake in it would go unnoticed here without another opinion.
     """
     classes, rows = counted
-    worst = None if least is None or greatest is None else model.worst((least, greatest))
-    holds = not classes if worst is None else model.holds(worst, rows)
+    worst = None if least is None or greatest is None else model.worst_of((least, greatest))
+    holds = not classes if worst is None else model.is_met_by(worst, rows)
     if measured != classes or holds not in (None, not violations):
         raise VerificationError(
             f"The check of {model.name} contradicts itself, so nothing is taken for verified. Please report this."

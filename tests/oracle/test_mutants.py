@@ -214,32 +214,36 @@ MUTANTS = (
     ),
     # floors: rows that every more specific generalization must suppress
     Mutant(
-        f"{BASE}.lost", 'Markup("1")', 'Markup("x.n")', check_floors, overruled_cases(models("entropy-l-diversity"))
+        f"{BASE}.min_suppressed",
+        'Markup("1")',
+        'Markup("x.n")',
+        check_floors,
+        overruled_cases(models("entropy-l-diversity")),
     ),
     Mutant(
-        f"{DIVERSITY}:RecursiveLDiversity.lost",
+        f"{DIVERSITY}:RecursiveLDiversity.min_suppressed",
         "coalesce(m.lost, x.n)",
         "x.n",
         check_floors,
         overruled_cases(models("recursive-l-diversity")),
     ),
     Mutant(
-        f"{CLOSENESS}:TCloseness.lost",
+        f"{CLOSENESS}:TCloseness.min_suppressed",
         "({share})",
         "1.0",
         check_floors,
         overruled_cases(models("ordered", "hierarchical")),
     ),
     Mutant(
-        f"{CLOSENESS}:EqualTCloseness.lost",
+        f"{CLOSENESS}:EqualTCloseness.min_suppressed",
         "{kept} + 1e-6",
         "0 * {kept}",
         check_floors,
         overruled_cases(models("equal")),
     ),
     Mutant(
-        f"{CLOSENESS}:KlTCloseness.lost",
-        "PrivacyModel.lost(self)",
+        f"{CLOSENESS}:KlTCloseness.min_suppressed",
+        "PrivacyModel.min_suppressed(self)",
         'Markup("x.n")',
         check_floors,
         overruled_cases(models("kl")),
@@ -247,7 +251,11 @@ MUTANTS = (
     Mutant(f"{SETS}.count_failing", "int(floor)", "int(suppressed)", check_floors, OVERRULED),
     # what searches conclude from verdicts
     Mutant(
-        "sqlanon.lattice.chart:Chart.learn", "verdict.floor > self._sets.task.budget", "True", check_chart, OVERRULED
+        "sqlanon.lattice.node_status:NodeStatusMap.learn",
+        "verdict.floor > self._sets.task.budget",
+        "True",
+        check_chart,
+        OVERRULED,
     ),
     Mutant(
         "sqlanon.lattice.walk:Walk._check",
@@ -333,7 +341,13 @@ MUTANTS = (
         check_tree,
         thresholds.cases("entropy-l-diversity"),
     ),
-    Mutant(f"{CLOSENESS}:OrderedTCloseness.refutes", "abs(z.n - o.n)", "0", check_tree, thresholds.cases("ordered")),
+    Mutant(
+        f"{CLOSENESS}:OrderedTCloseness.implies_violation",
+        "abs(z.n - o.n)",
+        "0",
+        check_tree,
+        thresholds.cases("ordered"),
+    ),
 )
 
 

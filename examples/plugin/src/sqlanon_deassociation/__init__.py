@@ -65,10 +65,10 @@ class Deassociation(PrivacyModel):
             counts_null=self.counts_null,
         )
 
-    def worst(self, measures: tuple[float, float]) -> float:
+    def worst_of(self, measures: tuple[float, float]) -> float:
         return max(measures)
 
-    def holds(self, worst: float, rows: int) -> bool | None:  # noqa: ARG002
+    def is_met_by(self, worst: float, rows: int) -> bool | None:  # noqa: ARG002
         """Equal doubles may come from a part just above alpha."""
         return None if worst == self.alpha else worst < self.alpha
 

@@ -14,7 +14,7 @@ from sqlanon.lattice.task import Verdict
 _Where = tuple[slice | int, ...]
 
 
-class Standing(IntEnum):
+class NodeStatus(IntEnum):
     """How a generalization stands to the models and the suppression budget."""
 
     OPEN = 0  # not known
@@ -22,7 +22,7 @@ class Standing(IntEnum):
     ANONYMOUS = 2
 
 
-class Chart:
+class NodeStatusMap:
     """The standing of every node, and the verdicts it rests on.
 
     What a check says of other nodes: a floor over the budget rules out all below; where the task is predictive, a node
@@ -45,33 +45,33 @@ class Chart:
         if self._sets.satisfies(verdict):
             self.vouch(node)
         elif verdict.floor > self._sets.task.budget:
-            self.standing[below] = Standing.FAILING
+            self.standing[below] = NodeStatus.FAILING
         else:
-            self.standing[self._place(node)] = Standing.FAILING
+            self.standing[self._place(node)] = NodeStatus.FAILING
 
     def vouch(self, node: Node) -> None:
         """Take in that a node satisfies the models."""
         above = self._above(node) if self._sets.task.predictive else self._place(node)
-        self.standing[above] = Standing.ANONYMOUS
+        self.standing[above] = NodeStatus.ANONYMOUS
 
-    def of(self, node: Node) -> Standing:
+    def of(self, node: Node) -> NodeStatus:
         """The standing of a node."""
-        return Standing(int(self.standing[self._place(node)]))
+        return NodeStatus(int(self.standing[self._place(node)]))
 
     @property
     def open(self) -> int:
         """The number of nodes of which nothing is known."""
-        return int(np.count_nonzero(self.standing == Standing.OPEN))
+        return int(np.count_nonzero(self.standing == NodeStatus.OPEN))
 
     @property
     def anonymous(self) -> list[Node]:
         """The nodes known to satisfy the models, in lexicographic order."""
-        return self._nodes(self.standing == Standing.ANONYMOUS)
+        return self._nodes(self.standing == NodeStatus.ANONYMOUS)
 
     @property
     def minimal(self) -> list[Node]:
         """Those of them that generalize no other of them."""
-        found = self.standing == Standing.ANONYMOUS
+        found = self.standing == NodeStatus.ANONYMOUS
         return self._nodes(found & (_count_below(found) == 1))
 
     def halving(self) -> Node:
@@ -79,7 +79,7 @@ class Chart:
 
         Ties are broken by lexicographic order.
         """
-        open_ = self.standing == Standing.OPEN
+        open_ = self.standing == NodeStatus.OPEN
         flipped = np.flip(_count_below(np.flip(open_)))
         settled = np.where(open_, np.minimum(_count_below(open_), flipped), 0)
         return self._node(np.unravel_index(int(np.argmax(settled)), self.lattice.shape))
