@@ -63,7 +63,7 @@ def _drawn(engine: Engine, rows: list[tuple[int, ...]], size: int, seed: str, na
     _load(engine, name, "p0 p1 w" if weighted else "p0 p1", rows)
     total = sum(row[2] for row in rows) if weighted else len(rows)
     branch = _branch(engine, (KAnonymity(2),), total, weighted=weighted)
-    nodes = Markup("(SELECT CAST(0 AS BIGINT) AS root, CAST({} AS BIGINT) AS population, FALSE AS halved)").format(
+    nodes = Markup("(SELECT CAST(0 AS BIGINT) AS root, CAST({} AS BIGINT) AS population, FALSE AS median_only)").format(
         total
     )
     source = Markup("(SELECT CAST(0 AS BIGINT) AS node, t.* FROM {} AS t)").format(Markup(name))
@@ -105,7 +105,7 @@ def test_rows_of_a_pattern_are_drawn_as_often_as_others() -> None:
     with connect("duckdb:///:memory:") as engine:
         branch = _branch(engine, (KAnonymity(2),), 4096)
         rows = Markup("(SELECT 0::BIGINT AS node, r.i % 64 AS p0, (r.i // 64) << 20 AS p1 FROM range(4096) AS r(i))")
-        nodes = Markup("(SELECT 0::BIGINT AS root, 4096::BIGINT AS population, FALSE AS halved)")
+        nodes = Markup("(SELECT 0::BIGINT AS root, 4096::BIGINT AS population, FALSE AS median_only)")
         by_value: Counter[tuple[str, int]] = Counter()
         each: list[int] = []
         for seed in range(200):
@@ -262,8 +262,8 @@ def test_the_database_asks_for_as_many_rows(engine: Engine, alpha: float | None)
     values: dict[str, Any] = {"roots": Markup("({})").format(Markup(rows)), "sample": 1000, "k": 200}
     values |= {"exact_below": 8000, "tested": alpha is not None, "quantiles": sure.quantiles(9, 3)}
     engine.run("sampling/create_min_counts", min_counts=Relation("min_counts"), **values)
-    found = _fetch(engine, "SELECT root, few, most, fewest, smallest FROM leasts ORDER BY 1, 2")
-    engine.execute(Statement("drop", "DROP TABLE leasts"))
+    found = _fetch(engine, "SELECT root, few, most, fewest, smallest FROM min_counts ORDER BY 1, 2")
+    engine.execute(Statement("drop", "DROP TABLE min_counts"))
     steps = [(2, 2), (3, 4), (5, 8), (9, 16)]
     assert found == [
         (n, few, most, sure.least_sampled(200, 1000, p, 3 * most), math.ceil(8000 * 1000 / p))

@@ -36,7 +36,7 @@ class Confidence:
         return 0.0 if self.alpha is None else NormalDist().inv_cdf(1 - self.alpha / tests)
 
     def least_sampled(self, k: int, sample: int, population: int, tests: int) -> int:
-        """The fewest sampled rows of a child that is to have `k` rows, as `sampling/create_leasts` has it."""
+        """The fewest sampled rows of a child that is to have `k` rows, as `sampling/create_min_counts` has it."""
         z, share = self.quantile(tests), (k if self.alpha is None else k - 1) / population
         correction = max(0, population - sample) / max(1, population - 1)
         deviation = math.sqrt(max(0.0, sample * share * (1 - share) * correction))

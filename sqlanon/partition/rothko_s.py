@@ -190,7 +190,7 @@ class Sampling:
     ) -> Frontier:
         """All leaves that are not cut at medians are split by gain, as far as that goes."""
         median_only, parts = trunk.branch.table("median_only"), [part.median_only for part in self.parts]
-        self.branch.engine.run("sampling/join_halved", median_only=median_only, parts=parts)
+        self.branch.engine.run("sampling/join_median_only", median_only=median_only, parts=parts)
         self.branch.engine.analyze(ranges, median_only)
         rows, consumed = self._spent()
         gain = GainGrowth(trunk.branch, criterion, self.algorithm.bins)
@@ -205,7 +205,7 @@ class Sampling:
         sample_nodes = self._grow(sample, number, nodes.total)
         tree = build_tree(self._sampled(), sample_nodes, self.first, nodes.count)
         settled = Repartition(self.branch, tree, nodes.rows, number).carry_out()
-        median_only = None if self.criterion is None else self._list_halved(tree, settled, number)
+        median_only = None if self.criterion is None else self._list_median_only(tree, settled, number)
         sampled = self.parts[-1].next_roots if self.parts else None
         followed = follow_episode(self.branch, tree, settled, sampled, number)
         self.branch.workspace.drop(
@@ -250,7 +250,7 @@ class Sampling:
         self.branch.workspace.drop(*growth.consumed)
         return growth.sample_nodes
 
-    def _list_halved(self, tree: Tree, settled: Settled, number: int) -> Relation:
+    def _list_median_only(self, tree: Tree, settled: Settled, number: int) -> Relation:
         median_only, routes = self.branch.table("median_only", number), tree.routes
         values = {"routes": routes, "settled": settled.ranges, "unit": 1 << self.task.bits, "nested": self.task.nested}
         self.branch.engine.run("sampling/list_median_only", median_only=median_only, **values)

@@ -97,7 +97,7 @@ class SampledGrowth(Growth):
     def _prepare_tests(self) -> None:
         engine, roots, care = self.branch.engine, self.sample.roots, self.care
         list_attributes(self.branch)
-        engine.run("sampling/seed_twigs", sample_nodes=self._parents, roots=roots)
+        engine.run("sampling/seed_sample_nodes", sample_nodes=self._parents, roots=roots)
         children = 1 << self.task.bits if self.task.nested else 2
         engine.run(
             "sampling/create_min_counts",

@@ -70,9 +70,12 @@ class SampledGainGrowth(GainGrowth):
 
     def resumed(self) -> Relation:
         """The nodes that are cut at medians from now on, as parents of the first round that does."""
-        sample_nodes = self.branch.table("resumed_twigs")
+        sample_nodes = self.branch.table("resumed_nodes")
         self.branch.engine.run(
-            "sampling/resume_twigs", sample_nodes=sample_nodes, parts=self.sample_nodes[1:], for_median=self.for_median
+            "sampling/resume_sample_nodes",
+            sample_nodes=sample_nodes,
+            parts=self.sample_nodes[1:],
+            for_median=self.for_median,
         )
         return sample_nodes
 

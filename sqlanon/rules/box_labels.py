@@ -45,7 +45,7 @@ class Face:
         return {"table": self.table, "alias": self.alias, "lo": self.attribute.lo, "hi": self.attribute.hi}
 
 
-def create_faces(
+def create_box_labels(
     engine: Engine,
     workspace: Workspace,
     attribute: RuleAttribute,

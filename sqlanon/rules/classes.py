@@ -17,7 +17,7 @@ from sqlanon.policy import Show
 from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import cell_name
-from sqlanon.rules.box_labels import Face, create_faces
+from sqlanon.rules.box_labels import Face, create_box_labels
 from sqlanon.rules.routing import Routed
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Text, expression
@@ -84,7 +84,7 @@ def create_all_faces(
     box_labels: list[Face] = []
     for attribute, one in zip(attributes, shown, strict=True):
         first = sum(len(face.values) for face in box_labels)
-        box_labels.append(create_faces(engine, workspace, attribute, rules, used, first, one.hierarchy))
+        box_labels.append(create_box_labels(engine, workspace, attribute, rules, used, first, one.hierarchy))
     return box_labels
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.policy import Show
-from sqlanon.rules.box_labels import Face, create_faces
+from sqlanon.rules.box_labels import Face, create_box_labels
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Relation
@@ -57,7 +57,7 @@ def _fetch(
     box_labels: list[Face] = []
     for attribute in attributes:
         first = sum(len(face.values) for face in box_labels)
-        box_labels.append(create_faces(engine, names, attribute, stored.tables, page, first, None))
+        box_labels.append(create_box_labels(engine, names, attribute, stored.tables, page, first, None))
     rows = engine.query(
         "rules/list_cells",
         page=page,
