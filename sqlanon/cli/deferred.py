@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sqlanon.lattice import refusal, wishes
     from sqlanon.policy import loading, schema
     from sqlanon.report import material, page
-    from sqlanon.rules import listing, select, store
+    from sqlanon.rules import labels_view, listing, select, store
     from sqlanon.runs import applying, linking, resuming, runner
     from sqlanon.signoff import check
     from sqlanon.work import session, workspace
@@ -51,7 +51,7 @@ _PARTS = {
     "sqlanon.lattice": ("refusal", "wishes"),
     "sqlanon.policy": ("loading", "schema"),
     "sqlanon.report": ("material", "page"),
-    "sqlanon.rules": ("listing", "select", "store"),
+    "sqlanon.rules": ("labels_view", "listing", "select", "store"),
     "sqlanon.runs": ("applying", "linking", "resuming", "runner"),
     "sqlanon.signoff": ("check",),
     "sqlanon.work": ("session", "workspace"),
@@ -77,6 +77,7 @@ __all__ = [
     "grants",
     "hierarchies",
     "home",
+    "labels_view",
     "linking",
     "listing",
     "loading",

@@ -9,7 +9,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
-from sqlanon.cli.deferred import freezing, project, select, sql, store
+from sqlanon.cli.deferred import freezing, labels_view, project, select, sql, store
 from sqlanon.cli.rules import RunName
 from sqlanon.errors import PolicyError
 from sqlanon.runs import OnViolation
@@ -17,7 +17,7 @@ from sqlanon.runs import OnViolation
 if TYPE_CHECKING:
     from sqlanon.jobs.freezing import Freezing
 
-Form = Literal["sql", "view", "procedure", "dbt"]
+Form = Literal["sql", "view", "procedure", "dbt", "labels"]
 
 
 def register(app: typer.Typer) -> None:
@@ -31,14 +31,17 @@ def export_command(
     form: Annotated[
         Form,
         typer.Option(
-            "--as", help="A SELECT, a view of it, a procedure that checks and publishes too, or a dbt project."
+            "--as",
+            help="A SELECT, a view of it, a procedure that checks and publishes too, a dbt project; or a view of the "
+            "release with the ends of its labels as numbers and dates.",
         ),
     ],
     name: Annotated[
         str | None, typer.Option("--name", help="What the view is called, the procedure's job, or the dbt model.")
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help="With sql, view and dbt: the table to read, if not the run's.")
+        str | None,
+        typer.Option(help="With sql, view and dbt: the table to read, if not the run's; with labels: the release."),
     ] = None,
     source_model: Annotated[
         str | None,
@@ -64,7 +67,8 @@ def export_command(
     url: UrlOption = None,
     policy: PolicyOption = None,
 ) -> None:
-    """Print the recoding of a run as SQL that a DBA can own; nothing is changed. It holds values of the data.
+    """Print the recoding of a run as SQL that a DBA can own; nothing is changed. It holds values of the data, but for
+    labels.
 
     With dbt, models and tests are written into a project.
     """
@@ -80,6 +84,9 @@ def export_command(
         if form == "procedure":
             assert name is not None
             text = freezing.export_procedure(engine, catalog, found, freezing.Freezing(name, on_violation, budget))
+        elif form == "labels":
+            assert name is not None
+            text = labels_view.labels_view(engine, store.read_rules(catalog, found.id), found, name, source)
         else:
             text = select.rules_select(catalog.store, store.read_rules(catalog, found.id), found, source)
     if form == "view":
@@ -118,11 +125,11 @@ def _refuse(
     if form != "dbt" and model is not None:
         wrong.append("--source-model is for --as dbt.")
     if form == "sql" and name is not None:
-        wrong.append("--name is for --as view, procedure and dbt.")
+        wrong.append("--name is for --as view, procedure, dbt and labels.")
     if form != "sql" and name is None:
         wrong.append(f"--as {form} needs --name.")
     if form == "procedure" and source is not None:
-        wrong.append("--source is for --as sql, view and dbt.")
+        wrong.append("--source is for --as sql, view, dbt and labels.")
     if form not in ("procedure", "dbt") and choice:
         wrong.append("--on-violation and --budget are for --as procedure and dbt.")
     if (form == "dbt") != (output is not None):

@@ -241,6 +241,11 @@ def _float(number: int) -> Markup:
     return expression("CAST({string} AS FLOAT8)", string=Text(str(number)))
 
 
+def bound_type(spec: Hierarchy, column: Column) -> Markup:
+    """The type of an interval's bounds."""
+    return _bound_type(_known_grid(spec, column), column)
+
+
 def _bound_type(grid: Grid, column: Column) -> Markup:
     """The type of bounds; a value stands beside them in a CASE, and must keep its own decimals there."""
     if column.kind is Kind.FLOAT:
