@@ -87,7 +87,7 @@ def agrees(database: Database, view: str, names: list[str]) -> None:
 
 
 @settings(
-    max_examples=many(3),
+    max_examples=many(2),
     phases=(Phase.explicit, Phase.generate),
     deadline=None,
     print_blob=True,
