@@ -264,7 +264,7 @@ class PostgresPublisher(Publisher):
 
     def _attached(self, old: Table, view: int = 0) -> list[str]:
         """What depends on a table or view, but for a view that reads it."""
-        return [name for name, _ in self.engine.query("publish/list_dependents", oid=old.oid, view=view)]
+        return [name for name, _ in self.engine.query("publish/list_dependents", oid=old.oid, own_view=view)]
 
     def _fill(self, staging: Relation, release: Relation, wait: float) -> Publication:
         """Replace the rows of the old table; other snapshots go on seeing all the old rows."""
@@ -302,7 +302,7 @@ class PostgresPublisher(Publisher):
 
     def _compare(self, staging: Relation, release: Relation) -> Comparison:
         old, new = self._existing(release), self._existing(staging)
-        dependents = self.engine.query("publish/list_dependents", oid=old.oid, view=0)
+        dependents = self.engine.query("publish/list_dependents", oid=old.oid, own_view=0)
         properties = self.engine.query("publish/list_properties", oid=old.oid, staging=new.oid)
         keepsakes = [*(name for name, _ in dependents), *(name for (name,) in properties)]
         if not old.owner_can_be_given:

@@ -209,7 +209,9 @@ MUTANTS = (
         for model, name in DIVERSE.items()
     ),
     *(
-        Mutant(f"{DIVERSITY}:{model}.follow", COUNTS_NULL, "counts_null=True", check_tree, thresholds.cases(name))
+        Mutant(
+            f"{DIVERSITY}:{model}.measure_prefixes", COUNTS_NULL, "counts_null=True", check_tree, thresholds.cases(name)
+        )
         for model, name in DIVERSE.items()
     ),
     # floors: rows that every more specific generalization must suppress
@@ -335,7 +337,7 @@ MUTANTS = (
     ),
     Mutant(f"{GROWTH}:searchable", "return bool(", "return False and bool(", check_tree, TREES),
     Mutant(
-        f"{DIVERSITY}:EntropyLDiversity.follow",
+        f"{DIVERSITY}:EntropyLDiversity.measure_prefixes",
         "self.least - error",
         "self.least + 0.3",
         check_tree,
