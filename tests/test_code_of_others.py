@@ -16,7 +16,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
-from sqlanon.sql import Relation
+from sqlanon.sql import Relation, Statement, Text
 from sqlanon.trust import hold_trusted
 from tests.jobs_support import carry_out, frozen, runs
 from tests.postgres_server import PostgresServer
@@ -201,3 +201,12 @@ def _hold(policy: Policy, engine: Engine, source: Relation) -> None:
     with engine.transaction():
         hold_trusted(policy, engine, source)
         engine.query("count_rows", table=source)
+
+
+def test_the_look_for_code_is_planned_as_a_small_one(place: Place) -> None:
+    """Room for hashing is made before a statement runs, for as many rows as the planner guesses."""
+    with connect(place.url(place.roles.runner)) as engine:
+        statement = engine.render("engine/list_code_of_others", table=Text(SOURCE))
+        ((plan,),) = engine.fetch(Statement("explain", f"EXPLAIN (FORMAT JSON) {statement.text}"))
+    guesses = [int(rows) for rows in re.findall(r"'Plan Rows': (\d+)", str(plan))]
+    assert max(guesses) < 250_000

@@ -289,7 +289,7 @@ class PostgresEngine(Engine):
 
     def code_of_others(self, relation: Relation) -> list[str]:
         found = self.query("engine/list_code_of_others", table=Text(str(relation)))
-        return [problem for (problem,) in found]
+        return list(dict.fromkeys(problem for (problem,) in found))
 
     def owner_of(self, relation: Relation) -> str | None:
         _, owner = self.query_one("engine/show_owner", table=Text(str(relation)))
