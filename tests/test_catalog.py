@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import duckdb
 import pytest
 from alembic.script import ScriptDirectory
 
@@ -24,6 +25,7 @@ from sqlanon.catalog import (
     Status,
     Step,
 )
+from sqlanon.catalog.duckdb_driver import DuckDBDriver
 from sqlanon.catalog.migrate import migrations_directory, revisions
 from sqlanon.catalog.tables import Tables
 from sqlanon.engines import connect
@@ -158,6 +160,23 @@ def test_steps_keep_their_order_and_text(catalog: Catalog) -> None:
     catalog.add_steps(run, steps[5:])
     catalog.add_steps(run, [])
     assert catalog.steps(run) == steps
+
+
+def test_rows_are_bound_as_one_list_a_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one where a column mixes types, which DuckDB would convert to one."""
+    sent: list[int] = []
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t (a INTEGER, b DOUBLE, c VARCHAR)")
+        driver = DuckDBDriver(connection)
+        execute = driver.execute
+        monkeypatch.setattr(driver, "execute", lambda text, bound: sent.append(len(bound)) or execute(text, bound))
+        text = "INSERT INTO t SELECT unnest(?), unnest(?), unnest(?)"
+        driver.insert(text, [(n, n / 2, None) for n in range(100)])
+        assert sent == [3]
+        driver.insert(text, [(100, 1, "x"), (101, 2.5, None)])
+        assert sent == [3, 3, 3]
+        rows = connection.execute("SELECT * FROM t ORDER BY a").fetchall()
+    assert rows == [*((n, n / 2, None) for n in range(100)), (100, 1.0, "x"), (101, 2.5, None)]
 
 
 def test_hierarchies_are_recorded_once(catalog: Catalog) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from sqlanon.catalog.transaction import Bound, Row
+from sqlanon.engines.duckdb import lists_of
 
 
 class DuckDBDriver:
@@ -37,7 +38,8 @@ class DuckDBDriver:
         return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
     def insert(self, text: str, rows: Sequence[Sequence[Any]]) -> None:
-        self.execute(text, [value for row in rows for value in row])
+        for lists in lists_of(rows):
+            self.execute(text, lists)
 
     def explain(self, error: Exception) -> tuple[bool, bool]:  # noqa: ARG002
         return False, False  # the process has the file to itself

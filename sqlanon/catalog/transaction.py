@@ -30,7 +30,7 @@ class Driver(Protocol):
         """Run a statement; its rows, none of one that has no result."""
 
     def insert(self, text: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Send rows with the statement that inserts so many; they may hold numbers out of the data."""
+        """Send rows with the statement that inserts rows of such columns; they may hold numbers out of the data."""
 
     def explain(self, error: Exception) -> tuple[bool, bool]:
         """Whether an error means that the connection is lost, and whether it is a refused permission."""
@@ -56,10 +56,10 @@ class Transaction:
         if not rows:
             return
         columns = [Identifier(name) for name in rows[0]]
+        statement = self._render("catalog/insert_rows", table=table, columns=columns)
         chunk = max(1, _CHUNK // len(columns))
         for start in range(0, len(rows), chunk):
             part = [[self._write(value) for value in row.values()] for row in rows[start : start + chunk]]
-            statement = self._render("catalog/insert_rows", table=table, columns=columns, rows=len(part))
             self._driver.insert(statement.text, part)
 
     def _send(self, template: str, bound: Mapping[str, Any], **values: Any) -> list[Row]:

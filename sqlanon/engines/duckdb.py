@@ -237,7 +237,7 @@ class DuckDBEngine(Engine):
         pending = iter(rows)
         per_statement = max(1, _LOAD_CHUNK // len(columns))
         while chunk := list(islice(pending, per_statement)):
-            for lists in _lists_of(chunk):
+            for lists in lists_of(chunk):
                 self._guarded(statement.name, self._loader(statement, lists))
 
     def _loader(self, statement: Statement, lists: list[list[Any]]) -> Callable[[], object]:
@@ -364,7 +364,7 @@ class DuckDBEngine(Engine):
         return self.read_file(relation, path).relation
 
 
-def _lists_of(rows: list[Sequence[Any]]) -> list[list[list[Any]]]:
+def lists_of(rows: Sequence[Sequence[Any]]) -> list[list[list[Any]]]:
     """The rows as one list a column; each row by itself where the values of a column are not all of one type."""
     lists = [list(column) for column in zip(*rows, strict=True)]
     if any(map(_mixes_types, lists)):
