@@ -54,6 +54,12 @@ def day(text: str) -> datetime:
         ("0000s", "date", Region(day("0001-01-01"), day("0010-01-01"), closed=False)),
         ("9999", "date", Region(day("9999-01-01"), None, closed=False)),
         ("2020-W53", "date", Region(day("2020-12-28"), day("2021-01-04"), closed=False)),
+        ("9999-W52", "date", Region(day("9999-12-27"), None, closed=False)),
+        ("2024-02-29", "date", Region(day("2024-02-29"), day("2024-02-29"), (day("2024-02-29"),))),
+        ("2024-02-29", "timestamp", Region(day("2024-02-29"), day("2024-03-01"), closed=False)),
+        ("2024-02-29 00:00:00", "timestamp", Region(day("2024-02-29"), day("2024-02-29"), (day("2024-02-29"),))),
+        ("9999-12-31", "timestamp", Region(day("9999-12-31"), None, closed=False)),
+        ("2024-Q4", "timestamp", Region(day("2024-10-01"), day("2025-01-01"), closed=False)),
         ("Clerk", "text", Region("Clerk", "Clerk", ("Clerk",))),
         ("well-paid", "text", Region("well-paid", "well-paid", ("well-paid",))),
         ('"NULL"', "text", Region("NULL", "NULL", ("NULL",))),
@@ -81,6 +87,8 @@ def test_a_label_says_which_values_its_region_holds(label: str | None, kind: Lab
         ("", "number"),
         ("34", "date"),
         ("2024-13-01", "date"),
+        ("2024-13-01", "timestamp"),
+        ("2024-W54", "date"),
         ("[2024-03-01]", "date"),
         ("{, a}", "text"),
         (" a", "text"),
@@ -91,7 +99,7 @@ def test_a_label_says_which_values_its_region_holds(label: str | None, kind: Lab
     ],
 )
 def test_what_is_no_label_is_an_error(label: str, kind: LabelKind) -> None:
-    with pytest.raises(ValueError, match=r"no |must be|invalid|month"):
+    with pytest.raises(ValueError, match=r"no |must be|[Ii]nvalid|month"):
         parse_label(label, kind)
 
 
@@ -182,6 +190,16 @@ def test_kinds_are_known_from_the_labels(library: str) -> None:
     assert read["b_max"].to_list()[0] == datetime(2024, 4, 1)
     assert [None if one is None else list(one) for one in read["c_values"].to_list()] == [["x"], ["x", "y"], None]
     assert read["a_null"].to_list() == [False, False, True]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_time_of_day_makes_days_of_a_column_those_of_timestamps(library: str) -> None:
+    frame = LIBRARIES[library]({"a": ["2024-02-29", "2024-02-28 23:30:00"], "b": ["2024-02-29", "2024-Q1"]})
+    read = read_labels(frame, ["a", "b"])
+    assert read["a_max"].to_list() == [datetime(2024, 3, 1), datetime(2024, 2, 28, 23, 30)]
+    assert read["b_max"].to_list() == [datetime(2024, 2, 29), datetime(2024, 4, 1)]
+    told = read_labels(frame, {"b": "timestamp"})
+    assert told["b_max"].to_list()[0] == datetime(2024, 3, 1)
 
 
 def test_columns_that_nothing_was_generalized_in_have_types() -> None:

@@ -30,7 +30,8 @@ COLUMNS = {
 }
 KINDS: dict[str, LabelKind] = {
     **dict.fromkeys(("i", "n", "f", "w"), "number"),
-    **dict.fromkeys(("d", "moment", "z", "p", "wk"), "date"),
+    **dict.fromkeys(("d", "p", "wk"), "date"),
+    **dict.fromkeys(("moment", "z"), "timestamp"),
 }
 ROLES: dict[str, Any] = {
     **dict.fromkeys(("i", "n", "f", "d", "moment", "z", "name"), "quasi-identifier"),
@@ -49,7 +50,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "z": st.sampled_from([(STARTS + timedelta(n, microseconds=n)).replace(tzinfo=UTC) for n in (0, 1, 9000)]),
     "w": st.integers(-9, 99),
     "p": st.sampled_from([date(1, 1, 1), date(2020, 12, 31), date(2024, 2, 29), date(9999, 6, 1), date(1999, 12, 31)]),
-    "wk": st.sampled_from([date(1, 1, 1), date(2020, 12, 31), date(2024, 2, 29)]),
+    "wk": st.sampled_from([date(1, 1, 1), date(2020, 12, 31), date(2024, 2, 29), date(9999, 12, 31)]),
     "code": st.sampled_from(["10", "11", "29"]),
     "name": st.sampled_from(["NULL", "[1-2]", "*", "7"]),
 }
@@ -154,6 +155,8 @@ def test_a_day_of_timestamps_reaches_to_the_next(database: Database) -> None:
     assert set(database.sql(f"SELECT * FROM {view}")) == {
         ("2024-02-29", datetime(2024, 2, 29), datetime(2024, 3, 1)),
     }
+    region = parse_label("2024-02-29", "timestamp")
+    assert (region.low, region.high) == (datetime(2024, 2, 29), datetime(2024, 3, 1))
 
 
 @pytest.mark.either_engine

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Literal
 
-LabelKind = Literal["number", "date", "text"]
+LabelKind = Literal["number", "date", "timestamp", "text"]
 End = float | datetime | str
 
 _NUMBER = r"-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|Infinity|inf)|NaN|nan"
@@ -16,6 +16,7 @@ _DATE = r"\d{4,6}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d+)?(?:\+00)?)?"
 _SPANS = {
     "number": re.compile(rf"(?P<low>{_NUMBER}|\*)-(?P<high>{_NUMBER}|\*)"),
     "date": re.compile(rf"(?P<low>{_DATE}|\*)-(?P<high>{_DATE}|\*)"),
+    "timestamp": re.compile(rf"(?P<low>{_DATE}|\*)-(?P<high>{_DATE}|\*)"),
     "text": re.compile(r'(?P<low>"(?:[^"]|"")*"|\*)-(?P<high>"(?:[^"]|"")*"|\*)'),
 }
 _MEMBER = re.compile(r'"(?:[^"]|"")*"|[^,{}\[\]"*]+')
@@ -25,6 +26,7 @@ _PERIODS = {
     "quarter": re.compile(r"(\d{4})-Q([1-4])"),
     "month": re.compile(r"(\d{4})-(\d\d)"),
     "week": re.compile(r"(\d{4})-W(\d\d)"),
+    "day": re.compile(r"(\d{4})-(\d\d)-(\d\d)"),
 }
 
 
@@ -51,8 +53,9 @@ EVERYTHING = Region(null=True)
 def parse_label(label: str | None, kind: LabelKind) -> Region:
     """Read a label of a column of this kind; None is NULL.
 
-    number: integers, decimals, doubles, and intervals of hierarchies. date: dates and timestamps (UTC), and periods of
-    hierarchies. text: everything else. Raises ValueError for a text that is no label of this kind.
+    number: integers, decimals, doubles, and intervals of hierarchies. date: dates, and periods of hierarchies.
+    timestamp: moments (UTC), and periods, of which a day is one. text: everything else. Raises ValueError for a text
+    that is no label of this kind.
     """
     if label == "*":
         return EVERYTHING
@@ -72,7 +75,7 @@ def parse_label(label: str | None, kind: LabelKind) -> Region:
         return Region(span.low, span.high, span.values, closed=label.endswith("]"))
     if label == "" and kind == "text":  # of a column with a hierarchy, whose labels have no quotes
         return _only((label,))
-    if kind == "date" and (period := _period(label)) is not None:
+    if kind in ("date", "timestamp") and (period := _period(label, kind)) is not None:
         return period
     return _only((_value(label, kind),))
 
@@ -138,24 +141,33 @@ def _text(text: str) -> str:
     return text
 
 
-_VALUES: Mapping[str, Callable[[str], End]] = {"number": _number, "date": _moment, "text": _text}
+_VALUES: Mapping[str, Callable[[str], End]] = {
+    "number": _number,
+    "date": _moment,
+    "timestamp": _moment,
+    "text": _text,
+}
 
 
-def _period(label: str) -> Region | None:
-    """The days from the first of a period of a hierarchy up to the first one after it; None for other labels."""
+def _period(label: str, kind: LabelKind) -> Region | None:
+    """The days from the first of a period of a hierarchy up to the first one after it; None for other labels.
+
+    A day is a period of timestamps, and a value of dates.
+    """
     for name, pattern in _PERIODS.items():
         found = pattern.fullmatch(label)
-        if found is not None:
+        if found is not None and (name != "day" or kind == "timestamp"):
             first, after = _days(name, *(int(part) for part in found.groups()))
             return Region(_midnight(first), None if after is None else _midnight(after), closed=False)
     return None
 
 
-def _days(period: str, year: int, number: int = 1) -> tuple[date, date | None]:
+def _days(period: str, year: int, number: int = 1, day: int = 1) -> tuple[date, date | None]:
     """The first day of a period, and the first one after it; None after the year 9999."""
-    if period == "week":
-        first = date.fromisocalendar(year, number, 1)
-        return first, first + timedelta(7)
+    if period in ("week", "day"):
+        first = date.fromisocalendar(year, number, 1) if period == "week" else date(year, number, day)
+        length = timedelta(7 if period == "week" else 1)
+        return first, first + length if date.max - first >= length else None
     first_month, months = {
         "decade": (1, 120),
         "year": (1, 12),

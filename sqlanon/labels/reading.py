@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlanon.errors import PolicyError
 from sqlanon.labels.parsing import LabelKind, Region, parse_label
 
-_KINDS: tuple[LabelKind, ...] = ("number", "date", "text")
+_KINDS: tuple[LabelKind, ...] = ("number", "date", "timestamp", "text")
+_MOMENT = re.compile(r"\d \d\d:\d\d:\d\d")
 
 
 def read_labels(frame: Any, columns: Sequence[str] | Mapping[str, LabelKind]) -> Any:
     """Add to a released table what the labels of some columns say, as columns that one can compute with.
 
     frame: a pandas or polars DataFrame, as `read_csv` or `read_parquet` gives it.
-    columns: the names of columns of labels, with their kinds (`number`, `date`, `text`) where these are to be sure of;
-        by names alone, a column is of the first kind that all of its labels are of.
+    columns: the names of columns of labels, with their kinds (`number`, `date`, `timestamp`, `text`) where these are
+        to be sure of; by names alone, a column is of the first kind that all of its labels are of, and of timestamps
+        only if one of them holds a time of day.
 
     Every such column stays, and `<name>_min` and `<name>_max` are added: the ends of the region, empty where the label
     names none; floats for numbers, timestamps (in UTC) for dates. An upper end of a hierarchy's group, such as 30 of
-    `[20-30)`, is not in the group. Of texts, `<name>_values` lists the members, and is empty for ranges of texts. Where
-    a label says that NULL may be behind it, `<name>_null` is true. The frame that was given is not changed.
+    `[20-30)`, is not in the group; a day of timestamps is such a group. Of texts, `<name>_values` lists the members,
+    and is empty for ranges of texts. Where a label says that NULL may be behind it, `<name>_null` is true. The frame
+    that was given is not changed.
 
     Raises PolicyError for a column that is not there, is there already, or holds what is no label of its kind; what the
     cell holds is not in the message. Source of the grammar: docs/labels.md.
@@ -53,9 +57,8 @@ def _label(cell: Any) -> str | None:
 
 
 def _plain(cell: Any) -> str:
-    """A number that nothing was generalized of, so that the column has a type; the same for dates."""
-    text = str(cell)
-    return text.removesuffix(" 00:00:00") if "-" in text[1:] else text
+    """A number, date or timestamp that nothing was generalized of, so that the column has a type."""
+    return str(cell)
 
 
 def _kind_of(labels: Iterable[str | None]) -> LabelKind:
@@ -63,7 +66,8 @@ def _kind_of(labels: Iterable[str | None]) -> LabelKind:
     distinct = {label for label in labels if label not in (None, "*", "NULL")}
     for kind in ("number", "date"):
         if distinct and all(_is_of(label, kind) for label in distinct):
-            return kind
+            moments = kind == "date" and any(_MOMENT.search(label or "") for label in distinct)
+            return "timestamp" if moments else kind
     return "text"
 
 
@@ -121,7 +125,7 @@ def _add_to_pandas(frame: Any, added: Mapping[str, list[Any]], kinds: Mapping[st
             return pandas.Series(values, index=frame.index, dtype=bool)
         if key.endswith("_values"):
             return pandas.Series(values, index=frame.index, dtype=object)
-        if kinds[key] == "date":  # nanoseconds end in the year 2262
+        if kinds[key] in ("date", "timestamp"):  # nanoseconds end in the year 2262
             return pandas.Series(values, index=frame.index, dtype="datetime64[us]")
         return pandas.Series(values, index=frame.index, dtype=float if kinds[key] == "number" else object)
 
@@ -130,7 +134,8 @@ def _add_to_pandas(frame: Any, added: Mapping[str, list[Any]], kinds: Mapping[st
 
 def _add_to_polars(frame: Any, added: Mapping[str, list[Any]], kinds: Mapping[str, LabelKind]) -> Any:
     polars = importlib.import_module("polars")
-    ends = {"number": polars.Float64, "date": polars.Datetime("us"), "text": polars.String}
+    moment = polars.Datetime("us")
+    ends = {"number": polars.Float64, "date": moment, "timestamp": moment, "text": polars.String}
 
     def series(key: str, values: list[Any]) -> Any:
         if key.endswith("_null"):
