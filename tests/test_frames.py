@@ -262,6 +262,7 @@ def test_a_release_that_fails_its_check_is_not_given(monkeypatch: pytest.MonkeyP
 
 
 def test_public_names_are_listed() -> None:
+    assert {name for name in dir(sqlanon) if not name.startswith("__")} == set(sqlanon.__all__) - {"__version__"}
     assert set(sqlanon.__all__) <= set(dir(sqlanon))
 
 
