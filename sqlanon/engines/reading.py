@@ -23,6 +23,7 @@ _NAMED = {
 }
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", re.IGNORECASE)
 _MOST_DIGITS = 38
+_DELIMITERS = {",": "commas", ";": "semicolons", ":": "colons", " ": "spaces", "\t": "tabs", "\x1f": "unit separators"}
 
 
 def type_named(name: str) -> str:
@@ -98,7 +99,7 @@ class FileReading:
             return []
         head = f"{self.format} file"
         if self.delimiter is not None:
-            shown = {"\t": "tab", "\x1f": "unit separator"}.get(self.delimiter, self.delimiter)
+            shown = _DELIMITERS.get(self.delimiter, f"'{self.delimiter}'")
             nulls = " or ".join("nothing" if text == "" else text for text in self.null)
             head += f", {self.encoding}, fields divided by {shown}, NULL where a field without quotes is {nulls or '-'}"
         return [head, *(f"{one.name}: {one.reason}" for one in self.columns if one.remarkable)]

@@ -184,6 +184,13 @@ def test_dates_by_a_format(memory: DuckDBEngine, tmp_path: Path) -> None:
     assert "%d/%m/%Y and %m/%d/%Y: source.dates" in hint
 
 
+@pytest.mark.parametrize(("delimiter", "name"), [(",", "commas"), (";", "semicolons"), ("\t", "tabs"), ("|", "'|'")])
+def test_a_delimiter_is_said_in_words(memory: DuckDBEngine, tmp_path: Path, delimiter: str, name: str) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text(f"a{delimiter}b\n1{delimiter}2\n")
+    assert f"fields divided by {name}, NULL" in read(memory, path).lines()[0]
+
+
 @pytest.mark.parametrize("place", [0, 60, 2_500, 4_999])
 def test_every_value_counts_wherever_it_is(memory: DuckDBEngine, tmp_path: Path, place: int) -> None:
     path, numbers, dates = tmp_path / "c.csv", ["17"] * 5_000, [""] * 60 + ["03/04/2024"] * 4_940
