@@ -216,6 +216,18 @@ def test_without_a_record_it_is_not_known_what_changed(database_url: str) -> Non
     assert "values_equal" in found.failed
 
 
+def test_a_class_that_was_removed_is_no_suppressed_one(database_url: str) -> None:
+    policy = release(database_url, ATTRIBUTES, {"algorithm": {"name": "optimal"}, "suppression": 0.9})
+    before = audit(policy)
+    assert before.satisfied
+    alter(database_url, f"DELETE FROM {{r}} WHERE {ONE_CLASS}")
+    found = audit(policy)
+    assert found.failed == ("rows_add_up",)
+    assert (before.left_out or 0) < (found.left_out or 0)
+    alter(database_url, "DROP SCHEMA sqlanon CASCADE")
+    assert (audit(policy).satisfied, audit(policy).left_out) == (True, found.left_out)
+
+
 def test_a_source_that_is_not_there_is_said(database_url: str) -> None:
     policy = release(database_url, *KINDS["tree"])
     without = audit(policy, with_source=False)

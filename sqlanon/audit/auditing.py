@@ -42,6 +42,7 @@ class Audit:
     columns: the columns that are missing, too many, in another place or of another type.
     run: the run that the catalog knows to have made the release.
     same_source: whether the source is known to be what it was then.
+    left_out: rows of the source that are not in the release; None where the source was not read.
     """
 
     verification: Verification | None
@@ -50,6 +51,7 @@ class Audit:
     columns: tuple[str, ...] = ()
     run: str | None = None
     same_source: bool = False
+    left_out: int | None = None
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -82,8 +84,9 @@ def audit_release(
         audit.check_source()
     else:
         audit.leave_out("the source was not to be read (--no-source)")
+    held = audit.held
     return Audit(
-        audit.verification, audit.held.checks, audit.held.unchecked, tuple(audit.columns), audit.run, audit.sure
+        audit.verification, held.checks, held.unchecked, tuple(audit.columns), audit.run, audit.sure, held.left_out
     )
 
 
@@ -170,8 +173,10 @@ class _Audit:
             self._hold(engine, plan, release, past)
 
     def _hold(self, engine: Engine, plan: Plan, release: Any, past: Past) -> None:
+        known = past.known if self.sure else replace(past.known, rows=None)
         with TemporaryWorkspace(engine) as workspace:
-            found = hold_against_source(engine, workspace, plan, release, past.known)
+            found = hold_against_source(engine, workspace, plan, release, known)
+        self.held.left_out = found.left_out
         self.held.checks |= found.checks
         self.held.unchecked |= found.unchecked
 

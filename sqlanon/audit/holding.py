@@ -36,17 +36,19 @@ class Known:
     """What is known of the run that made a release.
 
     boxed: whether it shows boxes from cut to cut, as stored rules do; None where nothing is known of it.
-    budget: the share of rows that it may leave out.
+    budget: the share of rows that it may leave out. rows: how many it released, where that is known of this source.
     """
 
     boxed: bool | None
     budget: float
+    rows: int | None = None
 
 
 @dataclass
 class Held:
-    """What the checks found: those that were made, and why others were not."""
+    """What the checks found: those that were made, and why others were not; how many rows are left out."""
 
+    left_out: int | None = None
     checks: dict[str, Check] = field(default_factory=dict)
     unchecked: dict[str, str] = field(default_factory=dict)
 
@@ -58,7 +60,7 @@ def hold_against_source(engine: Engine, workspace: Workspace, plan: Plan, releas
         coded = encode(engine, plan, workspace, whole=True)
         released = {column.name: column for column in engine.columns(release)}
         holding = _Holding(engine, workspace, plan, coded, release, released)
-        holding.count_rows(held, known.budget)
+        holding.count_rows(held, known)
         holding.check_classes(held, known.boxed)
     return held
 
@@ -74,12 +76,17 @@ class _Holding:
     release: Relation
     released: Mapping[str, Column]
 
-    def count_rows(self, held: Held, budget: float) -> None:
-        """Check that no row is too many, that no more are left out than may be, and that all kept values are there."""
+    def count_rows(self, held: Held, known: Known) -> None:
+        """Check that no row is too many, that no more are left out than may be, and that all kept values are there.
+
+        Of a run that is known as many rows must be there as it released, though the policy may allow for fewer.
+        """
         (rows,) = self.engine.query_one("count_rows", table=self.release)
         omitted, stars = self.coded.source_rows - rows, self.plan.policy.stars
-        allowed = 0 if stars else int(Decimal(str(budget)) * self.coded.source_rows)
-        held.checks["rows_add_up"] = Check(max(-omitted, omitted - allowed, 0), rows)
+        allowed = 0 if stars else int(Decimal(str(known.budget)) * self.coded.source_rows)
+        astray = 0 if known.rows is None else abs(rows - known.rows)
+        held.left_out = max(omitted, 0)
+        held.checks["rows_add_up"] = Check(max(-omitted, omitted - allowed, astray, 0), rows)
         if self.coded.multiset is not None:
             kept = [attribute.column for attribute in self.plan.kept]
             violations = multisets_equal(self.engine, self.coded.multiset, self.release, kept, max(omitted, 0))
