@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,15 @@ from tests.oracle.lattice import Case, Node, cases
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
 
+SIZES: list[Any] = [{"model": "k-anonymity", "k": k} for k in (2, 3)]
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]  # shrinking a search takes minutes
 EXAMPLES = {"duckdb": 9, "postgres": 3}
+
+
+def suppresses(case: Case) -> bool:
+    """Tell whether the best generalization suppresses rows."""
+    best = case.best(lambda node: case.loss(node, [1.0] * len(case.names)))
+    return best is not None and bool(case.suppressed_rows(best))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +109,25 @@ def test_optimal_finds_what_brute_force_finds(database: Database) -> None:
         assert findings.chosen == expected(case, algorithm)
         if findings.chosen is not None:
             assert findings.suppressed == len(case.suppressed_rows(findings.chosen))
+
+    for_random_cases(database, test)
+
+
+def test_the_best_is_released_without_the_classes_that_fail(database: Database) -> None:
+    def test(data: st.DataObject) -> None:
+        case = data.draw(cases(SIZES, budgets=[0.1, 0.25, 0.5]).filter(suppresses))
+        case = dataclasses.replace(case, suppressed="omit")
+        table = database.create(case.columns, case.rows)
+        anonymize(database.policy(table, case.attributes, algorithm={"name": "optimal"}, **case.policy))
+        best = case.best(lambda node: case.loss(node, [1.0] * len(case.names)))
+        assert best is not None
+        left = Counter(case.suppressed_rows(best))
+        shown = Counter(
+            (*("NULL" if part is None else part for part in label), row[-1])
+            for label, rows in case.classes(best).items()
+            for row in (Counter(rows) - left).elements()
+        )
+        assert shown == Counter(database.sql(f"SELECT {', '.join([*case.names, 's'])} FROM {table}_r"))
 
     for_random_cases(database, test)
 
