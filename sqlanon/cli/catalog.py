@@ -15,7 +15,7 @@ from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import loading, plans, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
-from sqlanon.cli.layout import number, table
+from sqlanon.cli.layout import number, place_text, table
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
 
@@ -113,12 +113,14 @@ def runs_command(
     elif not runs:
         call.note("No run is recorded here.")
     else:
-        rows = [[r.id, r.status.value, f"{r.started:%Y-%m-%d %H:%M:%S}", _rows(r), r.source, r.release] for r in runs]
+        rows = [_row(run) for run in runs]
         print(table(["run", "status", "started (UTC)", "rows", "source", "release"], rows, indent=""))
 
 
-def _rows(run: Run) -> int | None:
-    return run.source_rows
+def _row(run: Run) -> list[object]:
+    started = f"{run.started:%Y-%m-%d %H:%M:%S}"
+    places = place_text(run.source), place_text(run.release)
+    return [run.id, run.status.value, started, run.source_rows, *places]
 
 
 def run_object(run: Run) -> dict[str, Any]:
@@ -176,7 +178,7 @@ def show_command(
 def _run_text(run: Run) -> str:
     lines = [
         f"Run {run.id}: {run.status.value}",
-        f"  from {run.source} to {run.release}, {run.algorithm} on {run.engine_version}",
+        f"  from {place_text(run.source)} to {place_text(run.release)}, {run.algorithm} on {run.engine_version}",
         f"  started {run.started:%Y-%m-%d %H:%M:%S} UTC"
         + (f", finished {run.finished:%Y-%m-%d %H:%M:%S} UTC" if run.finished else "")
         + f", sqlanon {run.sqlanon_version}",

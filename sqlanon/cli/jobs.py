@@ -15,7 +15,7 @@ from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_o
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import freezing, loading, pg_cron, running, summary
 from sqlanon.cli.deferred import progress as progressing
-from sqlanon.cli.layout import WHOLE, WIDEST, table
+from sqlanon.cli.layout import WHOLE, WIDEST, place_text, table
 from sqlanon.cli.rules import RunName
 from sqlanon.runs import OnViolation
 
@@ -118,7 +118,7 @@ def _newest(catalog: Catalog) -> list[Job]:
 
 
 def _row(job: Job, runs: list[Run], times: list[str] | None) -> list[Any]:
-    cells: list[Any] = [job.name, job.version, job.source, job.release, _when(job, times)]
+    cells: list[Any] = [job.name, job.version, place_text(job.source), place_text(job.release), _when(job, times)]
     if not runs:
         return [*cells, "", "", "never ran"]
     return [*cells, *_end(runs[0])]
@@ -186,7 +186,7 @@ def _choice(job: Job) -> str:
 def _text(job: Job, versions: list[Job], runs: list[Run], times: list[str] | None) -> str:
     lines = [
         f"Job {job.name}, version {job.version}: {_how(job)}",
-        f"  from {job.source} to {job.release} by the rules of run {job.run}",
+        f"  from {place_text(job.source)} to {place_text(job.release)} by the rules of run {job.run}",
         f"  classes that violate a model: {_choice(job)}",
         f"  scheduled: {_when(job, times) or 'no'}",
     ]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
+from sqlanon.errors import PolicyError
+from sqlanon.sql import Identifier, Relation
+
 WIDEST = 36  # characters of a cell
 WHOLE = sys.maxsize  # of one that is not to be cut
+_PLAIN = re.compile(r"\w+")
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]], indent: str = "  ", widest: int = WIDEST) -> str:
@@ -39,6 +44,17 @@ def _cell(value: object, widest: int) -> str:
         return f"{value:,}"
     text = number(value) if isinstance(value, float) else _printable(str(value))
     return text if cell_len(text) <= widest else set_cell_size(text, widest - 1) + "…"
+
+
+def place_text(recorded: str) -> str:
+    """A table as people write it, of a name that the catalog holds whole; files and short names as they are."""
+    if not recorded.startswith('"'):
+        return recorded
+    try:
+        parts = Relation.parse(recorded).parts[-2:]
+    except PolicyError:
+        return recorded
+    return ".".join(part if _PLAIN.fullmatch(part) else str(Identifier(part)) for part in parts)
 
 
 def number(value: float) -> str:

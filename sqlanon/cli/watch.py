@@ -14,7 +14,7 @@ from rich.text import Text
 
 from sqlanon.catalog.live import LiveRun
 from sqlanon.cli.call import Call
-from sqlanon.cli.layout import table
+from sqlanon.cli.layout import place_text, table
 from sqlanon.cli.progress import EVENTS_VERSION
 from sqlanon.runs.watching import Watch, watching
 
@@ -78,7 +78,8 @@ def _row(run: LiveRun) -> list[object]:
     figures = ", ".join(f"{name} {value:,}" for name, value in run.state.items() if name != "phase")
     if not run.alive:
         figures = "dead: sqlanon gc"
-    return [run.run, run.phase, figures, f"{run.seconds:,.0f} s", run.source, run.release]
+    elapsed = f"{run.seconds:,.0f} s"
+    return [run.run, run.phase, figures, elapsed, place_text(run.source), place_text(run.release)]
 
 
 def _object(run: LiveRun) -> dict[str, Any]:

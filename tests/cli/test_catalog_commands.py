@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlanon.cli.layout import place_text
 from tests.cli.support import call, only_object, query, write_policy
 
 pytestmark = pytest.mark.either_engine
@@ -24,6 +25,32 @@ def test_the_history_of_a_database(policy: Path, patients_url: str) -> None:
     by_environment = call("runs", environment={"SQLANON_URL": patients_url})
     assert listed[0]["run"] in by_environment.stdout
     assert "patients_released" in by_environment.stdout
+
+
+def test_all_runs_name_a_table_alike(policy: Path, patients_url: str) -> None:
+    for _ in range(2):  # the second fails before the table is looked up, as the release exists
+        call("run", policy, "-q")
+    lines = call("runs", "--url", patients_url).stdout.splitlines()[1:]
+    places = {tuple(place.rpartition(".")[2] for place in line.split()[-2:]) for line in lines}
+    assert (len(lines), places) == (2, {("patients", "patients_released")})
+    run = lines[-1].split()[0]
+    assert '"' not in call("show", run, "--url", patients_url).stdout.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        ('"hospital"."main"."patients"', "main.patients"),
+        ('"public"."patients"', "public.patients"),
+        ('"main"."odd name"', 'main."odd name"'),
+        ('"a"."b.c"."d""e"', '"b.c"."d""e"'),
+        ("main.patients", "main.patients"),
+        ("/home/me/a.b.c.csv", "/home/me/a.b.c.csv"),
+        ('"quoted.csv', '"quoted.csv'),
+    ],
+)
+def test_places_are_named_as_people_write_them(recorded: str, shown: str) -> None:
+    assert place_text(recorded) == shown
 
 
 def test_showing_a_run(policy: Path, patients_url: str) -> None:
