@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
+from sqlanon.cli.deferred import sql
 from sqlanon.errors import PolicyError
-from sqlanon.sql import Identifier, Relation
 
 WIDEST = 36  # characters of a cell
 WHOLE = sys.maxsize  # of one that is not to be cut
@@ -51,10 +51,10 @@ def place_text(recorded: str) -> str:
     if not recorded.startswith('"'):
         return recorded
     try:
-        parts = Relation.parse(recorded).parts[-2:]
+        parts = sql.Relation.parse(recorded).parts[-2:]
     except PolicyError:
         return recorded
-    return ".".join(part if _PLAIN.fullmatch(part) else str(Identifier(part)) for part in parts)
+    return ".".join(part if _PLAIN.fullmatch(part) else str(sql.Identifier(part)) for part in parts)
 
 
 def number(value: float) -> str:
