@@ -14,8 +14,9 @@ from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
-from sqlanon.lookup import find_table, require_columns
+from sqlanon.lookup import require_columns
 from sqlanon.models import PrivacyModel, models_of
+from sqlanon.opening import open_release_table, open_source_table, open_table
 from sqlanon.plan import Plan, check
 from sqlanon.plan_checks import released_names
 from sqlanon.plan_subject import identifying
@@ -34,10 +35,18 @@ from sqlanon.work.session import MEMORY_URL, open_to_look
 
 
 def profile_table(
-    url: str | None, table: str, options: EngineOptions | None = None, reading: ReadOptions | None = None
+    url: str | None,
+    table: str,
+    options: EngineOptions | None = None,
+    reading: ReadOptions | None = None,
+    *,
+    trusts_owner: bool = False,
 ) -> Profile:
-    """Measure a table (or, without a URL, the file `table`) and propose a role for each column."""
-    with _profiled(url, table, options, reading) as (_, found):
+    """Measure a table (or, without a URL, the file `table`) and propose a role for each column.
+
+    trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
+    """
+    with _profiled(url, table, options, reading, trusts_owner) as (_, found):
         return found
 
 
@@ -49,9 +58,12 @@ def draft_policy(
     relative_to: str | os.PathLike[str] | None = None,
     reading: ReadOptions | None = None,
     trying: bool = True,
+    trusts_owner: bool = False,
 ) -> str:
     """A policy in YAML with a proposal for every column of a table, or of a file; see `draft`."""
-    return draft(url, table, options, relative_to=relative_to, reading=reading, trying=trying).text
+    return draft(
+        url, table, options, relative_to=relative_to, reading=reading, trying=trying, trusts_owner=trusts_owner
+    ).text
 
 
 def draft(
@@ -62,14 +74,16 @@ def draft(
     relative_to: str | os.PathLike[str] | None = None,
     reading: ReadOptions | None = None,
     trying: bool = True,
+    trusts_owner: bool = False,
 ) -> Draft:
     """Draft a policy with a proposal for every column of a table, or of a file; see `profile_table`.
 
     relative_to: the directory the policy is to be in, which the name of a file is written relative to.
     reading: how a file is read; the draft says the same.
     trying: whether the draft is tried on a sample, in temporary tables, so that it says what its parts cost.
+    trusts_owner: as in `profile_table`; the draft says the same.
     """
-    with _profiled(url, table, options, reading) as (engine, found):
+    with _profiled(url, table, options, reading, trusts_owner) as (engine, found):
         trial = _tried(engine, found, url, options) if trying else None
     if url is None and relative_to is not None and table != STANDARD_INPUT and not os.path.isabs(table):
         table = os.path.relpath(table, relative_to)
@@ -78,12 +92,14 @@ def draft(
 
 @contextlib.contextmanager
 def _profiled(
-    url: str | None, table: str, options: EngineOptions | None, reading: ReadOptions | None
+    url: str | None, table: str, options: EngineOptions | None, reading: ReadOptions | None, trusts_owner: bool
 ) -> Iterator[tuple[Engine, Profile]]:
     """The profile of a table or file, and the session that made it, which is for reading only."""
     with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
         if url is not None:
-            yield engine, profile(engine, find_table(engine, table))
+            with open_table(engine, table, trusts_owner=trusts_owner) as relation:
+                found = profile(engine, relation)
+            yield engine, replace(found, trusts_owner=trusts_owner)
         else:
             read = _read(engine, table, reading)
             yield engine, replace(profile(engine, read.relation), reading=read)
@@ -122,16 +138,17 @@ def check_table(
     suppressed_label: str | None = None,
     sensitive: Sequence[str] = (),
     options: EngineOptions | None = None,
+    trusts_owner: bool = False,
 ) -> Verification:
     """Check any table (or, without a URL, the file `table`) against privacy models, without a policy.
 
     The database is opened for reading only. Rows whose quasi-identifiers all show `suppressed_label` are a class
     that models don't judge, and the result says so.
     sensitive: columns of which is measured what classes tell, beside those that models are about.
+    trusts_owner: as in `profile_table`.
     Raises PolicyError for an unknown table or column.
     """
-    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
-        relation = _view(engine, table) if url is None else find_table(engine, table)
+    with _opened(url, table, options, trusts_owner) as (engine, relation):
         told = list(dict.fromkeys([*_attributes(models), *sensitive]))
         require_columns(engine, relation, [*quasi_identifiers, *told])
         return verify_table(
@@ -154,10 +171,11 @@ def source_repetition(policy: Policy, options: EngineOptions | None = None) -> R
         return None
 
 
-def table_repetition(url: str | None, table: str, options: EngineOptions | None = None) -> Repetition:
+def table_repetition(
+    url: str | None, table: str, options: EngineOptions | None = None, *, trusts_owner: bool = False
+) -> Repetition:
     """The columns of a table (or, without a URL, of the file `table`) that are named like a person's key and repeat."""
-    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
-        relation = _view(engine, table) if url is None else find_table(engine, table)
+    with _opened(url, table, options, trusts_owner) as (engine, relation):
         columns = [column for column in engine.columns(relation) if names_a_person(column.name)]
         return find_repeating(engine, relation, columns)
 
@@ -205,7 +223,8 @@ def open_release(
         if file is not None:
             yield engine, _view(engine, table or file, ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text")))
         else:
-            yield engine, find_table(engine, table or policy.release.table or "")
+            with open_release_table(engine, policy, table) as found:
+                yield engine, found
 
 
 @contextlib.contextmanager
@@ -217,7 +236,8 @@ def open_source(
         if policy.source.file is not None:
             yield engine, _view(engine, policy.source.file, policy.source.reading)
         else:
-            yield engine, find_table(engine, policy.source.table or "")
+            with open_source_table(engine, policy) as found:
+                yield engine, found
 
 
 def release_columns(policy: Policy, there: set[str]) -> list[str]:
@@ -235,6 +255,19 @@ def release_columns(policy: Policy, there: set[str]) -> list[str]:
 
 def _attributes(models: Sequence[PrivacyModel]) -> list[str]:
     return [model.attribute for model in models if model.attribute is not None]
+
+
+@contextlib.contextmanager
+def _opened(
+    url: str | None, table: str, options: EngineOptions | None, trusts_owner: bool
+) -> Iterator[tuple[Engine, Relation]]:
+    """A table, or without a URL a file, for reading only."""
+    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
+        if url is None:
+            yield engine, _view(engine, table)
+        else:
+            with open_table(engine, table, trusts_owner=trusts_owner) as found:
+                yield engine, found
 
 
 def _view(engine: Engine, path: str, options: ReadOptions | None = None) -> Relation:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
@@ -10,6 +12,7 @@ from sqlanon.policy import Policy
 from sqlanon.sql import Relation
 
 _SHOWN = 5
+IN_POLICY = "`trust: owner` in the policy"
 
 
 @dataclass(frozen=True)
@@ -46,21 +49,47 @@ def hold_trusted(policy: Policy, engine: Engine, source: Relation, pinned: Origi
     require_trusted(policy, engine, source)
 
 
+@contextlib.contextmanager
+def reading(
+    engine: Engine, *tables: Relation, trusts_owner: bool = False, remedy: str | None = IN_POLICY
+) -> Iterator[None]:
+    """Keep tables as they are while they are read inside, and refuse code of others in them.
+
+    remedy: how to trust their owner; None where nobody may.
+
+    Raises:
+        PolicyError: reading them may run code of roles that are not trusted, and `trusts_owner` is not set.
+    """
+    if not engine.runs_code_of_others:
+        yield
+        return
+    with engine.undone():
+        for table in tables:
+            engine.hold(table)
+            _refuse_others(engine, table, trusts_owner, remedy)
+        yield
+
+
 def require_trusted(policy: Policy, engine: Engine, source: Relation) -> None:
     """Refuse a source that runs code of others when it is read, unless the policy trusts its owner.
 
     Raises:
         PolicyError: with the names of what was seen.
     """
-    problems = [] if policy.trust == "owner" else engine.code_of_others(source)
+    _refuse_others(engine, source, policy.trust == "owner", IN_POLICY)
+
+
+def _refuse_others(engine: Engine, table: Relation, trusts_owner: bool, remedy: str | None) -> None:
+    problems = [] if trusts_owner else engine.code_of_others(table)
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise PolicyError(refusal(source, "; ".join(problems[:_SHOWN]) + more))
+        raise PolicyError(refusal(table, "; ".join(problems[:_SHOWN]) + more, remedy))
 
 
-def refusal(source: Relation, problems: str) -> str:
-    """The message about a source whose reading runs code of others."""
+def refusal(source: Relation, problems: str, remedy: str | None = IN_POLICY) -> str:
+    """The message about a table whose reading runs code of others."""
+    trusting = "" if remedy is None else f", or trust them by {remedy}"
     return (
         f"Reading {source} would run code of others with this role's rights: {problems}."
-        " Nothing was read. Have this role or a superuser own them, or trust them by `trust: owner` in the policy."
+        f" Nothing was read. Have this role or a superuser own them{trusting}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Iterator
@@ -11,13 +12,26 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlanon.api import check_policy
+from sqlanon.api import (
+    check_policy,
+    check_table,
+    draft_policy,
+    open_source,
+    profile_table,
+    table_repetition,
+    verify_release,
+)
+from sqlanon.audit.auditing import audit_release
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.errors import PolicyError
+from sqlanon.errors import AccessError, PolicyError
+from sqlanon.models import KAnonymity
+from sqlanon.opening import open_table
 from sqlanon.policy import Policy
+from sqlanon.policy.loading import parse_policy
 from sqlanon.sql import Relation, Statement, Text
 from sqlanon.trust import hold_trusted
+from sqlanon.workload.utility import release_utility
 from tests.jobs_support import carry_out, frozen, runs
 from tests.postgres_server import PostgresServer
 from tests.roles_support import Place, open_place
@@ -178,6 +192,16 @@ def test_ordinary_tables_of_others_are_read(place: Place) -> None:
         assert carry_out(runner)["published"]
 
 
+def test_a_cast_to_a_type_of_the_server_is_no_reason_to_refuse_tables_of_it(place: Place) -> None:
+    """Or whoever may make a type could have every table with a text refused."""
+    place.owner.sql(
+        "CREATE CAST (attic.mood AS TEXT) WITH FUNCTION attic.shows(attic.mood) AS IMPLICIT;"
+        f" ALTER TABLE {SOURCE} ALTER job TYPE TEXT"
+    )
+    assert anonymize(place.policy(place.roles.runner)).published
+    assert _stolen(place) == []
+
+
 def test_a_table_that_is_replaced_while_a_run_waits_for_it_is_not_read(place: Place) -> None:
     """The snapshot is older than the view: it would not be seen in the server's tables, and would be read."""
     with (
@@ -210,3 +234,74 @@ def test_the_look_for_code_is_planned_as_a_small_one(place: Place) -> None:
         ((plan,),) = engine.fetch(Statement("explain", f"EXPLAIN (FORMAT JSON) {statement.text}"))
     guesses = [int(rows) for rows in re.findall(r"'Plan Rows': (\d+)", str(plan))]
     assert max(guesses) < 250_000
+
+
+READING = {
+    "verify a table": lambda url, _: check_table(url, SOURCE, ["job"], [KAnonymity(2)]),
+    "count who repeats": lambda url, _: table_repetition(url, SOURCE),
+    "profile": lambda url, _: profile_table(url, SOURCE),
+    "draft": lambda url, _: draft_policy(url, SOURCE),
+    "count who repeats in a source": lambda _, policy: _read_source(policy),
+    "utility": lambda _, policy: release_utility(policy, "Disease"),
+    "audit of a copy": lambda _, policy: audit_release(policy, SOURCE),
+}
+
+
+def _read_source(policy: Policy) -> None:
+    with open_source(policy, read_only=True) as (engine, source):
+        engine.query("count_rows", table=source)
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("attack", WORKING)
+def test_who_only_looks_does_not_run_it(place: Place, attack: str, command: str) -> None:
+    statements, said = ATTACKS[attack]
+    policy = place.policy(place.roles.runner)
+    anonymize(policy)
+    place.owner.sql(statements)
+    with pytest.raises(PolicyError, match=re.escape(said)):
+        READING[command](place.url(place.roles.runner), policy)
+    assert _stolen(place) == []
+
+
+def test_an_audit_leaves_out_what_reads_such_a_source(place: Place) -> None:
+    policy = place.policy(place.roles.runner)
+    anonymize(policy)
+    place.owner.sql(ATTACKS["view"][0])
+    audit = audit_release(policy)
+    assert ATTACKS["view"][1] in audit.unchecked["values_equal"]
+    assert _stolen(place) == []
+
+
+@pytest.mark.parametrize("attack", ["view", "index"])
+def test_who_looks_may_trust_the_owner(place: Place, attack: str) -> None:
+    """His code runs then, though what it writes is refused in a session for reading, of which indexes say nothing."""
+    url = place.url(place.roles.runner)
+    place.owner.sql(f"{ATTACKS[attack][0]}; GRANT SELECT ON {SOURCE} TO PUBLIC")
+    ends = pytest.raises(AccessError, match="read-only") if attack == "view" else contextlib.nullcontext()
+    with ends:
+        assert parse_policy(draft_policy(url, SOURCE, trusts_owner=True)).trust == "owner"
+    with ends:
+        assert check_table(url, SOURCE, ["job"], [KAnonymity(2)], trusts_owner=True).satisfied
+
+
+def test_the_owner_of_a_release_is_not_trusted_with_that_of_the_source(place: Place) -> None:
+    policy = place.policy(place.roles.runner, trust="owner")
+    anonymize(policy)
+    place.owner.sql(
+        "RESET SESSION AUTHORIZATION; ALTER TABLE released.patients OWNER TO owning;"
+        " GRANT USAGE, CREATE ON SCHEMA released TO owning; SET SESSION AUTHORIZATION owning;"
+        " CREATE INDEX ON released.patients ((attic.steals(1)))"
+    )
+    with pytest.raises(PolicyError, match=r"attic.steals\(anyelement\) of role owning"):
+        verify_release(policy)
+    assert _stolen(place) == []
+
+
+def test_a_table_is_not_replaced_while_it_is_looked_at(place: Place) -> None:
+    with (
+        connect(place.url(place.roles.runner), read_only=True) as engine,
+        open_table(engine, SOURCE),
+        pytest.raises(psycopg.errors.LockNotAvailable),
+    ):
+        place.owner.sql(f"SET lock_timeout = '200ms'; {ATTACKS['view'][0]}")

@@ -15,7 +15,6 @@ from sqlanon.audit.published import (
     bring_published,
     expected_columns,
     expected_names,
-    find_published,
     open_published,
     wrong_columns,
 )
@@ -25,6 +24,7 @@ from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
+from sqlanon.trust import reading
 from sqlanon.verification.checking import Check
 from sqlanon.verification.verify import Verification
 from sqlanon.work.session import MEMORY_URL
@@ -145,12 +145,13 @@ class _Audit:
         places = () if file is None else (str(Path(self.table or file).absolute()),)
         options = replace(self.options or EngineOptions(), places=places)
         with connect(url, options, read_only=read_only) as engine:
-            yield engine, resolve_source(self.policy, engine)
+            plan = resolve_source(self.policy, engine)
+            with reading(engine, plan.source, trusts_owner=self.policy.trust == "owner"):
+                yield engine, plan
 
     def _compare(self, engine: Engine, plan: Plan, past: Past) -> None:
         expected = expected_columns(plan, engine.dialect)
-        with open_published(self.policy, engine, self.options) as reader:
-            found = find_published(self.policy, reader, self.table)
+        with open_published(self.policy, engine, self.table, self.options) as (reader, found):
             typed = reader is engine and self.policy.release.file is None
             wrong = wrong_columns(expected, reader.columns(found), typed=typed)
             if wrong:

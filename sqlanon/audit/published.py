@@ -10,7 +10,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
 from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.reading import ReadOptions
-from sqlanon.lookup import find_table
+from sqlanon.opening import open_release_table
 from sqlanon.plan import Plan
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role, Show
@@ -53,23 +53,31 @@ def expected_columns(plan: Plan, dialect: str) -> list[Column]:
 
 
 @contextlib.contextmanager
-def open_published(policy: Policy, engine: Engine, options: EngineOptions | None) -> Iterator[Engine]:
-    """The session that reads the release: that of the source, where it is in the same database or DuckDB's anyway."""
+def open_published(
+    policy: Policy, engine: Engine, table: str | None, options: EngineOptions | None
+) -> Iterator[tuple[Engine, Relation]]:
+    """The release, or another table or file in its place, and the session that reads it.
+
+    That is the session of the source, where the release is in the same database or DuckDB's anyway.
+    """
+    with _open_reader(policy, engine, options) as reader:
+        if policy.release.file is None:
+            with open_release_table(reader, policy, table) as found:
+                yield reader, found
+        else:
+            assert isinstance(reader, DuckDBEngine)
+            file = table or policy.release.file
+            yield reader, reader.read_file(Relation("audited_file"), file, ReadOptions(delimiter=",")).relation
+
+
+@contextlib.contextmanager
+def _open_reader(policy: Policy, engine: Engine, options: EngineOptions | None) -> Iterator[Engine]:
     file = policy.release.file is not None
     if policy.release.url in (None, policy.source.url) and (not file or engine.dialect == "duckdb"):
         yield engine
         return
     with connect(MEMORY_URL if file else policy.release.url or "", options, read_only=not file) as other:
         yield other
-
-
-def find_published(policy: Policy, reader: Engine, table: str | None) -> Relation:
-    """The release, or another table or file in its place, as the reader sees it."""
-    file = policy.release.file
-    if file is None:
-        return find_table(reader, table or policy.release.table or "")
-    assert isinstance(reader, DuckDBEngine)
-    return reader.read_file(Relation("audited_file"), table or file, ReadOptions(delimiter=",")).relation
 
 
 def bring_published(

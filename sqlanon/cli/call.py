@@ -89,6 +89,13 @@ Follow = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress; the same as --progress none.")]
 PolicyFile = Annotated[Path, typer.Argument(help="The policy, a YAML file.")]
+TrustOwner = Annotated[
+    bool,
+    typer.Option(
+        "--trust-owner",
+        help="PostgreSQL: let code of the table's owner run with this role's rights, as of a view.",
+    ),
+]
 HERE = Path("policy.yml")  # where no policy is named
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, on failure too.")]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command, expanded
+from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, TrustOwner, command, expanded
 from sqlanon.cli.deferred import api, before_after, linking, loading, plans, rehearsal, resuming, runner, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import wishes as wished
@@ -51,6 +51,7 @@ def init_command(
         bool,
         typer.Option("--try/--no-try", help="Search a sample by the draft, and say what each part of it costs."),
     ] = True,
+    trust_owner: TrustOwner = False,
     encoding: Annotated[str, _of_file("Its encoding, such as latin-1.")] = "utf-8",
     delimiter: Annotated[str | None, _of_file("What divides its fields: a character, or tab.")] = None,
     null: Annotated[list[str] | None, _of_file("A field that stands for NULL; may be repeated.")] = None,
@@ -67,7 +68,8 @@ def init_command(
     if output is not None and output.exists() and not force:
         raise PolicyError(f"{output} exists; choose another name, or allow it to be overwritten (--force).")
     given = {"encoding": encoding, "delimiter": delimiter, "null": null, "dates": dates}
-    drafted = _draft(source, table, output, {name: value for name, value in given.items() if value}, trying, call)
+    reading = {name: value for name, value in given.items() if value}
+    drafted = _draft(source, table, output, reading, trying, trust_owner, call)
     if output is not None:
         write(output, drafted.text)
     if call.json:
@@ -94,14 +96,22 @@ def _of_file(help: str) -> Any:
 
 
 def _draft(
-    source: str, table: str | None, output: Path | None, reading: dict[str, Any], trying: bool, call: Call
+    source: str,
+    table: str | None,
+    output: Path | None,
+    reading: dict[str, Any],
+    trying: bool,
+    trusts_owner: bool,
+    call: Call,
 ) -> Draft:
     if "://" in source:
         if reading.keys() - {"encoding"}:
             raise PolicyError(f"--{min(reading.keys() - {'encoding'})} is about a file; a table has its types.")
         if table is None:
             raise PolicyError("A table is missing: sqlanon init URL TABLE.")
-        return api.draft(source, table, call.options, trying=trying)
+        return api.draft(source, table, call.options, trying=trying, trusts_owner=trusts_owner)
+    if trusts_owner:
+        raise PolicyError("--trust-owner is about a table of PostgreSQL; a file runs nobody's code.")
     if table is not None:
         raise PolicyError("A file holds one table; leave TABLE out, or give a database as a URL (scheme://...).")
     directory = output.parent if output is not None else Path()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sqlanon.cli.audit import UNKNOWN, tell_audit, verification_object
-from sqlanon.cli.call import HERE, Call, Panel, command, expanded
+from sqlanon.cli.call import HERE, Call, Panel, TrustOwner, command, expanded
 from sqlanon.cli.deferred import api, auditing, files, loading, models, plans, summary
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
@@ -88,6 +88,7 @@ def verify_command(
     distance: _Distance = None,
     v: _V = None,
     suppressed_label: _SuppressedLabel = None,
+    trust_owner: TrustOwner = False,
 ) -> int:
     """Check a release against its policy and source or its record, or any table against models given here. Exit code
     3 if a model is violated, or if the record or the release was altered.
@@ -99,6 +100,7 @@ def verify_command(
     asked = {"k": k, "l": l, "c": c, "entropy": entropy or None, "t": t, "distance": distance, "v": v}
     given = {name: value for name, value in asked.items() if value is not None}
     options = {**given, "qi": qi, "sensitive": sensitive, "suppressed-label": suppressed_label}
+    options["trust-owner"] = trust_owner
     unfit = [*(f"--{name}" for name, value in options.items() if value), *(["TABLE"] if other else [])]
     if record is not None:
         _refuse("record", [*unfit, *(["--no-source"] if no_source else [])])
@@ -124,10 +126,11 @@ def verify_command(
         raise PolicyError("Write URL TABLE or FILE, then models: sqlanon verify URL TABLE --qi age,zip --k 5.")
     what, names, models = other or place, _names(qi or []), _models(given, sensitive or [])
     url = None if is_file else place
+    common: dict[str, Any] = {"options": call.options, "trusts_owner": trust_owner}
     found = api.check_table(
-        url, what, names, models, suppressed_label=suppressed_label, sensitive=sensitive or (), options=call.options
+        url, what, names, models, suppressed_label=suppressed_label, sensitive=sensitive or (), **common
     )
-    return _tell(call, found, what, api.table_repetition(url, what, call.options))
+    return _tell(call, found, what, api.table_repetition(url, what, **common))
 
 
 def _refuse(what: str, given: list[str]) -> None:

@@ -142,6 +142,8 @@ class Engine(ABC):
 
     stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
 
+    runs_code_of_others: ClassVar[bool] = False  # whether who reads a relation may run code of its owner
+
     listener: StatementListener | None = None
 
     @property
@@ -196,6 +198,9 @@ class Engine(ABC):
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """All statements inside see one snapshot of the database and take effect together or not at all."""
+        if self.in_transaction:
+            yield
+            return
         self.begin()
         try:
             yield
@@ -203,6 +208,23 @@ class Engine(ABC):
             self.rollback()
             raise
         self.commit()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open that a further one is to be a part of."""
+        return False
+
+    @contextlib.contextmanager
+    def undone(self) -> Iterator[None]:
+        """Undo at the end whatever is made inside; within a transaction it is undone or kept with that."""
+        if self.in_transaction:
+            yield
+            return
+        self.begin()
+        try:
+            yield
+        finally:
+            self.rollback()
 
     @contextlib.contextmanager
     def grouping_by_hash(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.engines.postgres_errors import connection_error, read_only_error, statement_error
@@ -55,6 +56,8 @@ class PostgresEngine(Engine):
 
     name: ClassVar[str] = "postgres"
     dialect: ClassVar[str] = "postgres"
+
+    runs_code_of_others: ClassVar[bool] = True
 
     def __init__(self, url: str, options: EngineOptions, read_only: bool = False) -> None:
         self._url = url
@@ -216,6 +219,10 @@ class PostgresEngine(Engine):
             return
         with self._guarded("cancel"):
             self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT)
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 
     def begin(self) -> None:
         """Start a transaction; its snapshot is that of the first statement inside."""

@@ -25,11 +25,8 @@ def scratch_hierarchies(
     Raises PolicyError where a hierarchy does not fit its column or the values.
     """
     columns = {column.name: column for column in engine.columns(table)}
-    engine.begin()
-    try:
+    with engine.undone():
         yield {n: _build(engine, table, columns[n], spec, place) for place, (n, spec) in enumerate(specs.items())}
-    finally:
-        engine.rollback()
 
 
 @contextlib.contextmanager

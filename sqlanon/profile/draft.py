@@ -84,7 +84,7 @@ def propose_policy(
     """
     sections = [
         _heading(profile, table),
-        _read(profile) + _places(source_url, table, options or ReadOptions()),
+        _read(profile) + _places(source_url, table, options or ReadOptions()) + _trust(profile),
         _subject(profile),
         "attributes:\n" + "\n".join(_attribute(profile, facts, trial) for facts in profile.columns),
         remarks.combinations(profile),
@@ -132,6 +132,15 @@ def _places(source_url: str | None, table: str, options: ReadOptions) -> str:
         url, note = f"${{{URL_VARIABLE}}}", f"    # the URL holds a password: set {URL_VARIABLE} to it"
     source = f"source:  {{url: {quoted(url)}, table: {quoted(table)}}}{note}"
     return f"{source}\nrelease: {{table: {quoted(_released(table))}}}"
+
+
+def _trust(profile: Profile) -> str:
+    """The key without which reading such a source is refused."""
+    return (
+        "\ntrust: owner    # code of the source's owner runs with the rights of who reads"
+        if profile.trusts_owner
+        else ""
+    )
 
 
 def _subject(profile: Profile) -> str:

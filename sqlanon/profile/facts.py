@@ -110,6 +110,7 @@ class Profile:
     exact: whether shares were counted on all rows; otherwise they are estimates from a part of the values.
     repetition: the proposed identifiers that repeat, counted on all rows.
     reading: how a file was read; None for a table.
+    trusts_owner: whether code of the table's owner was let run, so that the policy has to say the same.
     """
 
     relation: Relation
@@ -123,6 +124,7 @@ class Profile:
     repetition: Repetition
     dependences: tuple[Dependence, ...] = ()
     reading: FileReading | None = None
+    trusts_owner: bool = False
 
     def named(self, role: Role) -> tuple[ColumnFacts, ...]:
         """The columns with the proposed role, in the table's order."""

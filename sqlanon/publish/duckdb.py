@@ -5,6 +5,7 @@ Indexes, constraints and defaults belong to the table itself: where the old one 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import duckdb
@@ -14,6 +15,9 @@ from sqlanon.errors import AccessError, ConflictError, PolicyError, SqlanonError
 from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed, loses
 from sqlanon.publish.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.sql import Identifier, Relation, Text
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")  # a name that is written without quotes
+_NAME = rf'(?:"(?:[^"]|"")+"|{_PLAIN.pattern})'
 
 
 class DuckDBPublisher(Publisher):
@@ -58,8 +62,8 @@ class DuckDBPublisher(Publisher):
         if self.engine.query("publish/describe_table", **_names(known)):
             return Form.TABLE
         parts = {"rows": Text(Star.of(known).rows.name), "classes": Text(Star.of(known).classes.name)}
-        is_star = self.engine.query("publish/find_star", **_names(known), **parts, number=Text(CLASS_NUMBER))
-        return Form.STAR if is_star else Form.OTHER
+        found = self.engine.query("publish/find_star", **_names(known), **parts, number=Text(CLASS_NUMBER))
+        return Form.STAR if any(_joins_only(text, Star.of(known)) for (text,) in found) else Form.OTHER
 
     def _keepsakes(self, tables: Sequence[Relation]) -> list[str]:
         """What belongs to tables and would be lost with them."""
@@ -203,3 +207,22 @@ def _explain(release: Relation, error: SqlanonError) -> None:
     """Raise what an error means to publishing, where it means something."""
     if isinstance(driver_error(error), duckdb.TransactionException):
         raise ConflictError(f"{release} was written by another session; the old release stays. Run again.") from error
+
+
+def _joins_only(text: str, star: Star) -> bool:
+    """Whether the text of a view, as DuckDB writes it, is the join of a star's tables by the number of the class."""
+    columns = f"[rc]\\.{_NAME}"
+    rows, classes = (_spelling(table) for table in star.tables)
+    on = f"c.{CLASS_NUMBER} = r.{CLASS_NUMBER}"
+    joined = f"\\({rows} AS r INNER JOIN {classes} AS c ON \\(\\({re.escape(on)}\\)\\)\\)"
+    pattern = f"CREATE VIEW {_spelling(star.view)} AS SELECT {columns}(?:, {columns})* FROM {joined};?"
+    return re.fullmatch(pattern, text.strip()) is not None
+
+
+def _spelling(relation: Relation) -> str:
+    """A pattern of the name, with or without what it can be found without; each part quoted or not."""
+    parts = [
+        re.escape(str(Identifier(part))) + (f"|{part}" if _PLAIN.fullmatch(part) else "") for part in relation.parts
+    ]
+    parts = [f"(?:{part})" for part in parts]
+    return "".join(f"(?:{part}\\.)?" for part in parts[:-1]) + parts[-1]

@@ -10,16 +10,13 @@ from typing import Any
 
 from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines import connect
-from sqlanon.engines.base import EngineOptions, RelationType
+from sqlanon.engines.base import EngineOptions
 from sqlanon.environment import require_set
 from sqlanon.errors import PolicyError
+from sqlanon.opening import is_star_of, open_release_table, other_kind, replaced_sentence
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
-from sqlanon.publish.publishers import publisher_of
-from sqlanon.publish.star import Form
 from sqlanon.sql import Relation
-
-_TABLES = (RelationType.TABLE, RelationType.PARTITIONED_TABLE)
 
 
 def recorded_policy(document: Mapping[str, Any], url: str | None = None) -> Policy:
@@ -50,10 +47,7 @@ class ReleasedNow:
         """Why there is no digest."""
         if self.other is None:
             return f"{place} is no longer there."
-        return (
-            f"{place} is a {self.other} now, and what was released is a table. What a {self.other} shows may be "
-            "different rows at the next look, so it was not read: drop it and run again, or name the table by --table."
-        )
+        return replaced_sentence(place, self.other)
 
 
 def look_at_release(policy: Policy, place: str, options: EngineOptions | None) -> ReleasedNow:
@@ -64,7 +58,7 @@ def look_at_release(policy: Policy, place: str, options: EngineOptions | None) -
         found = engine.resolve(Relation.parse(place))
         if found is None:
             return ReleasedNow()
-        kind = engine.relation_type(found)
-        is_star = policy.release.layout == "star" and publisher_of(engine).form(found) is Form.STAR
-        is_read = is_star or kind in _TABLES
-        return ReleasedNow(table_digest(engine, found)) if is_read else ReleasedNow(other=kind.value)
+        if not is_star_of(engine, policy, found) and (other := other_kind(engine, found)) is not None:
+            return ReleasedNow(other=other)
+        with open_release_table(engine, policy, place) as held:
+            return ReleasedNow(table_digest(engine, held))

@@ -181,3 +181,44 @@ def test_a_source_that_changed_is_said(policy: Path, patients_url: str) -> None:
     result = call("verify", policy)
     assert result.exit_code == 0
     assert "NOT checked, for the source has changed since run " in result.stdout
+
+
+@pytest.mark.parametrize("kind", ["view", "materialized view"])
+def test_what_took_the_release_s_place_is_refused(policy: Path, patients_url: str, kind: str) -> None:
+    """With and without the source; one that is named by itself is looked at."""
+    if kind != "view" and patients_url.startswith("duckdb"):
+        pytest.skip("DuckDB has no materialized views")
+    assert call("run", policy, "-q").exit_code == 0
+    execute(patients_url, "ALTER TABLE patients_released RENAME TO away")
+    execute(patients_url, f"CREATE {kind} patients_released AS SELECT * FROM away")
+    for more in ([], ["--no-source"]):
+        refused = call("verify", policy, *more)
+        assert (refused.exit_code, f"is a {kind} now" in refused.stderr) == (3, True), refused.output
+    assert f"is a {kind} now" in call("utility", policy, "--target", "disease").stderr
+    assert call("verify", policy, "--table", "away").exit_code == 0
+    assert call("verify", policy, "--table", "patients_released").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT {c} FROM {r}_rows AS r JOIN {r}_classes AS c ON c.class_number = r.class_number LIMIT 1000",
+        "SELECT {c} FROM {r}_rows AS r JOIN {r}_classes AS c ON c.class_number = r.class_number WHERE ward = ward",
+        "SELECT * FROM (SELECT {c} FROM {r}_rows AS r JOIN {r}_classes AS c ON c.class_number = r.class_number)"
+        " AS x WHERE '{r}_rows' <> '{r}_classes'",
+    ],
+)
+def test_a_star_s_view_is_looked_at_as_long_as_it_is_ours(patients_url: str, tmp_path: Path, query: str) -> None:
+    policy = write_policy(tmp_path, patients_url)
+    text = policy.read_text(encoding="utf-8")
+    assert "{table: patients_released" in text
+    starred = text.replace("{table: patients_released", "{layout: star, table: patients_released")
+    policy.write_text(starred, encoding="utf-8")
+    assert call("run", policy, "-q").exit_code == 0
+    assert call("verify", policy).exit_code == 0
+    assert call("verify", policy, "--no-source").exit_code == 0
+    columns = "c.age, c.zipcode, c.sex, r.disease, r.ward"
+    execute(patients_url, "DROP VIEW patients_released")
+    execute(patients_url, "CREATE VIEW patients_released AS " + query.format(r="patients_released", c=columns))
+    refused = call("verify", policy)
+    assert (refused.exit_code, "is a view now" in refused.stderr) == (3, True), refused.output
