@@ -43,8 +43,8 @@ _LIMITS_OF_SESSIONS = {
 }
 READ_ONLY = "25006"
 _TOO_LONG = (
-    "stopped after the statement timeout, by the option or by the statement_timeout set for the role or the database; "
-    "--statement-timeout gives another."
+    "A statement took too long: the server stopped it after the statement timeout, which is that of --statement-timeout"
+    " or, without it, the statement_timeout set for the role or the database. Give a longer one by --statement-timeout."
 )
 
 
@@ -73,7 +73,7 @@ def statement_error(error: psycopg.Error, name: str, lost: bool) -> SqlanonError
     state = error.sqlstate or ""
     if state in _LIMITS_OF_SESSIONS:
         limit = _LIMITS_OF_SESSIONS[state]
-        return EngineError(f"{name}: the server ended the session, by the {limit} set for the role or the database.")
+        return EngineError(f"The server ended the session, by the {limit} set for the role or the database.")
     if lost or state.startswith(_LOST):
         return EngineError(f"{name}: the connection to the PostgreSQL server was lost.")
     known = _known_error(error, state, name)
@@ -91,7 +91,7 @@ def _known_error(error: psycopg.Error, state: str, name: str) -> SqlanonError | 
     if state in OWN_ERRORS and state.startswith("SA"):
         return OWN_ERRORS[state](message)
     if state == "57014":
-        return EngineError(f"{name}: {_TOO_LONG}") if "statement timeout" in message else Cancelled("Interrupted.")
+        return EngineError(_TOO_LONG) if "statement timeout" in message else Cancelled("Interrupted.")
     if state == READ_ONLY:
         return read_only_error()
     if state == "42501":
