@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -28,9 +29,13 @@ def _rows(count: int) -> list[tuple[Any, ...]]:
 
 def _shares(rows: list[tuple[Any, ...]], columns: tuple[str, ...]) -> tuple[float, float]:
     """The shares of rows alone with their values, and in groups of fewer than k."""
+    return _share_below(rows, columns, K)
+
+
+def _share_below(rows: list[tuple[Any, ...]], columns: Sequence[str], k: int) -> tuple[float, float]:
     places = [NAMES.index(name) for name in columns]
     sizes = Counter(tuple(row[place] for place in places) for row in rows).values()
-    return (sum(n for n in sizes if n == 1) / len(rows), sum(n for n in sizes if n < K) / len(rows))
+    return (sum(n for n in sizes if n == 1) / len(rows), sum(n for n in sizes if n < k) / len(rows))
 
 
 def _made(database: Database, rows: list[tuple[Any, ...]]) -> Any:
@@ -88,3 +93,23 @@ def test_a_single_column_has_no_pairs(database: Database) -> None:
     table = database.create({"age": "INTEGER"}, [(n // 4,) for n in range(40)])
     outcome = anonymize(database.policy(table, {"age": "quasi-identifier"}))
     assert [one["columns"] for one in outcome.as_json()["combinations"]["best"]] == [("age",)]
+
+
+def test_rows_that_repeat_are_grouped_once(database: Database) -> None:
+    """What is counted before and by a search over generalizations is counted from the distinct tuples."""
+    some = _rows(12)
+    rows = [some[n % 12 if n % 3 else 0] for n in range(600)]
+    policy = database.policy(
+        database.create(COLUMNS, rows),
+        {name: {"role": "quasi-identifier", "hierarchy": "suppress"} for name in NAMES},
+        privacy=[{"model": "k-anonymity", "k": 100}],
+        algorithm={"name": "optimal"},
+    )
+    outcome = anonymize(policy)
+    for one in outcome.as_json()["combinations"]["best"]:
+        assert (one["unique"], one["below_k"]) == pytest.approx(_share_below(rows, one["columns"], 100), abs=1e-4)
+    sent = database.sql("SELECT name, statement FROM sqlanon.steps WHERE run = ? ORDER BY number", [outcome.run])
+    reading = ("encoding/count_unique", "encoding/measure_classes", "lattice/create_base")
+    read = {name: "_tuples" in statement for name, statement in sent if name in reading}
+    assert read == dict.fromkeys(reading, True)
+    assert sum(name == "partition/create_frequency_set" for name, _ in sent) == 1

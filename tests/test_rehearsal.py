@@ -230,7 +230,7 @@ def test_a_rehearsed_sampling_has_the_statements_of_a_run(database: Database) ->
 def test_a_form_that_depends_on_the_data_says_so(database: Database) -> None:
     table = database.create({"q": "INTEGER"}, [(n,) for n in range(9)])
     policy = database.policy(table, {"q": STAR}, algorithm={"name": "optimal"})
-    (base,) = (step for step in rehearse(policy, OPTIONS).steps if step.name == "lattice/create_plain_base")
+    (base,) = (step for step in rehearse(policy, OPTIONS).steps if step.name == "lattice/create_base")
     assert base.statement.startswith("-- One of two forms")
 
 

@@ -24,6 +24,7 @@ from sqlanon.models import models_of
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy, seed_of
 from sqlanon.policy.writer import policy_text
+from sqlanon.runs.searching import distinct_tuples
 from sqlanon.trust import hold_trusted
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Silent, status_after
@@ -69,7 +70,8 @@ def posed(
                 started = time.perf_counter()
                 models = models_of(policy)
                 report = journal.progress
-                problem = pose(engine, workspace, coded, models, policy, report, wishes or Wishes())
+                tuples = distinct_tuples(engine, workspace, coded, models, policy)
+                problem = pose(engine, workspace, coded, tuples, models, policy, report, wishes or Wishes())
                 yield Posed(plan, problem, started)
 
 

@@ -29,6 +29,7 @@ from sqlanon.lattice.samarati import samarati
 from sqlanon.lattice.task import Task
 from sqlanon.lattice.wishes import EXHAUSTIVE, STOPS_EARLY, Wishes, node_of, require_end, require_size
 from sqlanon.models.base import PrivacyModel
+from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
 from sqlanon.policy import FullDomain, Policy
@@ -58,12 +59,13 @@ def pose(
     engine: Engine,
     workspace: Workspace,
     coded: CodedTable,
+    tuples: Tuples | None,
     models: tuple[PrivacyModel, ...],
     policy: Policy,
     report: Report,
     wishes: Wishes,
 ) -> Problem:
-    """Count the table and lay out its lattice."""
+    """Count the table, by its distinct tuples where these are given, and lay out its lattice."""
     algorithm = policy.algorithm
     assert isinstance(algorithm, FullDomain)
     sensitive = create_domains(engine, workspace, coded, models)
@@ -79,7 +81,7 @@ def pose(
         require_end(lattice, algorithm.name, wishes)
     if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
         require_end(lattice, "remainder: recode", wishes)
-    sets = create_base(engine, workspace, coded, task, algorithm.suppresses_attributes)
+    sets = create_base(engine, workspace, coded, tuples, task, algorithm.suppresses_attributes)
     deadline = None if wishes.time_limit is None else time.monotonic() + wishes.time_limit
     return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
+from sqlanon.partition.collapse import Tuples
 from sqlanon.sql import expression
 
 MOST_COLUMNS = 12  # that are combined: those with the most values
@@ -63,10 +64,13 @@ class _Found:
         return -self.unique, -self.below, -self.groups, tuple(field.number for field in self.fields)
 
 
-def measure_combinations(engine: Engine, coded: CodedTable, k: int) -> Combinations:
-    """Find the combinations by at most four statements, each a GROUP BY for every combination."""
+def measure_combinations(engine: Engine, coded: CodedTable, tuples: Tuples | None, k: int) -> Combinations:
+    """Find the combinations by at most four statements, each a GROUP BY for every combination.
+
+    tuples: the distinct tuples of the rows, where these have been counted.
+    """
     least = max(k, 2)
-    counting = _Counting(engine, coded, least)
+    counting = _Counting(engine, coded, tuples, least)
     best = counting.best()
     part = None
     if coded.source_rows > EXACT_ROWS:
@@ -87,6 +91,7 @@ def measure_combinations(engine: Engine, coded: CodedTable, k: int) -> Combinati
 class _Counting:
     engine: Engine
     coded: CodedTable
+    tuples: Tuples | None
     k: int
 
     def best(self) -> list[_Found]:
@@ -112,15 +117,18 @@ class _Counting:
         wanted = list(combinations)
         if not wanted:
             return []
-        rows, sample = self.coded.rows, None
+        rows, size, sample = self.coded.rows, Markup("count(*)"), None
         if part is None and self.coded.source_rows > EXACT_ROWS:
             if self.coded.witness_is_sample:
                 rows = self.coded.witness
             else:
                 sample = max(1, _PARTS * RANKING_ROWS // self.coded.source_rows)
+        elif self.tuples is not None:
+            rows, size = self.tuples.table, Markup("CAST(sum(w) AS BIGINT)")
         counted = self.engine.query(
             "encoding/count_unique",
             rows=rows,
+            size=size,
             words=[Markup(str(word)) for word in self.coded.word_columns],
             sample=sample,
             part=part,

@@ -15,6 +15,7 @@ from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.35  # distinct tuples per row at which grouping them pays for itself
+OFTEN_READ_SHARE = 0.7  # the same where a search reads them for every candidate
 SAMPLE_ROWS = 100_000
 
 
@@ -26,9 +27,11 @@ class Tuples:
     masks: tuple[int, ...]
 
 
-def collapse(engine: Engine, workspace: Workspace, coded: CodedTable, fields: Sequence[Field]) -> Tuples | None:
-    """The frequency set of some fields of a table, or None where it would be nearly as large as the table."""
-    if sample_tuples(engine, coded, fields).distinct_share > WORTH_SHARE:
+def collapse(
+    engine: Engine, workspace: Workspace, coded: CodedTable, fields: Sequence[Field], worth: float = WORTH_SHARE
+) -> Tuples | None:
+    """The frequency set of some fields of a table, or None where it would have more tuples per row than is worth it."""
+    if sample_tuples(engine, coded, fields).distinct_share > worth:
         return None
     return count_tuples(engine, workspace, coded, fields)
 

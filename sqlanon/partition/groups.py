@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import Mondrian, RothkoS, TopDown, Tree
+from sqlanon.policy import Algorithm, FullDomain, Mondrian, TopDown
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,12 @@ class Groups:
         return [*coded.quasi_identifiers, *(coded.judged_field(name) for name in others)]
 
 
-def groups_of(algorithm: Tree | RothkoS | TopDown, models: Sequence[PrivacyModel]) -> Groups:
+def groups_of(algorithm: Algorithm, models: Sequence[PrivacyModel]) -> Groups:
     """The groups that an algorithm counts under some models.
 
-    Top-down specialization counts its target's classes once, over all rows, so its distinct tuples need not hold it.
+    Top-down specialization counts its target's classes once, over all rows, and full-domain generalization has none, so
+    their distinct tuples need not hold it.
     """
-    target = None if isinstance(algorithm, Mondrian | TopDown) else algorithm.target
+    target = None if isinstance(algorithm, Mondrian | TopDown | FullDomain) else algorithm.target
     names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
     return Groups(target, tuple(names))

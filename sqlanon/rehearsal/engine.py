@@ -16,8 +16,8 @@ from sqlanon.work.workspace import Workspace
 
 _READ = ("measure_source", "encoding/measure_fractions", "engine/")  # what is really asked
 _REMARKS = {
-    "lattice/create_plain_base": "-- One of two forms: where many sampled rows are alike, the run groups all rows\n"
-    "-- (SELECT the same columns, count(*) ... GROUP BY each of them).\n",
+    "lattice/create_base": "-- One of two forms: where many sampled rows are alike, the run counts distinct tuples\n"
+    "-- before (SELECT the same codes, count(*) ... GROUP BY each of them), and reads these here.\n",
     "encoding/estimate_classes": "-- Only where some sampled rows are alike, or the statement before finds a large"
     " class.\n",
 }

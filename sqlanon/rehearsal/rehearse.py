@@ -24,6 +24,7 @@ from sqlanon.measures.distributions import measure_distributions
 from sqlanon.measures.loss import measure_loss
 from sqlanon.models import largest_k, models_of
 from sqlanon.models.base import PrivacyModel
+from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan, resolve, with_word_of_release
 from sqlanon.policy import FullDomain, Policy
@@ -87,11 +88,11 @@ def _play(engine: RehearsedEngine, plan: Plan, policy: Policy, wishes: Wishes) -
         basis_of(engine, plan, wishes)
     tuples = distinct_tuples(engine, workspace, coded, models, policy)
     source_statistics(engine, coded, tuples)
-    measure_combinations(engine, coded, largest_k(models))
+    measure_combinations(engine, coded, tuples, largest_k(models))
     count_values(engine, coded, tuples)
     engine.phase = "search"
     if isinstance(policy.algorithm, FullDomain):
-        partition = _search_lattice(engine, workspace, coded, models, policy, wishes)
+        partition = _search_lattice(engine, workspace, coded, tuples, models, policy, wishes)
     else:
         partition = search_partition(engine, workspace, coded, tuples, models, policy, lambda _progress: None, wishes)
     engine.phase = "recode"
@@ -172,6 +173,7 @@ def _search_lattice(
     engine: RehearsedEngine,
     workspace: Workspace,
     coded: CodedTable,
+    tuples: Tuples | None,
     models: tuple[PrivacyModel, ...],
     policy: Policy,
     wishes: Wishes,
@@ -181,7 +183,7 @@ def _search_lattice(
     policy = policy.model_copy(update={"algorithm": algorithm})
     posed = Wishes(time_limit=wishes.time_limit, any_size=True)
     engine.repeats = _REPEATS
-    problem = pose(engine, workspace, coded, models, policy, lambda _progress: None, posed)
+    problem = pose(engine, workspace, coded, tuples, models, policy, lambda _progress: None, posed)
     top = problem.lattice.top
     lowered = [max(0, level - 1) if place < 2 else level for place, level in enumerate(top)]
     engine.scene.bottom = tuple(lowered)

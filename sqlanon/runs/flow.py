@@ -149,7 +149,7 @@ def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple
         if not encoded.left_out:  # otherwise these are not all rows of the source
             run.outcome.before = source_statistics(run.engine, coded, tuples)
             if sink.publishes:
-                run.outcome.combinations = measure_combinations(run.engine, coded, run.outcome.k)
+                run.outcome.combinations = measure_combinations(run.engine, coded, tuples, run.outcome.k)
         values = count_values(run.engine, coded, tuples)
         if searches:
             _record_hierarchies(run, coded)

@@ -102,7 +102,7 @@ class Left(Search):
         if checkpoint is None or rules is None:
             return super().recode(run, encoded)
         with run.journal.during("search"):
-            divided = self._divide(run, encoded.coded, rules)
+            divided = self._divide(run, encoded, rules)
             partition = dataclasses.replace(
                 divided, rounds=checkpoint.rounds, found=checkpoint.found, chart=checkpoint.chart, tree=None
             )
@@ -117,11 +117,13 @@ class Left(Search):
             if changed:
                 self.remains = Remains(self.remains.run, reason=changed)
 
-    def _divide(self, run: RunExecution, coded: CodedTable, rules: StoredRules) -> Partition:
-        engine, workspace = run.engine, run.workspace
+    def _divide(self, run: RunExecution, encoded: Encoded, rules: StoredRules) -> Partition:
+        engine, workspace, coded = run.engine, run.workspace, encoded.coded
         if rules.tables is None:
             report = run.journal.progress
-            problem = pose(engine, workspace, coded, run.models, run.policy, report, Wishes(any_size=True))
+            problem = pose(
+                engine, workspace, coded, encoded.tuples, run.models, run.policy, report, Wishes(any_size=True)
+            )
             return recode_at_levels(problem, run.policy, rules)
         tables = fetch_tables(engine, run.catalog, workspace, rules.tables)
         if rules.record.kind is RulesKind.CUTS:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.models import PrivacyModel
-from sqlanon.partition.collapse import Tuples, collapse
+from sqlanon.partition.collapse import OFTEN_READ_SHARE, WORTH_SHARE, Tuples, collapse
 from sqlanon.partition.groups import groups_of
 from sqlanon.partition.result import Partition
-from sqlanon.policy import Policy, RothkoS, TopDown, Tree
+from sqlanon.policy import FullDomain, Policy, RothkoS, TopDown, Tree
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
@@ -25,10 +25,10 @@ Report = Callable[[Progress], None]
 def distinct_tuples(
     engine: Engine, workspace: Workspace, coded: CodedTable, models: Models, policy: Policy
 ) -> Tuples | None:
-    """The distinct tuples of the coded rows, where the algorithm works on them; None elsewhere."""
-    if not isinstance(policy.algorithm, Tree | RothkoS | TopDown):
-        return None
-    return collapse(engine, workspace, coded, groups_of(policy.algorithm, models).fields(coded))
+    """The distinct tuples of the coded rows, where working on them pays; None elsewhere."""
+    fields = groups_of(policy.algorithm, models).fields(coded)
+    worth = OFTEN_READ_SHARE if isinstance(policy.algorithm, FullDomain) else WORTH_SHARE
+    return collapse(engine, workspace, coded, fields, worth)
 
 
 def search_partition(
@@ -57,4 +57,4 @@ def search_partition(
         return specialization.search(engine, workspace, coded, tuples, models, algorithm, report)
     from sqlanon.lattice import search
 
-    return search.search(search.pose(engine, workspace, coded, models, policy, report, wishes), policy, wishes)
+    return search.search(search.pose(engine, workspace, coded, tuples, models, policy, report, wishes), policy, wishes)

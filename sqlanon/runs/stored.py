@@ -38,6 +38,7 @@ from sqlanon.runs.columns import (
     require_columns,
 )
 from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.searching import distinct_tuples
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.sql import Relation
 from sqlanon.suggest import quoted
@@ -139,7 +140,9 @@ class Stored(ReleaseSource):
         """Full-domain generalization at the stored levels."""
         lenient = run.policy.model_copy(update={"suppression": _ANY})
         report = run.journal.progress
-        problem = pose(run.engine, run.workspace, encoded.coded, run.models, lenient, report, Wishes(any_size=True))
+        engine, workspace, coded = run.engine, run.workspace, encoded.coded
+        tuples = distinct_tuples(engine, workspace, coded, run.models, run.policy)
+        problem = pose(engine, workspace, coded, tuples, run.models, lenient, report, Wishes(any_size=True))
         partition = recode_at_levels(problem, run.policy, self.stored)
         self._refuse(partition.suppressed, encoded)
         return replace(partition, found=self._facts())
