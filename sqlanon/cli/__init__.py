@@ -16,7 +16,7 @@ def main() -> None:
     """The program; it is loaded here, so that an interrupt while it loads ends it like any other."""
     # pydantic looks through all that is installed for plugins that nobody here asks for, in a tenth of a second.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    gc.set_threshold(50_000)  # what modules make is no garbage: looking for some was a tenth of a `check`
+    gc.set_threshold(500_000)  # what modules make is no garbage: looking for some was a tenth of a `check`
     try:
         from sqlanon.cli.program import main as program
     except KeyboardInterrupt:
