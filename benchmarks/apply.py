@@ -23,8 +23,8 @@ from sqlanon.catalog import Catalog, Run
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy.loading import build_policy
+from sqlanon.results.run_result import RunResult
 from sqlanon.runs.applying import apply_rules
-from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.runner import run
 from sqlanon.runs.stored import Application
 from sqlanon.sql import Statement
@@ -108,7 +108,7 @@ def main() -> None:
         print(f"apply: {cpu:.2f} s CPU, {cpu / plain_cpu:.2f} and {cpu / ordered_cpu:.2f} x writing")
 
 
-def report(what: str, outcome: Outcome) -> None:
+def report(what: str, outcome: RunResult) -> None:
     result = outcome.as_json()
     phases = ", ".join(f"{name} {value:.2f}" for name, value in result["seconds"].items())
     release = result["release"]

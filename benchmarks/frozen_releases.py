@@ -216,7 +216,7 @@ def frozen(database: Database, table: str, case: Mapping[str, Any], options: Eng
     digest = hashlib.sha256()
     for row in database.sql(f"SELECT * FROM {release}"):
         digest.update(repr([str(value) if value is not None else None for value in row]).encode())
-    schema = outcome.catalog["schema"]
+    schema = outcome.catalog.schema
     steps = database.sql(f"SELECT phase, count(*) FROM {schema}.steps WHERE run = '{outcome.run}' GROUP BY phase")
     return {
         "columns": [list(column) for column in columns],

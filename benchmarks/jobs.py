@@ -42,7 +42,7 @@ def main() -> None:
     with connect(arguments.url) as engine, Catalog.open(engine) as catalog:
         content = prepare(engine, arguments)
         outcome = run(build_policy(content), replace=True)
-        print(f"run: {sum(outcome.seconds.values()):.2f} s, {outcome.as_json()['release']['classes']:,} classes")
+        print(f"run: {sum(outcome.seconds.parts.values()):.2f} s, {outcome.as_json()['release']['classes']:,} classes")
         wanted = Freezing("bench", "suppress", 0.5) if arguments.suppress else Freezing("bench")
         job = freeze(engine, catalog, catalog.run(outcome.run), wanted)
         jobs, writes, recodes, groups = [], [], [], []

@@ -74,7 +74,7 @@ def _run(url: str, k: int, models: list[dict[str, Any]], options: EngineOptions)
     clock = Clock()
     outcome = run(built, replace=True, options=options, observer=clock)
     classes = int(outcome.as_json()["release"]["classes"])
-    return classes, outcome.seconds["search"], clock.phases["search"], sum(outcome.seconds.values())
+    return classes, outcome.seconds.parts["search"], clock.phases["search"], sum(outcome.seconds.parts.values())
 
 
 if __name__ == "__main__":

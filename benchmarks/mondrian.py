@@ -23,7 +23,7 @@ from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.outcome import Outcome
+from sqlanon.results.run_result import RunResult
 from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 
@@ -69,7 +69,7 @@ def policy(url: str, columns: tuple[str, ...], k: int, hierarchical: bool) -> di
     }
 
 
-def report(outcome: Outcome, gby: float, rows: int, k: int) -> None:
+def report(outcome: RunResult, gby: float, rows: int, k: int) -> None:
     result = outcome.as_json()
     seconds, release = result["seconds"], result["release"]
     print(f"\n{platform.machine()}, {os.cpu_count()} cores, {result['engine']}, {rows:,} rows, k={k}")
@@ -108,8 +108,8 @@ def main() -> None:
             gby = group_by(engine, columns)
         built = build_policy(policy(url, columns, arguments.k, arguments.hierarchies))
         outcomes = [run(built, replace=True, options=options) for _ in range(arguments.repeat)]
-        middle = statistics.median_low([o.seconds["search"] for o in outcomes])
-        report(next(o for o in outcomes if o.seconds["search"] == middle), gby, arguments.rows, arguments.k)
+        middle = statistics.median_low([o.seconds.parts["search"] for o in outcomes])
+        report(next(o for o in outcomes if o.seconds.parts["search"] == middle), gby, arguments.rows, arguments.k)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ from sqlanon.partition.task import Branch
 from sqlanon.plan import resolve_source
 from sqlanon.policy import Policy, RothkoS
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.outcome import Outcome
+from sqlanon.results.codec import to_json
+from sqlanon.results.run_result import RunResult
 from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 from sqlanon.work.workspace import TemporaryWorkspace
@@ -86,14 +87,14 @@ def race(arguments: argparse.Namespace, url: str, options: EngineOptions) -> Non
         | {"exact_below": arguments.exact_below},
         "rothko-t": {"name": "mondrian"},
     }
-    found: dict[str, list[tuple[float, float, Outcome]]] = {name: [] for name in algorithms}
+    found: dict[str, list[tuple[float, float, RunResult]]] = {name: [] for name in algorithms}
     grouped = []
     for _ in range(arguments.repeat):
         grouped.append(group_by(url, options))
         for name, algorithm in algorithms.items():
             clock = Clock()
             outcome = run(policy(url, models, algorithm), replace=True, options=options, observer=clock)
-            found[name].append((outcome.seconds["search"], clock.phases["search"], outcome))
+            found[name].append((outcome.seconds.parts["search"], clock.phases["search"], outcome))
     plain = [statistics.median(times) for times in zip(*grouped, strict=True)]
     print(f"GROUP BY {plain[0]:.2f} s, {plain[1]:.2f} s of processor time\n")
     print("| algorithm | search, s | x GROUP BY | processor, s | x GROUP BY | classes | rounds | found |")
@@ -101,7 +102,7 @@ def race(arguments: argparse.Namespace, url: str, options: EngineOptions) -> Non
     for name, runs in found.items():
         wall, used = (statistics.median(values[place] for values in runs) for place in range(2))
         result = runs[-1][2].as_json()
-        told = {key: value for key, value in runs[-1][2].found.items() if key != "samplings"}
+        told = {key: value for key, value in to_json(runs[-1][2].algorithm.facts).items() if key != "samplings"}
         print(
             f"| {name} | {wall:.2f} | {wall / plain[0]:.1f} | {used:.2f} | {used / max(plain[1], 1e-9):.1f} | "
             f"{result['release']['classes']:,} | {result['algorithm']['rounds']} | {told} |"

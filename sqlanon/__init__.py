@@ -2,8 +2,8 @@
 
     from sqlanon import load_policy, run
 
-    outcome = run(load_policy("policy.yml"))
-    print(outcome.as_json()["release"])
+    result = run(load_policy("policy.yml"))
+    print(result.release.rows)
 
 Everything named in `__all__` is the library's public interface; it is imported when it is first used.
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sqlanon.policy.loading import build_policy, load_policy, parse_policy
     from sqlanon.profile.facts import Profile
     from sqlanon.reading import diff_runs, run_record, run_report
-    from sqlanon.runs.outcome import Outcome
+    from sqlanon.results.run_result import RunResult
     from sqlanon.runs.resuming import resume_run
     from sqlanon.runs.runner import run
     from sqlanon.signoff.check import RecordCheck, check_record, read_record
@@ -88,12 +88,12 @@ _HOMES = {
         "VarianceDiversity",
     ),
     "models.closeness": ("EqualTCloseness", "KlTCloseness", "OrderedTCloseness"),
-    "runs.outcome": ("Outcome",),
     "plan": ("Plan",),
     "policy": ("Policy",),
     "policy.loading": ("build_policy", "load_policy", "parse_policy"),
     "profile.facts": ("Profile",),
     "reading": ("diff_runs", "run_record", "run_report"),
+    "results.run_result": ("RunResult",),
     "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
     "signoff.check": ("RecordCheck", "check_record", "read_record"),
@@ -120,7 +120,6 @@ __all__ = [
     "KlTCloseness",
     "Observer",
     "OrderedTCloseness",
-    "Outcome",
     "Plan",
     "Policy",
     "PolicyError",
@@ -128,6 +127,7 @@ __all__ = [
     "ProtectionError",
     "RecordCheck",
     "RecursiveLDiversity",
+    "RunResult",
     "SqlanonError",
     "Sweep",
     "Utility",

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from sqlanon.api import open_release, open_source, release_columns
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.models import largest_k, models_of
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
-from sqlanon.runs.outcome import Outcome
+from sqlanon.results.run_result import RunResult
 from sqlanon.sql import Identifier, Relation
 
 COUNTED_ROWS = 1_000_000  # of larger tables a wide range's values are not counted: it would take longer than the run
@@ -40,18 +41,18 @@ class Comparison:
     classes: tuple[tuple[tuple[str | None, ...], int], ...]
 
 
-def compare(policy: Policy, outcome: Outcome, options: EngineOptions | None = None) -> Comparison:
+def compare(policy: Policy, result: RunResult, options: EngineOptions | None = None) -> Comparison:
     """Look at the source and at the published release; classes smaller than k, or than 2, are never shown."""
-    before = {one.name: one.values for one in outcome.quasi_identifiers}
+    known = {one.name: one for one in result.quasi_identifiers or ()}
+    before = {name: one.values for name, one in known.items()}
     missing = [name for name, values in before.items() if values is None]
-    if missing and outcome.source_rows <= COUNTED_ROWS:
+    if missing and result.source.rows <= COUNTED_ROWS:
         with open_source(policy, options) as (engine, source):
             before |= _count(engine, source, missing)
     columns = [column for name, attribute in policy.attributes.items() for column in released_names(name, attribute)]
     with open_release(policy, options=options, as_text=columns) as (engine, release):
         columns = release_columns(policy, {column.name for column in engine.columns(release)})
-        classes = _sample(engine, release, columns, max(outcome.k, 2))
-    known = {one.name: one for one in outcome.quasi_identifiers}
+        classes = _sample(engine, release, columns, max(largest_k(models_of(policy)), 2))
     names = [name for name, attribute in policy.attributes.items() if attribute.role is Role.QUASI_IDENTIFIER]
     changes = (Change(name, known[name].type, before[name], known[name].labels) for name in names)
     return Comparison(tuple(changes), tuple(columns), classes)

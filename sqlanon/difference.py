@@ -12,6 +12,7 @@ from sqlanon.catalog import Catalog, RulesKind, Run, recoded_alike
 from sqlanon.catalog.sources import SourceIdentity, identify_recorded
 from sqlanon.errors import PolicyError
 from sqlanon.policy.facts import flattened
+from sqlanon.results.codec import to_json
 
 
 class Recoding(StrEnum):
@@ -89,7 +90,7 @@ def _source(catalog: Catalog, run: Run) -> SourceIdentity:
 
 def _published(catalog: Catalog, name: str) -> Run:
     run = catalog.run(name)
-    if run.result is None or not run.result.get("published"):
+    if run.result is None or not run.result.published:
         raise PolicyError(f"Run {run.id} published nothing (it is {run.status.value}); there is no release to compare.")
     return run
 
@@ -102,23 +103,29 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Ch
 def _figures(run: Run) -> dict[str, Any]:
     """Rows, classes, utility and risk of a release, in the order in which people want to know them."""
     assert run.result is not None
-    release, metrics = run.result["release"], run.result["metrics"]
-    chosen = ("rows", "suppressed", "classes", "min_class_size", "mean_class_size", "max_class_size")
-    found = {"source rows": run.result["source"]["rows"]} | {name: release[name] for name in chosen}
-    worst = {
-        " ".join([m["model"], *(f"{key}={value}" for key, value in m["parameters"].items()), "worst"]): m["worst"]
-        for m in run.result["models"]
+    release = run.result.release
+    figures = {
+        "source rows": run.result.source.rows,
+        "rows": release.rows,
+        "suppressed": release.suppressed,
+        "classes": release.classes,
+        "min_class_size": release.min_class_size,
+        "mean_class_size": release.mean_class_size,
+        "max_class_size": release.max_class_size,
     }
-    return found | dict(metrics) | dict(run.result["risk"]) | worst
+    worst = {
+        " ".join([m.model, *(f"{key}={value}" for key, value in m.parameters.items()), "worst"]): m.worst
+        for m in run.result.models
+    }
+    return {**figures, **to_json(run.result.metrics), **to_json(run.result.risk), **worst}
 
 
 def _columns(run: Run) -> dict[str, Any]:
     assert run.result is not None
-    found: dict[str, Any] = {}
-    for one in run.result.get("quasi_identifiers", ()):
-        found |= {f"{one['name']}: labels": one["labels"], f"{one['name']}: loss": one["loss"]}
-    levels = run.result["algorithm"].get("levels", {})
-    return found | {f"{name}: level": level for name, level in levels.items()}
+    figures: dict[str, Any] = {}
+    for one in run.result.quasi_identifiers or ():
+        figures |= {f"{one.name}: labels": one.labels, f"{one.name}: loss": one.loss}
+    return figures | {f"{name}: level": level for name, level in run.result.algorithm.levels.items()}
 
 
 def _warnings(one: Run, other: Run, same_source: bool, recoding: Recoding) -> Iterator[str]:
@@ -145,7 +152,7 @@ def _labels(catalog: Catalog, run: Run) -> str:
     rules = catalog.rules(catalog.rules_run(run.id))
     if rules is not None and rules.kind is not RulesKind.TREE:
         return "levels"
-    if "applied" in run.result["algorithm"]:
+    if run.result.algorithm.applied is not None:
         return "cuts"
     return str(json.loads(run.policy).get("ranges", "observed"))
 
@@ -172,4 +179,5 @@ def _compare_recodings(catalog: Catalog, one: Run, other: Run) -> Recoding:
 def _rules_of(run: Run) -> str:
     """The run that found the rules: itself, or the one whose rules it applied."""
     assert run.result is not None
-    return str(run.result["algorithm"].get("applied", run.id))
+    applied = run.result.algorithm.applied
+    return run.id if applied is None else applied.applied

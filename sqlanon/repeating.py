@@ -7,29 +7,14 @@ of a single value, such as the number of a tenant, tells nobody from anybody.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine
+from sqlanon.results.run_result import RepeatingColumn
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.suggest import quoted
-
-
-@dataclass(frozen=True)
-class RepeatingColumn:
-    """An identifier that repeats: the rows that hold it, how many values it has, and the rows of the busiest."""
-
-    column: str
-    rows: int
-    values: int
-    most_rows: int
-
-    def __str__(self) -> str:
-        return (
-            f"'{self.column}' repeats ({self.rows:,} rows, {self.values:,} different values, up to"
-            f" {self.most_rows:,} rows of one)"
-        )
 
 
 @dataclass(frozen=True)
@@ -64,7 +49,7 @@ class Repetition:
 
     def as_json(self) -> dict[str, Any]:
         """What programs read of it."""
-        repeating = [asdict(column) for column in self.columns]
+        repeating = [vars(column) for column in self.columns]
         return {"repeating": repeating, "unread": list(self.unread), "note": self.sentence}
 
 

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy
+from sqlanon.results.run_result import Origin
 from sqlanon.sql import Relation
 
 _SHOWN = 5
 IN_POLICY = "`trust: owner` in the policy"
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What a source is, such as a table or a view, and the role that it belongs to, where it belongs to one."""
-
-    kind: str
-    owner: str | None
-
-    def __str__(self) -> str:
-        return self.kind if self.owner is None else f"{self.kind} of role {self.owner}"
 
 
 def origin_of(engine: Engine, source: Relation) -> Origin:

@@ -12,11 +12,11 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ProtectionError
 from sqlanon.policy import Policy
+from sqlanon.results.run_result import RunResult
 from sqlanon.rules.listing import Rule, list_rules
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs import applying
 from sqlanon.runs.applying import apply_rules
-from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.stored import Application
 from sqlanon.work.journal import Observer
 from tests.mondrian_oracle import Attribute
@@ -32,7 +32,7 @@ def apply(
     known: Policy | None = None,
     observer: Observer | None = None,
     **more: Any,
-) -> Outcome:
+) -> RunResult:
     """Apply the rules of a run."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         found = catalog.run(run)

@@ -15,7 +15,7 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.outcome import Outcome
+from sqlanon.results.run_result import RunResult
 from sqlanon.runs.runner import run
 from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
@@ -118,7 +118,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def anonymize(policy: Policy, *, replace: bool = False, **more: Any) -> Outcome:
+def anonymize(policy: Policy, *, replace: bool = False, **more: Any) -> RunResult:
     """A run with the options of these tests."""
     return run(policy, replace=replace, **{"options": OPTIONS, **more})
 

@@ -48,7 +48,7 @@ def test_suppressed_rows_may_be_starred(database: Database) -> None:
     outcome = apply(database, run, newer, f"{newer}_r")
     rows = database.sql(f"SELECT * FROM {newer}_r")
     assert len(rows) == 30
-    assert 0 < outcome.suppressed == sum(row[:2] == ("*", "*") for row in rows) < 30
+    assert 0 < outcome.release.suppressed == sum(row[:2] == ("*", "*") for row in rows) < 30
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def test_rows_that_no_rule_knows_may_be_suppressed(database: Database) -> None:
     newer = database.create(columns, [*known, ("i's", "100", "a"), (None, "100000", "b"), ("new", "1000000", "b")])
     outcome = apply(database, run, newer, f"{newer}_r")
     alone = apply(database, run, database.create(columns, known), f"{newer}_k")
-    assert (outcome.source_rows, outcome.suppressed) == (63, 3 + alone.suppressed)
-    assert all(not check.violations for check in outcome.checks.values())
+    assert (outcome.source.rows, outcome.release.suppressed) == (63, 3 + alone.release.suppressed)
+    assert all(not check.violations for check in (outcome.checks or {}).values())
     rows = database.sql(f"SELECT * FROM {newer}_r ORDER BY 1, 2, 3")
     assert rows == database.sql(f"SELECT * FROM {newer}_k ORDER BY 1, 2, 3")
-    assert len(rows) == 63 - outcome.suppressed
+    assert len(rows) == 63 - outcome.release.suppressed
     with pytest.raises(ProtectionError, match="No rule is about any of these rows"):
         apply(database, run, database.create(columns, [("i's", "100", "a")] * 9), f"{newer}_n")
     assert database.leftovers() == []
@@ -142,7 +142,7 @@ def test_the_loss_counts_rows_that_no_rule_knows(database: Database) -> None:
     run = anonymize(database.policy(table, roles, algorithm={"name": "optimal"}, suppression=0.1)).run
     newer = database.create(columns, [*[("a",)] * 6, ("b",), ("x",), ("y",), ("y",)])
     outcome = apply(database, run, newer, f"{newer}_r")
-    assert (outcome.suppressed, outcome.gcp, outcome.quasi_identifiers[0].loss) == (4, 0.4, 0.4)
+    assert (outcome.release.suppressed, outcome.metrics.gcp, (outcome.quasi_identifiers or ())[0].loss) == (4, 0.4, 0.4)
 
 
 def test_a_run_that_fails_leaves_no_rules(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import threading
@@ -31,7 +32,9 @@ from sqlanon.catalog.tables import Tables
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, EngineError, PolicyError, ProtectionError
+from sqlanon.results.records import read_record, write_record
 from sqlanon.sql import Relation, Statement
+from tests.recorded.runs import least_record
 
 START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0", source_rows=7, seed=2**62)
 RELEASE = ReleaseRecord('"main"."released"', ReleaseKind.REGIONS, 7, 1, 2, '{"rules": 2}', "d1")
@@ -122,10 +125,11 @@ def test_a_run_is_kept_from_start_to_end(catalog: Catalog, engine: Engine) -> No
     assert (running.source, running.source_rows, running.seed) == ("main.patients", 7, 2**62)
     assert (running.engine, len(running.policy_digest)) == (engine.name, 64)
     assert abs(running.started - begun) < timedelta(seconds=10)
-    catalog.finish_run(run, Status.PUBLISHED, result={"verified": True, "c_avg": 1.5, "name": "é'"}, source_rows=8)
+    result = read_record(json.dumps(least_record() | {"warnings": ["é'"]}))
+    catalog.finish_run(run, Status.PUBLISHED, result=write_record(result), source_rows=8)
     ended = catalog.run(run)
     assert (ended.status, ended.source_rows) == (Status.PUBLISHED, 8)
-    assert ended.result == {"verified": True, "c_avg": 1.5, "name": "é'"}
+    assert ended.result == result
     assert ended.finished is not None
     assert begun <= ended.finished + timedelta(seconds=1)
 

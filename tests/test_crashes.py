@@ -18,7 +18,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
 from sqlanon.partition import forest
 from sqlanon.policy import Policy, Release
-from sqlanon.runs.outcome import PHASES
+from sqlanon.results.run_result import PHASES
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import Workspace, gc
@@ -286,7 +286,7 @@ def test_a_source_that_is_written_meanwhile(database: Database) -> None:
         stop.set()
         writer.join()
     ids = [number for (number,) in database.sql("SELECT id FROM people_r")]
-    assert len(ids) == outcome.source_rows
+    assert len(ids) == outcome.source.rows
     assert sum(number for number in ids if abs(number) >= 1000) == 0
     assert database.sql("SELECT count(*) FROM people") > [(len(ids),)]
 

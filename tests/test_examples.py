@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from ruamel.yaml import YAML
 
-from sqlanon import Outcome, PolicyError, connect, explore, load_policy, run
+from sqlanon import PolicyError, RunResult, connect, explore, load_policy, run
 from sqlanon.engines.base import Column
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement
@@ -24,7 +24,7 @@ def _adult(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return document
 
 
-def _as_published(outcome: Outcome) -> None:
+def _as_published(outcome: RunResult) -> None:
     result = outcome.as_json()
     assert result["verified"]
     assert result["release"]["classes"] >= 2000

@@ -22,6 +22,7 @@ from sqlanon.engines import duckdb as duckdb_engine
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
 from sqlanon.policy import Policy
+from sqlanon.results.run_result import Resumed
 from sqlanon.runs.resuming import resume_run
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
@@ -101,7 +102,7 @@ def test_a_server_that_crashes_leaves_the_old_release_and_what_can_be_resumed() 
             if phase == "search":
                 _collect(policy)
         outcome = resume_run(run, policy, replace=True, options=OPTIONS)
-        assert outcome.resumed == {"run": run, "reused": True, "reason": None}
+        assert outcome.resumed == Resumed(run, reused=True, reason=None)
         _collect(policy)
         with open_database(url) as database:
             assert database.leftovers() == []
@@ -286,7 +287,7 @@ def test_a_clock_that_is_set_back_and_forth(database: Database, monkeypatch: pyt
 
     outcome = anonymize(policy, replace=True, observer=Doing("search", set_clock))
     assert outcome.published
-    assert min(outcome.seconds.values()) >= 0
+    assert min(outcome.seconds.parts.values()) >= 0
     ((started, finished, status),) = database.sql(
         "SELECT started, finished, status FROM sqlanon.runs WHERE id = ?", [outcome.run]
     )

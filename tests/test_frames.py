@@ -70,7 +70,7 @@ def check(release: Anonymized, source: Any) -> Any:
     frame = release.df()
     assert sorted(frame["ill"]) == sorted(source["ill"])
     assert frame.groupby(["age", "sex"], observed=True).size().min() >= 5
-    assert release.outcome.verified
+    assert release.result.verified
     return frame
 
 
@@ -157,10 +157,10 @@ def test_an_sqlalchemy_engine(database_url: str) -> None:
         "privacy": [{"model": "k-anonymity", "k": 5}],
     }
     release = anonymize(engine, asked, table="patients")
-    assert release.outcome.verified
+    assert release.result.verified
     assert list(release.df().columns) == ["age", "zipcode", "sex", "disease", "ward"]
     assert query(database_url, "SELECT count(*) FROM sqlanon.runs") == [(1,)]
-    assert release.outcome.run in release.report()
+    assert release.result.run in release.report()
 
 
 def test_types_of_kept_columns_survive() -> None:

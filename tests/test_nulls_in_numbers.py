@@ -170,7 +170,7 @@ def test_no_release_gives_an_unknown_value_a_number(
     _require_unknown(database.sql(f"SELECT * FROM {table}_later"), both, shows)
     selected = database.sql(select)
     _require_unknown(selected, both, shows)
-    if not outcome.suppressed:
+    if not outcome.release.suppressed:
         assert sorted(database.sql(f"SELECT * FROM {table}_later"), key=repr) == sorted(selected, key=repr)
 
 

@@ -17,8 +17,8 @@ from sqlanon.policy import Policy
 from sqlanon.report.material import Material, collect
 from sqlanon.report.numbers import percent, share_above
 from sqlanon.report.page import render
+from sqlanon.results.run_result import RunResult
 from sqlanon.rules.first_levels import Node
-from sqlanon.runs.outcome import Outcome
 from sqlanon.work.session import catalog_place, open_recorded
 from tests.cli.support import call
 from tests.run_support import OPTIONS, Database, anonymize, open_database
@@ -68,9 +68,9 @@ def material(policy: Policy, run: str) -> Material:
         return collect(catalog, run)
 
 
-def check_columns(database: Database, policy: Policy, outcome: Outcome) -> None:
+def check_columns(database: Database, policy: Policy, outcome: RunResult) -> None:
     """What became of each column is what the tables show."""
-    shown = {one.name: one for one in outcome.quasi_identifiers}
+    shown = {one.name: one for one in (outcome.quasi_identifiers or ())}
     assert list(shown) == ["age", "job", "zip", "sex"]
     for name, one in shown.items():
         (values,) = database.sql(f"SELECT count(DISTINCT {name}) FROM {policy.source.table}")[0]
@@ -80,7 +80,7 @@ def check_columns(database: Database, policy: Policy, outcome: Outcome) -> None:
         (labels,) = database.sql(f"SELECT count(DISTINCT {name}) FROM {policy.release.table}{where}")[0]
         assert (one.values, one.labels) == (values, labels), name
     losses = [one.loss for one in shown.values() if one.loss is not None]
-    assert sum(losses) / 4 == pytest.approx(outcome.gcp, abs=1e-8)
+    assert sum(losses) / 4 == pytest.approx(outcome.metrics.gcp, abs=1e-8)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

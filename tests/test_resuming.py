@@ -17,8 +17,8 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.plan import resolve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import load_policy
+from sqlanon.results.run_result import Resumed, RunResult
 from sqlanon.runs.checkpoints import basis_of
-from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.resuming import resume_run
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
@@ -95,7 +95,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def resumed(policy: Policy, run: str) -> Outcome:
+def resumed(policy: Policy, run: str) -> RunResult:
     return resume_run(run, policy, replace=True, options=OPTIONS)
 
 
@@ -127,7 +127,7 @@ def test_a_resumed_run_releases_what_the_run_would_have(
     expected = release(database, policy)
     run = stopped(policy, "verify", monkeypatch)
     outcome = resumed(policy, run)
-    assert outcome.resumed == {"run": run, "reused": True, "reason": None}
+    assert outcome.resumed == Resumed(run, reused=True, reason=None)
     assert release(database, policy) == expected
     result = outcome.as_json()
     assert result["verified"]
@@ -151,7 +151,7 @@ def test_what_a_stopped_run_leaves_by_phase(
     run = stopped(policy, phase, monkeypatch)
     outcome = resumed(policy, run)
     reused = phase in ("verify", "publish")
-    assert (outcome.resumed or {})["reused"] == reused
+    assert outcome.resumed.reused == reused
     assert (run in outcome.notes[0], "used again" in outcome.notes[0]) == (True, True)
     assert outcome.published
     assert cleared(database, policy) == []
@@ -163,7 +163,7 @@ def test_a_source_that_has_changed_is_searched_anew(
     run = stopped(policy, "verify", monkeypatch)
     database.sql(f"UPDATE {policy.source.table} SET s = 4 WHERE id = 9")
     outcome = resumed(policy, run)
-    assert outcome.resumed == {"run": run, "reused": False, "reason": "the source has changed"}
+    assert outcome.resumed == Resumed(run, reused=False, reason="the source has changed")
     assert outcome.published
 
 
@@ -196,7 +196,7 @@ def test_a_policy_that_has_changed_is_searched_anew(
     run = stopped(policy, "verify", monkeypatch)
     stricter = policy.model_copy(update={"privacy": (policy.privacy[0].model_copy(update={"k": 9}), policy.privacy[1])})
     outcome = resumed(stricter, run)
-    assert "policy" in (outcome.resumed or {})["reason"]
+    assert "policy" in outcome.resumed.reason
     assert outcome.as_json()["release"]["min_class_size"] >= 9
     assert cleared(database, policy) == []
 
@@ -245,7 +245,7 @@ def test_what_cannot_be_resumed(database: Database, policy: Policy, monkeypatch:
     run = stopped(policy, "verify", monkeypatch)
     assert cleared(database, policy) == []
     outcome = resumed(policy, run)
-    assert "cleared up" in (outcome.resumed or {})["reason"]
+    assert "cleared up" in outcome.resumed.reason
 
 
 def test_a_run_that_is_stopped_again_can_be_resumed_again(

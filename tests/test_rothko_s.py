@@ -176,7 +176,7 @@ def test_rows_that_are_clustered_and_attributes_tried_one_by_one_are_released_al
         monkeypatch.setattr(task, "CLUSTERING_ROWS", fewest)
         monkeypatch.setattr(SampledGrowth, "cells_at_once", cells)
         outcome = anonymize(policy, replace=True)
-        assert outcome.found["pruned"] > 0 or algorithm["sample"] == 300
+        assert outcome.algorithm.facts.pruned > 0 or algorithm["sample"] == 300
         clustering.append({"ORDER BY" in text for (text,) in database.sql(sent, [outcome.run])})
         released.append(sorted(database.sql("SELECT * FROM people_r"), key=repr))
     assert clustering[0] == {False}

@@ -121,5 +121,5 @@ def test_values_that_first_rows_lack_are_counted(database: Database, monkeypatch
     columns = ("all_at_first", "sorted", "with_nulls", "with_gaps")
     table = database.create(dict.fromkeys(columns, "INTEGER"), rows)
     outcome = anonymize(database.policy(table, dict.fromkeys(columns, "quasi-identifier")))
-    counts = {one.name: one.values for one in outcome.quasi_identifiers}
+    counts = {one.name: one.values for one in (outcome.quasi_identifiers or ())}
     assert counts == {"all_at_first": 3, "sorted": 20, "with_nulls": 7, "with_gaps": 5}

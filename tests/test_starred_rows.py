@@ -59,7 +59,7 @@ def test_others_join_the_starred_rows(database: Database) -> None:
         *[("*", "cold")] * 6,
         *[("north", "flu")] * 7,
     ]
-    assert outcome.suppressed == 7
+    assert outcome.release.suppressed == 7
     assert outcome.as_json()["release"]["classes"] == 2
     assert outcome.as_json()["starred"] == {"rows": 7, "unprotected": False, "violate": [], "note": None}
     diverse = [K3, {"model": "distinct-l-diversity", "attribute": "disease", "l": 1}]
@@ -91,7 +91,7 @@ def test_others_join_the_rows_that_rules_of_a_tree_star(database: Database, tree
     outcome = apply(database, tree_run, newer, f"{newer}_r")
     released = database.sql(f"SELECT * FROM {newer}_r")
     assert sorted(sensitive for n, sensitive in released if n == "*") == ["a", "d", "d", "d"]
-    assert outcome.suppressed == 4
+    assert outcome.release.suppressed == 4
     assert outcome.as_json()["starred"]["violate"] == []
 
 
@@ -169,7 +169,7 @@ def test_others_join_what_passes_leave(database: Database, suppression: float, s
     outcome = anonymize(policy)
     released = database.sql(f"SELECT * FROM {table}_r")
     assert sorted(s for place, s in released if place == "*") == [3, 3, 4, 4, 5]
-    assert outcome.suppressed == starred
+    assert outcome.release.suppressed == starred
     assert outcome.as_json()["algorithm"]["passes"] == [
         {"levels": {"place": 0}, "rows": 13},
         {"levels": {"place": 1}, "rows": 0},

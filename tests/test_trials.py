@@ -32,11 +32,11 @@ def test_a_trial_measures_what_a_run_would_publish(database: Database, algorithm
     assert database.leftovers() == []
     tables = [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables")]
     assert policy.release.table not in tables
-    assert found.trials[-1].outcome is None
+    assert found.trials[-1].result is None
     assert "holds 120 rows" in str(found.trials[-1].refusal)
     for trial in found.trials[:-1]:
-        assert trial.outcome is not None
-        tried, done = trial.outcome.as_json(), anonymize(with_k(policy, trial.k), replace=True).as_json()
+        assert trial.result is not None
+        tried, done = trial.result.as_json(), anonymize(with_k(policy, trial.k), replace=True).as_json()
         done["source"].pop("digest")  # of what is published
         assert tried["release"].pop("table") != done["release"].pop("table")
         for part in ("release", "metrics", "risk", "quasi_identifiers", "source"):
@@ -53,9 +53,9 @@ def test_trials_are_recorded_and_drawn_in_the_report_of_their_policy_alone(datab
     assert "Privacy against utility" in page
     assert "k 4 (released)" in page
     for trial in found.trials:
-        assert trial.outcome is not None
+        assert trial.result is not None
         assert f"k {trial.k}: " in page
-        assert "Tried, not published" in run_report(trial.outcome.run, policy=policy)
+        assert "Tried, not published" in run_report(trial.result.run, policy=policy)
     stricter = policy.model_copy(update={"privacy": policy.privacy[:1]})
     other = anonymize(stricter, replace=True).run
     assert "No other k was tried" in run_report(other, policy=policy)

@@ -93,5 +93,5 @@ def test_models_and_targets_see_codes(database: Database, monkeypatch: pytest.Mo
     models = [{"model": "k-anonymity", "k": 2}, {"model": "distinct-l-diversity", "l": 2, "attribute": "name"}]
     algorithm = {"name": "rothko-t", "split": "regression", "target": "x"}
     outcome = anonymize(database.policy(table, roles, privacy=models, algorithm=algorithm))
-    assert outcome.predicted is not None
+    assert outcome.metrics.rmse is not None
     assert database.sql(f"SELECT count(*) FROM {table}_r") == [(ROWS,)]

@@ -24,8 +24,8 @@ from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
+from sqlanon.results.measures import Check
 from sqlanon.trust import reading
-from sqlanon.verification.checking import Check
 from sqlanon.verification.verify import Verification
 from sqlanon.work.session import MEMORY_URL
 from sqlanon.work.workspace import TemporaryWorkspace

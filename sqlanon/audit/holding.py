@@ -19,9 +19,9 @@ from sqlanon.plan import Plan
 from sqlanon.plan_checks import released_names
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import cell_name
+from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.text import text_of
-from sqlanon.verification.checking import Check
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import Claims, Region, multisets_equal, regions_contain

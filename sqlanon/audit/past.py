@@ -31,7 +31,7 @@ class Past:
         """Whether the source is what it was then; None where that is not known."""
         if self.run is None:
             return None
-        recorded = ((self.run.result or {}).get("source") or {}).get("digest")
+        recorded = None if self.run.result is None else self.run.result.source.digest
         if self.run.source_rows not in (None, plan.rows):
             return False
         if recorded is None or self.run.engine_version != engine.version:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sqlanon.sql import Relation
+
+if TYPE_CHECKING:
+    from sqlanon.results.run_result import RunResult
 
 
 class Status(StrEnum):
@@ -58,7 +61,7 @@ class RunStart:
 
 @dataclass(frozen=True)
 class Run:
-    """A run as recorded; moments are in UTC, `result` is what `run --json` prints."""
+    """A run as recorded; times are in UTC. recorded: its result as the version that ran it wrote it."""
 
     id: str
     status: Status
@@ -76,10 +79,20 @@ class Run:
     sqlanon_version: str
     algorithm: str
     seed: int | None
-    result: Mapping[str, Any] | None
+    recorded: str | None
     error_class: str | None
     error_message: str | None
     job: str | None = None
+
+    @functools.cached_property
+    def result(self) -> RunResult | None:
+        """The result; None of a run that came to none.
+
+        Raises SqlanonError where the record is damaged, or of a later version.
+        """
+        from sqlanon.results.records import read_record  # lists of runs do without
+
+        return None if self.recorded is None else read_record(self.recorded)
 
 
 @dataclass(frozen=True)

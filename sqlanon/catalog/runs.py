@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -46,12 +45,12 @@ class Runs(Access):
         run: str,
         status: Status,
         *,
-        result: Mapping[str, Any] | None = None,
+        result: str | None = None,
         error: BaseException | None = None,
         source_rows: int | None = None,
         reword: Callable[[str], str] = str,
     ) -> None:
-        """Record how a run ended; `result` is the object that `run --json` prints.
+        """Record how a run ended; `result` is the text that `results.records.write_record` makes.
 
         reword: what makes the text of an error one that may be kept.
         """
@@ -59,7 +58,7 @@ class Runs(Access):
             "run": run,
             "status": status,
             "finished": datetime.now(UTC),
-            "result": None if result is None else json.dumps(result, ensure_ascii=False),
+            "result": result,
             "source_rows": source_rows,
             "error_class": None if error is None else type(error).__name__,
             "error_message": None if error is None else reword(_message(error)),
@@ -107,8 +106,8 @@ class Runs(Access):
 
 
 def _run(row: Row) -> Run:
-    result = row["result"]
-    return Run(**{**row, "status": Status(row["status"]), "result": None if result is None else json.loads(result)})
+    values = {name: value for name, value in row.items() if name != "result"}
+    return Run(**values | {"status": Status(row["status"]), "recorded": row["result"]})
 
 
 def _message(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.cli.call import Call
-from sqlanon.cli.deferred import summary
+from sqlanon.cli.deferred import codec, summary
 from sqlanon.errors import ProtectionError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def verification_object(found: Verification, what: str) -> dict[str, Any]:
             "prosecutor_mean": statistics.prosecutor_mean,
             "marketer": statistics.marketer,
         },
-        "disclosure": [one.as_json() for one in found.disclosure],
+        "disclosure": codec.to_json(found.disclosure),
         "satisfied": found.satisfied,
         "note": found.note,
     }

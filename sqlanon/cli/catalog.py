@@ -125,8 +125,8 @@ def _row(run: Run) -> list[object]:
 
 def run_object(run: Run) -> dict[str, Any]:
     """A run as programs read it."""
-    values = {"run": run.id, **asdict(run)}
-    del values["id"]
+    values = {"run": run.id, **asdict(run), "result": None if run.result is None else run.result.as_json()}
+    del values["id"], values["recorded"]
     error = {"type": values.pop("error_class"), "message": values.pop("error_message")}
     started, finished = values.pop("started"), values.pop("finished")
     return {
@@ -185,16 +185,13 @@ def _run_text(run: Run) -> str:
     ]
     if run.error_class:
         lines.append(f"  {run.error_class}: {run.error_message}")
-    if run.result:
-        release, metrics = run.result["release"], run.result["metrics"]
+    if run.result is not None:
+        release, metrics = run.result.release, run.result.metrics
         lines.append(
-            f"  {release['rows']:,} rows in {release['classes']:,} classes of {release['min_class_size']:,} "
-            f"rows or more; C_AVG {number(metrics['c_avg'])}"
-            + ("" if metrics["gcp"] is None else f", GCP {number(metrics['gcp'])}")
+            f"  {release.rows:,} rows in {release.classes:,} classes of {release.min_class_size:,} rows or more;"
+            f" C_AVG {number(metrics.c_avg)}" + ("" if metrics.gcp is None else f", GCP {number(metrics.gcp)}")
         )
-        models = [
-            (plans.spec_text({"model": m["model"], **m["parameters"]}), m["satisfied"]) for m in run.result["models"]
-        ]
+        models = [(plans.spec_text({"model": m.model, **m.parameters}), m.satisfied) for m in run.result.models]
         lines += [f"  {model}: {'holds' if satisfied else 'violated'}" for model, satisfied in models]
     return "\n".join([*lines, "", "Policy:", run.policy])
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sqlanon.lattice import refusal, wishes
     from sqlanon.policy import loading, schema
     from sqlanon.report import material, page
+    from sqlanon.results import codec
     from sqlanon.rules import labels_view, listing, select, store
     from sqlanon.runs import applying, linking, resuming, runner
     from sqlanon.signoff import check
@@ -51,6 +52,7 @@ _PARTS = {
     "sqlanon.lattice": ("refusal", "wishes"),
     "sqlanon.policy": ("loading", "schema"),
     "sqlanon.report": ("material", "page"),
+    "sqlanon.results": ("codec",),
     "sqlanon.rules": ("labels_view", "listing", "select", "store"),
     "sqlanon.runs": ("applying", "linking", "resuming", "runner"),
     "sqlanon.signoff": ("check",),
@@ -67,6 +69,7 @@ __all__ = [
     "before_after",
     "catalog",
     "check",
+    "codec",
     "cron",
     "demo",
     "difference",

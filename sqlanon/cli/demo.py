@@ -30,9 +30,9 @@ def demo_command(
     call.note(f"{demo.rows:,} rows of {demo.title} are in {demo.database}, the policy in {demo.policy}.\n")
     policy = loading.load_policy(demo.policy)
     with progress.observer(call, "auto") as watching:
-        outcome = runner.run(policy, replace=True, options=call.options, observer=watching)
-    with call.telling(outcome.run):
-        print(summary.outcome_text(outcome.as_json(), policy))
-        print("\n" + summary.comparison_text(before_after.compare(policy, outcome, call.options)))
-        print("\n" + summary.next_text(outcome.run, os.fspath(demo.policy), policy))
+        result = runner.run(policy, replace=True, options=call.options, observer=watching)
+    with call.telling(result.run):
+        print(summary.result_text(result, policy))
+        print("\n" + summary.comparison_text(before_after.compare(policy, result, call.options)))
+        print("\n" + summary.next_text(result.run, os.fspath(demo.policy), policy))
         print(f"Change k, roles or hierarchies in {demo.policy}, and run it again with --replace.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ import typer
 from sqlanon.cli.call import Call, Follow, Panel, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of, run_object
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import freezing, loading, pg_cron, running, summary
+from sqlanon.cli.deferred import codec, freezing, loading, pg_cron, running, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import WHOLE, WIDEST, place_text, table
 from sqlanon.cli.rules import RunName
@@ -21,6 +21,8 @@ from sqlanon.runs import OnViolation
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Job, Run
+    from sqlanon.results.measures import Disclosure
+    from sqlanon.results.run_result import RunResult
     from sqlanon.work.journal import Observer
 
 JobName = Annotated[str, typer.Argument(help="The job's name.")]
@@ -171,7 +173,7 @@ def show_command(
         times = pg_cron.times(engine, catalog, job)
     if call.json:
         older = [{"version": one.version, "run": one.run, "created": one.created.isoformat()} for one in versions]
-        call.emit({**_object(job, runs, times), "versions": older, "disclosure": _disclosure(runs)})
+        call.emit({**_object(job, runs, times), "versions": older, "disclosure": codec.to_json(_disclosure(runs))})
     else:
         print(_text(job, versions, runs, times))
 
@@ -197,15 +199,14 @@ def _text(job: Job, versions: list[Job], runs: list[Run], times: list[str] | Non
     lines += [f"  version {one.version}: the rules of run {one.run}" for one in versions[1:]]
     rows = [_end(run) for run in runs]
     listed = "\n" + table(["run", "started (UTC)", "ended"], rows, widest=WHOLE) if rows else ""
-    told = summary.disclosure_text(_disclosure(runs))
-    return "\n".join(lines) + listed + (f"\n{told}" if told else "")
+    disclosure = summary.disclosure_text(_disclosure(runs))
+    return "\n".join(lines) + listed + (f"\n{disclosure}" if disclosure else "")
 
 
-def _disclosure(runs: list[Run]) -> Sequence[Mapping[str, Any]]:
-    """What the classes of the newest release tell of sensitive columns, as far as it was measured."""
-    newest = next((run.result for run in runs if run.result is not None and run.result.get("published")), None)
-    told: Sequence[Mapping[str, Any]] = [] if newest is None else newest.get("disclosure") or []
-    return told
+def _disclosure(runs: list[Run]) -> Sequence[Disclosure]:
+    """The disclosure of sensitive columns by the newest release, as far as it was measured."""
+    newest = next((run.result for run in runs if run.result is not None and run.result.published), None)
+    return () if newest is None else newest.disclosure or ()
 
 
 def run_command(
@@ -222,14 +223,14 @@ def run_command(
     """
     with progressing.observer(call, progress, quiet) as watching:
         result = _carried_out(call, name, url, policy, watching)
-    with call.telling(result["run"]):
+    with call.telling(result.run):
         if call.json:
-            call.emit(result)
+            call.emit(result.as_json())
         else:
             print(summary.applied_text(result))
 
 
-def _carried_out(call: Call, name: str, url: str | None, policy: Path | None, watching: Observer) -> Mapping[str, Any]:
+def _carried_out(call: Call, name: str, url: str | None, policy: Path | None, watching: Observer) -> RunResult:
     """The job's result, by its procedure or by its rules."""
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
         job = catalog.job(name)

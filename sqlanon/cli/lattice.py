@@ -123,10 +123,10 @@ def _row(found: Exploration, one: Candidate) -> list[object]:
 
 
 def _optimum(found: Exploration) -> str:
-    best = found.optimum
+    best, proof = found.optimum, summary.proof(found.proven, found.bound)
     assert best.score is not None
     assert best.suppressed is not None
     return (
         f"Best by {found.quality}: {refusal.levels_text(found.lattice, best.levels)}\n"
-        f"  score {best.score:.6g} (lower is better), {best.suppressed:,} rows suppressed, {summary.proof(vars(found))}"
+        f"  score {best.score:.6g} (lower is better), {best.suppressed:,} rows suppressed, {proof}"
     )

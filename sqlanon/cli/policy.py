@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sqlanon.policy import Policy
     from sqlanon.profile.costs import Trial
     from sqlanon.profile.draft import Draft
-    from sqlanon.runs.outcome import Outcome
+    from sqlanon.results.run_result import RunResult
 
 Replace = Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")]
 
@@ -178,23 +178,23 @@ def run_command(
         return
     with progressing.observer(call, progress, quiet) as watching:
         common = {"replace": replace, "options": call.options, "observer": watching, **vars(wishes)}
-        outcome = runner.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
-    outcome.account(call.began)
-    with call.telling(outcome.run):
+        result = runner.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
+    result = result.with_command(call.began)
+    with call.telling(result.run):
         if call.json:
-            call.emit(outcome.as_json())
+            call.emit(result.as_json())
         else:
-            _tell(call, loaded, outcome, policy)
+            _tell(call, loaded, result, policy)
 
 
-def _tell(call: Call, loaded: Policy, outcome: Outcome, policy: Path) -> None:
+def _tell(call: Call, loaded: Policy, result: RunResult, policy: Path) -> None:
     """What a run came to, for people."""
-    print(summary.outcome_text(outcome.as_json(), loaded))
+    print(summary.result_text(result, loaded))
     try:
-        print("\n" + summary.comparison_text(before_after.compare(loaded, outcome, call.options)))
+        print("\n" + summary.comparison_text(before_after.compare(loaded, result, call.options)))
     except SqlanonError as error:
         call.note(f"The release is published; a sample of it could not be read: {error}")
-    print("\n" + summary.next_text(outcome.run, os.fspath(policy), loaded))
+    print("\n" + summary.next_text(result.run, os.fspath(policy), loaded))
 
 
 def _print_rehearsal(call: Call, policy: Policy, replace: bool, wishes: Wishes) -> None:

@@ -144,7 +144,7 @@ def sweep_command(
         call.emit(found.as_json())
     else:
         print(sweep_text(found))
-    if not any(trial.outcome for trial in found.trials):
+    if not any(trial.result for trial in found.trials):
         raise ProtectionError("None of these k can be met.")
 
 
@@ -160,26 +160,25 @@ def sweep_text(found: Sweep) -> str:
     best = {point.k for point in trials.frontier(found.points)}
     headings = ["k", "", "classes", "smallest", "suppressed", "lost (GCP)", "C_AVG", "greatest risk", "mean risk"]
     rows = [_trial(trial, trial.k in best) for trial in found.trials]
-    refused = [f"k = {trial.k:,} can't be met: {trial.refusal}" for trial in found.trials if trial.outcome is None]
+    refused = [f"k = {trial.k:,} can't be met: {trial.refusal}" for trial in found.trials if trial.result is None]
     text = f"{found.source}, tried; nothing was published:\n{table(headings, rows)}"
-    beaten = any(trial.outcome and trial.k not in best for trial in found.trials)
+    beaten = any(trial.result and trial.k not in best for trial in found.trials)
     note = "\n  - beaten by another, which has classes as large and loses less" if beaten else ""
     return "\n\n".join([text + note, *refused])
 
 
 def _trial(trial: Trial, best: bool) -> list[object]:
-    if trial.outcome is None:
+    if trial.result is None:
         return [trial.k, "can't be met", *[None] * 7]
-    result = trial.outcome.as_json()
-    release, metrics, risk = result["release"], result["metrics"], result["risk"]
+    release, metrics, risk = trial.result.release, trial.result.metrics, trial.result.risk
     return [
         trial.k,
         "" if best else "-",
-        release["classes"],
-        release["min_class_size"],
-        release["suppressed"],
-        percent(metrics["gcp"]),
-        round(metrics["c_avg"], 2),
-        percent(risk["prosecutor_max"]),
-        percent(risk["prosecutor_mean"]),
+        release.classes,
+        release.min_class_size,
+        release.suppressed,
+        None if metrics.gcp is None else percent(metrics.gcp),
+        round(metrics.c_avg, 2),
+        percent(risk.prosecutor_max),
+        percent(risk.prosecutor_mean),
     ]

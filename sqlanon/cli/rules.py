@@ -119,10 +119,10 @@ def apply_command(
     place = (place_of(url, policy)[0], schema)
     application = applying.Application(found.id, to, out, on_violation, replace)
     with progressing.observer(call, progress, quiet) as watching:
-        outcome = applying.apply_rules(application, found, place, known, options=call.options, observer=watching)
-    outcome.account(call.began)
-    with call.telling(outcome.run):
+        result = applying.apply_rules(application, found, place, known, options=call.options, observer=watching)
+    result = result.with_command(call.began)
+    with call.telling(result.run):
         if call.json:
-            call.emit(outcome.as_json())
+            call.emit(result.as_json())
         else:
-            print(summary.applied_text(outcome.as_json()))
+            print(summary.applied_text(result))

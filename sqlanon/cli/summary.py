@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.plans import listed, release_text, source_text, spec_text
-from sqlanon.measures.disclosure import THRESHOLDS
 from sqlanon.policy import Policy
-from sqlanon.runs.outcome import TIMED, about
-from sqlanon.verification.verify import ModelResult
+from sqlanon.results.facts import LatticeFacts, SampledTreeFacts
+from sqlanon.results.measures import THRESHOLDS, Check, Disclosure, ModelResult
+from sqlanon.results.run_result import ReleaseResult, RunResult
 
 if TYPE_CHECKING:
     from sqlanon.before_after import Comparison
@@ -24,123 +24,108 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 6  # of a sample
 
 
-def outcome_text(outcome: Mapping[str, Any], policy: Policy) -> str:
-    """The summary of a run, from the object that `run --json` prints."""
-    release, suppressed = outcome["release"], outcome["release"]["suppressed"]
-    left_out = f", {suppressed:,} suppressed" if suppressed else ""
-    head = (
-        f"Published {release_text(policy)}\n"
-        f"  from {source_text(policy)}: {outcome['source']['rows']:,} rows -> {release['rows']:,} rows{left_out}\n"
-        f"  run {outcome['run']} on {outcome['engine']}, {number(round(outcome['seconds']['total'], 2))} s"
-        f" ({_phases(outcome['seconds'])}){_recorded(outcome)}"
-    )
-    models = _models([ModelResult(**result) for result in outcome["models"]])
-    return "\n\n".join(
-        part
-        for part in (
-            head,
-            generalization_text(outcome),
-            sampling_text(outcome),
-            _classes(release),
-            "Verified independently on the release:\n"
-            + models
-            + _checks(outcome["checks"])
-            + _stars(outcome)
-            + _subject(outcome),
-            _metrics(outcome, policy.target),
-            disclosure_text(outcome.get("disclosure", ())),
-            listed("Warnings", outcome["warnings"]),
-            listed("Notes", outcome["notes"]),
-        )
-        if part
-    )
-
-
-def applied_text(outcome: Mapping[str, Any]) -> str:
-    """The summary of rules applied to new rows, from the object that `apply --json` prints."""
-    release, source = outcome["release"], outcome["source"]
-    left_out = f", {release['suppressed']:,} suppressed" if release["suppressed"] else ""
-    head = (
-        f"Published {release['table']}\n"
-        f"  from {source['table']} by the rules of run {outcome['algorithm']['applied']}: "
-        f"{source['rows']:,} rows -> {release['rows']:,} rows{left_out}\n"
-        f"  run {outcome['run']} on {outcome['engine']}, {number(round(outcome['seconds']['total'], 2))} s"
-        f" ({_phases(outcome['seconds'])}){_recorded(outcome)}"
-    )
-    models = _models([ModelResult(**result) for result in outcome["models"]])
-    verified = (
-        "Verified independently on the release:\n"
-        + models
-        + _checks(outcome["checks"])
-        + _stars(outcome)
-        + _subject(outcome)
-    )
+def result_text(result: RunResult, policy: Policy) -> str:
+    """The summary of a run."""
+    release = result.release
     parts = (
-        head,
+        f"Published {release_text(policy)}\n  from {source_text(policy)}: {_rows(result)}\n{_run(result)}",
+        generalization_text(result),
+        sampling_text(result),
         _classes(release),
-        verified,
-        disclosure_text(outcome.get("disclosure", ())),
-        listed("Warnings", outcome["warnings"]),
-        listed("Notes", outcome["notes"]),
+        _verified(result),
+        _metrics(result, policy.target),
+        disclosure_text(result.disclosure or ()),
+        listed("Warnings", result.warnings),
+        listed("Notes", result.notes),
     )
     return "\n\n".join(part for part in parts if part)
 
 
-def _recorded(outcome: Mapping[str, Any]) -> str:
+def applied_text(result: RunResult) -> str:
+    """The summary of rules applied to new rows."""
+    release, source, applied = result.release, result.source, result.algorithm.applied
+    assert applied is not None
+    parts = (
+        f"Published {release.table}\n  from {source.table} by the rules of run {applied.applied}: {_rows(result)}\n"
+        + _run(result),
+        _classes(release),
+        _verified(result),
+        disclosure_text(result.disclosure or ()),
+        listed("Warnings", result.warnings),
+        listed("Notes", result.notes),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _rows(result: RunResult) -> str:
+    suppressed = f", {result.release.suppressed:,} suppressed" if result.release.suppressed else ""
+    return f"{result.source.rows:,} rows -> {result.release.rows:,} rows{suppressed}"
+
+
+def _run(result: RunResult) -> str:
+    """The run, its seconds, and where it is recorded."""
+    parts = ", ".join(f"{name} {number(round(took, 2))}" for name, took in result.seconds.parts.items())
+    total = number(round(result.seconds.total or 0.0, 2))
+    return f"  run {result.run} on {result.engine}, {total} s ({parts}){_recorded(result)}"
+
+
+def _recorded(result: RunResult) -> str:
     """Where the run is recorded; nothing of a job's procedure, which is in the database that it records in."""
-    place = outcome.get("catalog")
-    if not place:
+    if result.catalog is None:
         return ""
     return (
-        f"\n  recorded in schema {place['schema']} of {place['url']}, which holds values of quasi-identifiers: it"
-        "\n  is for those who may see the source"
+        f"\n  recorded in schema {result.catalog.schema} of {result.catalog.url}, which holds values of"
+        " quasi-identifiers: it\n  is for those who may see the source"
     )
 
 
-def generalization_text(outcome: Mapping[str, Any]) -> str:
+def generalization_text(result: RunResult) -> str:
     """What full-domain generalization chose, and how sure that is the best; nothing of other searches."""
-    found = outcome["algorithm"]
-    if "levels" not in found:
+    facts = result.algorithm.facts
+    if not isinstance(facts, LatticeFacts):
         return ""
-    levels = "\n".join(f"  {name}: {level}" for name, level in found["levels"].items())
-    share = outcome["release"]["suppressed"] / outcome["source"]["rows"]
+    levels = "\n".join(f"  {name}: {level}" for name, level in facts.levels.items())
+    share = result.release.suppressed / result.source.rows
     return (
-        f"Levels ({found['name']}, {found['checked']:,} of {found['nodes']:,} generalizations checked):\n"
-        f"{levels}\n  {found['quality']} {found['score']:.6g} (lower is better), {proof(found)};"
+        f"Levels ({result.algorithm.name}, {facts.checked:,} of {facts.nodes:,} generalizations checked):\n"
+        f"{levels}\n  {facts.quality} {facts.score:.6g} (lower is better), {proof(facts.proven, facts.bound)};"
         f" {percent(share)} of the rows suppressed"
     )
 
 
-def sampling_text(outcome: Mapping[str, Any]) -> str:
+def sampling_text(result: RunResult) -> str:
     """What samples came to; nothing of other searches."""
-    found = outcome["algorithm"]
-    if "samplings" not in found:
+    facts = result.algorithm.facts
+    if not isinstance(facts, SampledTreeFacts):
         return ""
-    if not found["samplings"]:
+    if not facts.samplings:
         return "Sampling: none, as the table has no more rows than a sample."
     return (
-        f"Sampling: {found['sampled']:,} rows in {found['samplings']:,} episodes, {found['scans']:.3g} scans of the"
-        f" table; {found['nodes']:,} nodes, {found['pruned']:,} pruned; {found['rounds']:,} rounds on all rows."
+        f"Sampling: {facts.sampled:,} rows in {facts.samplings:,} episodes, {facts.scans:.3g} scans of the"
+        f" table; {facts.nodes:,} nodes, {facts.pruned:,} pruned; {result.algorithm.rounds:,} rounds on all rows."
     )
 
 
-def proof(found: Mapping[str, Any]) -> str:
+def proof(proven: bool, bound: float | None) -> str:
     """Whether it is sure that there is no better one."""
-    if found["proven"]:
+    if proven:
         return "proven: it may choose none better"
-    bound = found["bound"]
     return "not proven to be the best" + ("" if bound is None else f": none is below {bound:.6g}")
 
 
-def _phases(seconds: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {number(round(seconds[name], 2))}" for name in TIMED if name in seconds)
-
-
-def _classes(release: Mapping[str, Any]) -> str:
+def _classes(table: ReleaseResult | ClassStatistics) -> str:
     return (
-        f"Equivalence classes: {release['classes']:,}; rows in a class: least {release['min_class_size']:,}, "
-        f"mean {number(round(release['mean_class_size'], 2))}, most {release['max_class_size']:,}"
+        f"Equivalence classes: {table.classes:,}; rows in a class: least {table.min_class_size:,}, "
+        f"mean {number(round(table.mean_class_size, 2))}, most {table.max_class_size:,}"
     )
+
+
+def _verified(result: RunResult) -> str:
+    """The verdicts, with what to know of stars, and of rows and persons."""
+    stars = f"\n{result.starred.note}" if result.starred is not None and result.starred.note else ""
+    subject = f"\n  {result.subject.note}" if result.subject is not None and result.subject.note else ""
+    checks = _checks(result.checks or {})
+    return f"Verified independently on the release:\n{_models(result.models)}{checks}{stars}{subject}"
 
 
 def _models(results: Sequence[ModelResult]) -> str:
@@ -154,53 +139,42 @@ def _verdict(result: ModelResult) -> str:
     return f"violated by {result.violations:,} classes"
 
 
-def _stars(outcome: Mapping[str, Any]) -> str:
-    """What to know of suppressed rows that are shown and not judged, under the verdict."""
-    note = outcome.get("starred", {}).get("note")
-    return f"\n{note}" if note else ""
-
-
-def _subject(outcome: Mapping[str, Any]) -> str:
-    """What to know of rows and persons, under the verdict."""
-    note = outcome.get("subject", {}).get("note")
-    return f"\n  {note}" if note else ""
-
-
-def _checks(checks: Mapping[str, Any]) -> str:
+def _checks(checks: Mapping[str, Check]) -> str:
     if not checks:
         return ""
-    failed = [name for name, check in checks.items() if check["violations"]]
-    return "\n  checks: " + ", ".join(f"{name} {'FAILED' if name in failed else 'ok'}" for name in checks)
+    return "\n  checks: " + ", ".join(f"{name} {'FAILED' if one.violations else 'ok'}" for name, one in checks.items())
 
 
-def _metrics(outcome: Mapping[str, Any], target: str | None) -> str:
-    metrics, risk = outcome["metrics"], outcome["risk"]
-    before = outcome["source"].get("risk", {})
-    c_avg, gcp = number(round(metrics["c_avg"], 2)), percent(metrics["gcp"])
+def _metrics(result: RunResult, target: str | None) -> str:
+    metrics, risk, source = result.metrics, result.risk, result.source
+    before = None if source.figures is None else source.figures.risk
+    c_avg, gcp = number(round(metrics.c_avg, 2)), "not measured" if metrics.gcp is None else percent(metrics.gcp)
+    greatest = "" if before is None else f"{percent(before.prosecutor_max)} -> "
+    mean = "" if before is None else f"{percent(before.prosecutor_mean)} -> "
     lines = [
         f"  C_AVG {c_avg}: a class holds so many times the k rows it needs (1 would be perfect)",
         f"  GCP {gcp}: a released value covers so much of its attribute's whole range, on average "
         "(0 % is exact, 100 % says nothing)",
-        f"  discernibility {metrics['discernibility']:,}: the sum over the rows of the rows each looks like",
-        *_predicted(outcome, target),
-        f"  rows alone with their quasi-identifiers: {_unique(outcome)}",
-        f"  risk to be picked by who knows the quasi-identifiers: greatest {_risk(before, risk, 'prosecutor_max')}, "
-        f"mean {about(outcome['source'])}{_risk(before, risk, 'prosecutor_mean')}",
+        f"  discernibility {metrics.discernibility:,}: the sum over the rows of the rows each looks like",
+        *_predicted(result, target),
+        f"  rows alone with their quasi-identifiers: {_unique(result)}",
+        f"  risk to be picked by who knows the quasi-identifiers: greatest {greatest}{percent(risk.prosecutor_max)}, "
+        f"mean {source.about}{mean}{percent(risk.prosecutor_mean)}",
     ]
     return "Utility and risk (before -> after):\n" + "\n".join(lines)
 
 
-def disclosure_text(disclosure: Sequence[Mapping[str, Any]]) -> str:
+def disclosure_text(disclosure: Sequence[Disclosure]) -> str:
     """What classes tell of sensitive values, protected by a model or not; empty where there are none."""
     if not disclosure:
         return ""
     rows = [
         [
-            one["attribute"],
-            "yes" if one["protected"] else "no",
-            _of(one["one_value"], one["rows"]),
-            "-" if one["confidence"] is None else percent(one["confidence"]),
-            *(_of(one[f"above_{threshold}"], one["rows"]) for threshold in THRESHOLDS),
+            one.attribute,
+            "yes" if one.protected else "no",
+            _of(one.one_value, one.rows),
+            "-" if one.confidence is None else percent(one.confidence),
+            *(_of(above, one.rows) for above in one.above),
         ]
         for one in disclosure
     ]
@@ -217,31 +191,33 @@ def _of(rows: int, all_rows: int) -> str:
     return f"{rows:,} ({percent(rows / all_rows)})" if rows else "0"
 
 
-def _predicted(outcome: Mapping[str, Any], target: str | None) -> list[str]:
+def _predicted(result: RunResult, target: str | None) -> list[str]:
     """How well the target can be told from the quasi-identifiers, if the algorithm has one."""
-    meanings = {
-        "conditional_entropy": ("conditional entropy", "bits a row that the class leaves unknown"),
-        "rmse": ("RMSE", "the error if each row is given its class's mean"),
-    }
-    before, after = outcome["source"].get("metrics", {}), outcome["metrics"]
+    before, after = None if result.source.figures is None else result.source.figures.metrics, result.metrics
+    if before is None:
+        return []
+    measures = (
+        ("conditional entropy", before.conditional_entropy, after.conditional_entropy, _UNKNOWN_BITS),
+        ("RMSE", before.rmse, after.rmse, _MEAN_ERROR),
+    )
     return [
-        f"  {word} of '{target}' {number(before[name])} -> {number(after[name])}: {meaning}"
-        for name, (word, meaning) in meanings.items()
-        if name in after and name in before
+        f"  {word} of '{target}' {number(was)} -> {number(now)}: {meaning}"
+        for word, was, now, meaning in measures
+        if was is not None and now is not None
     ]
 
 
-def _unique(outcome: Mapping[str, Any]) -> str:
+_UNKNOWN_BITS = "bits a row that the class leaves unknown"
+_MEAN_ERROR = "the error if each row is given its class's mean"
+
+
+def _unique(result: RunResult) -> str:
     """The rows that are alone in their class, in the source and in the release."""
-    source, after = outcome["source"], outcome["release"]["class_sizes"]
-    alone = sum(bucket["rows"] for bucket in after if bucket["upper"] == 1)
-    if "unique_rows" not in source:
+    source = result.source
+    alone = sum(bucket.rows for bucket in result.release.class_sizes if bucket.upper == 1)
+    if source.figures is None or source.figures.unique_rows is None:
         return f"{alone:,}"
-    return f"{about(source)}{source['unique_rows']:,} -> {alone:,}"
-
-
-def _risk(before: Mapping[str, float], after: Mapping[str, float], name: str) -> str:
-    return f"{percent(before[name])} -> {percent(after[name])}" if name in before else percent(after[name])
+    return f"{source.about}{source.figures.unique_rows:,} -> {alone:,}"
 
 
 def comparison_text(comparison: Comparison) -> str:
@@ -292,15 +268,15 @@ def verification_text(verification: Verification, what: str) -> str:
     head = f"{what}: {statistics.rows:,} rows" + (
         f", {statistics.suppressed:,} suppressed" if statistics.suppressed else ""
     )
-    classes = _classes(statistics_object(statistics))
+    classes = _classes(statistics)
     risk = (
         f"Risk to be picked by who knows the quasi-identifiers: greatest {percent(statistics.prosecutor_max)}, "
         f"mean {percent(statistics.prosecutor_mean)}"
     )
     models = _models(verification.models) if verification.models else "  No model was asked for."
     note = verification.note or ""
-    told = disclosure_text([one.as_json() for one in verification.disclosure])
-    return "\n".join(part for part in (head, classes, models, risk, told, note) if part)
+    disclosure = disclosure_text(verification.disclosure)
+    return "\n".join(part for part in (head, classes, models, risk, disclosure, note) if part)
 
 
 def statistics_object(statistics: ClassStatistics) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import k_asked, models_with_k
+from sqlanon.results.run_result import RunResult
 from sqlanon.runs.execution import Encoded, Recoded, RunExecution
 from sqlanon.runs.flow import carry_out
-from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource, Search
 from sqlanon.verification.verify import Verification
@@ -29,10 +29,10 @@ from sqlanon.work.session import open_session
 
 @dataclass(frozen=True)
 class Trial:
-    """What one k comes to; `outcome` is None where it can't be met, and `refusal` says why."""
+    """What one k comes to; `result` is None where it can't be met, and `refusal` says why."""
 
     k: int
-    outcome: Outcome | None
+    result: RunResult | None
     refusal: str | None = None
 
 
@@ -64,8 +64,8 @@ class Sweep:
     @property
     def points(self) -> tuple[Point, ...]:
         """What could be met."""
-        found = (None if one.outcome is None else point_of(one.k, one.outcome.as_json()) for one in self.trials)
-        return tuple(point for point in found if point is not None)
+        met = (None if one.result is None else point_of(one.k, one.result) for one in self.trials)
+        return tuple(point for point in met if point is not None)
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values; each trial that could be met holds what `run --json` prints of a run."""
@@ -75,10 +75,10 @@ class Sweep:
             "trials": [
                 {
                     "k": one.k,
-                    "met": one.outcome is not None,
+                    "met": one.result is not None,
                     "refusal": one.refusal,
                     "frontier": one.k in best,
-                    "outcome": None if one.outcome is None else one.outcome.as_json(),
+                    "outcome": None if one.result is None else one.result.as_json(),
                 }
                 for one in self.trials
             ],
@@ -112,21 +112,21 @@ def with_k(policy: Policy, k: int) -> Policy:
     return policy.model_copy(update={"privacy": models_with_k(policy.privacy, k)})
 
 
-def point_of(k: int, result: dict[str, Any]) -> Point | None:
-    """Where a release lies, from the object that `run --json` prints; None where its loss is not known."""
-    release, metrics = result["release"], result["metrics"]
-    if metrics["gcp"] is None:
+def point_of(k: int, result: RunResult) -> Point | None:
+    """The place of a release between privacy and utility; None where its loss is not known."""
+    release, metrics = result.release, result.metrics
+    if metrics.gcp is None:
         return None
     return Point(
         k=k,
-        least=release["min_class_size"],
-        classes=release["classes"],
-        suppressed=release["suppressed"],
-        rows=result["source"]["rows"],
-        c_avg=metrics["c_avg"],
-        loss=metrics["gcp"],
-        risk=result["risk"]["prosecutor_max"],
-        published=result["published"],
+        least=release.min_class_size,
+        classes=release.classes,
+        suppressed=release.suppressed,
+        rows=result.source.rows,
+        c_avg=metrics.c_avg,
+        loss=metrics.gcp,
+        risk=result.risk.prosecutor_max,
+        published=result.published,
     )
 
 
@@ -156,7 +156,7 @@ def recorded_points(run: Run, trials: Sequence[Run]) -> tuple[Point, ...]:
         if one.result is None or _family(tried) != _family(policy):
             continue
         k = largest_k(tried)
-        found.setdefault((k, one.id == run.id), point_of(k, dict(one.result)))
+        found.setdefault((k, one.id == run.id), point_of(k, one.result))
     return tuple(found[key] for key in sorted(found) if found[key] is not None)  # type: ignore[misc]
 
 

@@ -61,9 +61,9 @@ def anonymize(
     try:
         with _source(data, kind, table, memory, url) as source:
             placed = _placed(policy, source, url, keeps_catalog=kind is Kind.SQLALCHEMY)
-            outcome = run(placed, options=options, observer=observer, levels=levels, time_limit=time_limit)
+            result = run(placed, options=options, observer=observer, levels=levels, time_limit=time_limit)
         memory.execute(f"DROP TABLE IF EXISTS {SOURCE}")
-        return Anonymized(outcome, placed, memory, url, data if kind is Kind.PANDAS else None)
+        return Anonymized(result, placed, memory, url, data if kind is Kind.PANDAS else None)
     except BaseException:
         memory.close()
         raise

@@ -10,7 +10,7 @@ from sqlanon.frames.pandas_columns import restored
 from sqlanon.frames.showing import result_html
 from sqlanon.policy import Policy, Role
 from sqlanon.reading import run_report
-from sqlanon.runs.outcome import Outcome
+from sqlanon.results.run_result import RunResult
 from sqlanon.sql import Identifier
 
 if TYPE_CHECKING:
@@ -27,19 +27,19 @@ _WHOLE = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL",
 class Anonymized:
     """A verified release in memory, and what the run came to. It ends with `close`, or when nothing refers to it.
 
-    outcome: what `run` returns.
+    result: what `run` returns.
     policy: the policy of the run, whose places are in memory.
     """
 
     def __init__(
         self,
-        outcome: Outcome,
+        result: RunResult,
         policy: Policy,
         connection: duckdb.DuckDBPyConnection,
         url: str,
         source: pd.DataFrame | None,
     ) -> None:
-        self.outcome = outcome
+        self.result = result
         self.policy = policy
         self._connection = connection
         self._url = url
@@ -74,7 +74,7 @@ class Anonymized:
 
     def report(self) -> str:
         """The report of the run, one HTML page that loads nothing."""
-        return run_report(self.outcome.run, policy=self.policy)
+        return run_report(self.result.run, policy=self.policy)
 
     def close(self) -> None:
         """Forget the release."""
@@ -87,13 +87,13 @@ class Anonymized:
         self.close()
 
     def __repr__(self) -> str:
-        release = self.outcome.as_json()["release"]
-        return f"<Anonymized: {release['rows']:,} rows in {release['classes']:,} classes, verified>"
+        release = self.result.release
+        return f"<Anonymized: {release.rows:,} rows in {release.classes:,} classes, verified>"
 
     def _repr_html_(self) -> str:
         """The verdict and the first rows, for notebooks."""
         rows = self._connection.execute(f"FROM {RELEASED} LIMIT {SHOWN_ROWS}").fetchall()
-        return result_html(self.outcome.as_json(), [name for name, _ in self._columns()], rows)
+        return result_html(self.result, [name for name, _ in self._columns()], rows)
 
     def _is_exact(self, name: str, kind: str) -> bool:
         """Whether pandas has no type for its values, or the source held them as objects."""

@@ -25,14 +25,17 @@ from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of
 from sqlanon.jobs.sealing import digests_of
 from sqlanon.jobs.staging import STAGING, Staging
-from sqlanon.measures.disclosure import THRESHOLDS, disclosure_statement
+from sqlanon.measures.disclosure import disclosure_statement
 from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.publish.postgres import ALTERNATIVE_PATIENCE
+from sqlanon.results.facts import AppliedFacts
+from sqlanon.results.measures import THRESHOLDS
+from sqlanon.results.run_result import NULL_CHOICE
+from sqlanon.results.upcasters import VERSION
 from sqlanon.rules.parts import PlacedRules
 from sqlanon.rules.unmatched import SUPPRESSED_FOR, Misfit, ending, fitting
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning
-from sqlanon.runs.outcome import NULL_CHOICE
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.trust import refusal as refusal_of_source
 from sqlanon.verification.verify import verifying_statements
@@ -146,6 +149,8 @@ class ProcedureText:
             **self._settings(),
             "k": largest_k(self.models),
             "null_choice": Text(NULL_CHOICE),
+            "result_version": VERSION,
+            "facts_kind": Text(AppliedFacts.kind),
             "quotable": [Text(f"{state}%") for state in ("SA", "57014", *QUOTABLE)],
             "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],
             **{table: home.relation(table) for table in ("runs", "releases", "jobs", "work_tables")},

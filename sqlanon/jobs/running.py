@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, Job, Run
@@ -12,14 +9,15 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
+from sqlanon.results.run_result import RunResult
 from sqlanon.runs import OnViolation
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from sqlanon.work.journal import Observer
 
 
-def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> Mapping[str, Any]:
-    """Call the procedure of a job; the object that `run --json` prints.
+def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> RunResult:
+    """Call the procedure of a job; the result of the run.
 
     Raises ProtectionError, VerificationError, ConflictError, PolicyError or EngineError; the old release stays then.
     """
@@ -46,8 +44,8 @@ def run_by_rules(
     known: Policy | None,
     options: EngineOptions,
     observer: Observer,
-) -> Mapping[str, Any]:
-    """Apply the rules of a job to its source, with the semantics of a procedure; the object that `run --json` prints.
+) -> RunResult:
+    """Apply the rules of a job to its source, with the semantics of a procedure; the result of the run.
 
     found: the run whose rules they are; place, known: as in `apply_rules`.
 
@@ -56,5 +54,4 @@ def run_by_rules(
     on_violation: OnViolation = "suppress" if job.on_violation == "suppress" else "error"
     source = parse_stored(found.policy).source.file or job.source
     application = Application(job.run, source, None, on_violation, True, job.budget, job.name, job.version)
-    outcome = apply_rules(application, found, place, known, options=options, observer=observer)
-    return outcome.as_json()
+    return apply_rules(application, found, place, known, options=options, observer=observer)

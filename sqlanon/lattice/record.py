@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.node_status import NodeStatus, NodeStatusMap
 from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.results.run_result import LatticeResult
 
 CHARTED = 300  # generalizations up to which the standing of each is written down
 LISTED = 100  # minimal generalizations that are
@@ -82,7 +83,7 @@ class RecordedChart:
         return [node for node, standing in self._standing.items() if standing is NodeStatus.ANONYMOUS]
 
 
-def lattice_from(recorded: Mapping[str, Any]) -> Lattice:
+def lattice_from(recorded: LatticeResult) -> Lattice:
     """The lattice that was written down."""
-    bottom, top = zip(*recorded["limits"], strict=True)
-    return Lattice(tuple(recorded["attributes"]), tuple(recorded["heights"]), bottom, top)
+    bottom, top = zip(*recorded.limits, strict=True)
+    return Lattice(recorded.attributes, recorded.heights, bottom, top)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
@@ -18,6 +17,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.partition.collapse import Tuples
+from sqlanon.results.measures import Combination, Combinations
 from sqlanon.sql import expression
 
 MOST_COLUMNS = 12  # that are combined: those with the most values
@@ -25,28 +25,6 @@ BEST = 3  # combinations of one, two and three columns that are kept; pairs that
 EXACT_ROWS = 200_000  # up to so many rows all combinations are counted in all of them
 RANKING_ROWS = 50_000  # of a larger source, that say which combinations are the best
 _PARTS = 4096  # that hashes can be told by
-
-
-@dataclass(frozen=True)
-class Combination:
-    """Some columns, the share of the rows that are alone with their values there, and of those in groups below k."""
-
-    columns: tuple[str, ...]
-    unique: float
-    below_k: float
-
-
-@dataclass(frozen=True)
-class Combinations:
-    """The combinations that single most rows out; counted: the share of their groups that was looked at."""
-
-    k: int
-    counted: float
-    best: tuple[Combination, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The shares as programs read them."""
-        return {"k": self.k, "counted": self.counted, "best": [vars(one) for one in self.best]}
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from sqlanon.measures.bands import Band, Grid
 from sqlanon.partition.axes import Axis
 from sqlanon.partition.result import Partition
 from sqlanon.release.recode import Recoding
+from sqlanon.results.measures import Bar, Distribution, Distributions
 from sqlanon.sql import Identifier, Relation, Statement, Withheld, expression
 
 LEAST = 5  # rows that a bar stands for, whatever k
@@ -36,40 +37,6 @@ MOST_GROUPED = 100_000  # values of a hierarchy whose groups are counted
 FREQUENT = 8  # values that have a bar of their own
 COMMON = 0.02  # of the rows, that such a value has
 ENDS = (0.025, 0.975)  # shares of the rows below and above which there is one band
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A part of a column's values, with its share of the source's rows, and of the release's where that is known."""
-
-    label: str
-    before: float
-    after: float | None
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """The bars of a column; `by` says what they are: `bands` of its values, or values by `frequency`."""
-
-    name: str
-    role: str
-    by: str
-    bars: tuple[Bar, ...]
-
-
-@dataclass(frozen=True)
-class Distributions:
-    """Those of the columns, of so many rows of the source; `least`: the rows that a bar stands for at least."""
-
-    rows: int
-    least: int
-    sampled: bool
-    columns: tuple[Distribution, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The bars as programs read them."""
-        columns = [{**vars(one), "bars": [vars(bar) for bar in one.bars]} for one in self.columns]
-        return {"rows": self.rows, "least": self.least, "sampled": self.sampled, "columns": columns}
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,7 @@ import bisect
 import itertools
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class SizeBucket:
-    """The classes of `lower` to `upper` rows."""
-
-    lower: int
-    upper: int
-    classes: int
-    rows: int
+from sqlanon.results.measures import Risk, SizeBucket
 
 
 @dataclass(frozen=True)
@@ -63,6 +55,10 @@ class ClassStatistics:
     def marketer(self) -> float:
         """The expected share of the rows that are picked rightly when each is matched."""
         return self.classes / self.rows if self.rows else 0.0
+
+    @property
+    def risk(self) -> Risk:
+        return Risk(self.prosecutor_max, self.prosecutor_mean, self.marketer)
 
     def c_avg(self, k: int) -> float:
         """The normalized average class size, (rows / classes) / k (LeFevre, DeWitt, Ramakrishnan, ICDE 2006)."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlanon.catalog import Step
 from sqlanon.lattice.lattice import Node
-from sqlanon.measures.disclosure import THRESHOLDS
 from sqlanon.models import models_of
 from sqlanon.plan import Plan
+from sqlanon.results.measures import THRESHOLDS
 from sqlanon.sql import Statement
 
 VALUES = 1_000  # made-up size of a dictionary

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlanon.catalog import Catalog, ReleaseRecord, Run
 from sqlanon.exploring.trials import Point, recorded_points
+from sqlanon.results.run_result import RunResult
 from sqlanon.rules.first_levels import Node, first_levels
 from sqlanon.rules.store import read_rules
 from sqlanon.runs.choices import Choices, choices_of
@@ -17,14 +18,14 @@ from sqlanon.runs.choices import Choices, choices_of
 class Material:
     """A recorded run.
 
-    policy: as it was recorded. result: what `run --json` printed, empty where the run came to none.
+    policy: as it was recorded. result: None where the run came to none.
     choices: what a run that applied rules was told; frozen: the run whose rules they are, which holds their figures.
     tree: the first levels of its partition tree, if the catalog holds one. points: this run and others with other k.
     """
 
     run: Run
     policy: dict[str, Any]
-    result: dict[str, Any]
+    result: RunResult | None
     releases: tuple[ReleaseRecord, ...]
     tree: Node | None
     points: tuple[Point, ...]
@@ -39,10 +40,10 @@ def collect(catalog: Catalog, name: str) -> Material:
     return Material(
         run=run,
         policy=json.loads(run.policy),
-        result=dict(run.result or {}),
+        result=run.result,
         releases=tuple(catalog.releases(run.id)),
         tree=_tree(catalog, run),
-        points=recorded_points(run, catalog.trials(run.source)) if run.result else (),
+        points=recorded_points(run, catalog.trials(run.source)) if run.result is not None else (),
         choices=choices,
         frozen=None if choices is None or choices.applied is None else catalog.run(choices.applied),
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from sqlanon.results.measures import SizeBucket
 
 UNKNOWN = "\N{EN DASH}"
 
@@ -33,17 +34,16 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.2g} %"
 
 
-def share_above(buckets: Sequence[Mapping[str, Any]], size: int) -> float:
+def share_above(buckets: Sequence[SizeBucket], size: int) -> float:
     """The share of the rows in classes of fewer than `size` rows: those whose risk is above 1/size.
 
     Exact for sizes at which a bucket begins: 1, 2, 5, 10, ...
     """
-    rows = sum(bucket["rows"] for bucket in buckets)
-    small = sum(bucket["rows"] for bucket in buckets if bucket["upper"] < size)
+    rows = sum(bucket.rows for bucket in buckets)
+    small = sum(bucket.rows for bucket in buckets if bucket.upper < size)
     return small / rows if rows else 0.0
 
 
-def bucket_label(bucket: Mapping[str, Any]) -> str:
+def bucket_label(low: int, high: int) -> str:
     """The class sizes of a bucket."""
-    low, high = bucket["lower"], bucket["upper"]
     return f"{low:,}" if low == high else f"{low:,}\N{EN DASH}{high:,}"

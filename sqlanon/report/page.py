@@ -16,14 +16,14 @@ from sqlanon import __version__
 from sqlanon.catalog import Run
 from sqlanon.errors import PolicyError
 from sqlanon.exploring.posing import NO_RELEASE
-from sqlanon.measures.disclosure import THRESHOLDS
 from sqlanon.measures.population import journalist_risk
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.material import Material
+from sqlanon.results.measures import THRESHOLDS
+from sqlanon.results.run_result import PHASES, RunResult
 from sqlanon.rules.first_levels import DEPTH
 from sqlanon.runs.choices import Choices
-from sqlanon.runs.outcome import PHASES, about
 
 _Row = dict[str, Any]
 _ESTIMATED = ("c_avg", "discernibility", "prosecutor_mean", "marketer")  # of a large source
@@ -35,7 +35,7 @@ def render(material: Material, population: int | None = None) -> str:
     population: how many the source is a random sample of, for the journalist's risk. Raises PolicyError if they are
     fewer than the rows released.
     """
-    released = material.result.get("release", {}).get("rows", 0)
+    released = 0 if material.result is None else material.result.release.rows
     if population is not None and population < released:
         raise PolicyError(f"A population of {population:,} can't be: the release has {released:,} rows.")
     return _template().render(**_content(material, population))
@@ -72,10 +72,10 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "choices": material.choices,
         "told": [] if material.choices is None else wording.told(material.choices, policy.get("suppressed", "omit")),
         "persons": wording.persons(result),
-        "starred": result.get("starred", {}).get("note"),
-        "repeats": bool(result.get("subject", {}).get("note")),
+        "starred": result and result.starred and result.starred.note,
+        "repeats": result is not None and result.subject is not None and bool(result.subject.note),
         "how_checked": wording.CHECKED[_checked_by(material.choices)],
-        "unmeasured": wording.unmeasured(result, material.choices) if result and material.choices else "",
+        "unmeasured": wording.unmeasured(result, material.choices) if result is not None and material.choices else "",
         "frozen": None if material.frozen is None else _frozen(material.frozen),
         "suppression": policy.get("suppression", 0.0),
         "suppressed": policy.get("suppressed", "omit"),
@@ -84,9 +84,9 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "searched": wording.ALGORITHMS.get(run.algorithm),
         "quasi_identifiers": list(_quasi_identifiers(result)),
         "distributions": list(_distributions(result)),
-        "combinations": result.get("combinations"),
-        "distributed": result.get("distributions"),
-        "checks": [_check(name, check) for name, check in result.get("checks", {}).items()],
+        "combinations": result and result.combinations,
+        "distributed": result and result.distributions,
+        "checks": list(_checks(result)),
         "metrics_rows": list(_metrics(policy, result)),
         "risks": list(_risks(result, population)),
         "population": population,
@@ -98,7 +98,7 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "points": material.points,
         "pictures": _pictures(material),
         "tree_depth": DEPTH,
-        "phases": [(name, result["seconds"][name]) for name in PHASES if name in result.get("seconds", {})],
+        "phases": [] if result is None else [(n, took) for n, took in result.seconds.parts.items() if n in PHASES],
         "releases": material.releases,
         "policy": json.dumps(without_values(policy), ensure_ascii=False, indent=2),
     }
@@ -112,7 +112,7 @@ def _checked_by(choices: Choices | None) -> str:
 
 def _frozen(run: Run) -> dict[str, Any]:
     """The figures of the run whose rules were applied."""
-    policy, result = json.loads(run.policy), dict(run.result or {})
+    policy, result = json.loads(run.policy), run.result
     return {
         "run": run,
         "said": wording.borrowed(run),
@@ -139,81 +139,100 @@ def _column(policy: Mapping[str, Any], name: str) -> _Row:
     return {"name": name, "role": role, "fate": fate}
 
 
-def _models(policy: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[_Row]:
+def _models(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_Row]:
     """What was asked, and beside each model how the release stands to it."""
-    found = result.get("models") or [None] * len(policy["privacy"])
-    for asked, got in zip(policy["privacy"], found, strict=True):
-        yield {"name": asked["model"], "sentence": wording.model_sentence(asked, policy["attributes"]), "result": got}
+    verdicts = (None if result is None else result.models) or [None] * len(policy["privacy"])
+    for asked, verdict in zip(policy["privacy"], verdicts, strict=True):
+        sentence = wording.model_sentence(asked, policy["attributes"])
+        yield {"name": asked["model"], "sentence": sentence, "result": verdict}
 
 
-def _quasi_identifiers(result: Mapping[str, Any]) -> Iterator[_Row]:
-    levels = result.get("algorithm", {}).get("levels", {})
-    for one in result.get("quasi_identifiers", ()):
-        level = levels.get(one["name"])
-        yield {**one, "how": wording.HIERARCHIES[one["hierarchy"]], "level": level}
+def _quasi_identifiers(result: RunResult | None) -> Iterator[_Row]:
+    if result is None:
+        return
+    levels, applied = result.algorithm.levels, result.algorithm.applied
+    many = "many" if applied is None or applied.procedure is None else numbers.UNKNOWN  # procedures count none
+    for one in result.quasi_identifiers or ():
+        values = many if one.values is None else numbers.whole(one.values)
+        yield {
+            **vars(one),
+            "values_before": values,
+            "how": wording.HIERARCHIES[one.hierarchy],
+            "level": levels.get(one.name),
+        }
 
 
-def _check(name: str, check: Mapping[str, Any]) -> _Row:
-    return {**check, "sentence": wording.CHECKS.get(name, name)}
+def _checks(result: RunResult | None) -> Iterator[_Row]:
+    checks = {} if result is None else result.checks or {}
+    for name, check in checks.items():
+        yield {**vars(check), "sentence": wording.CHECKS.get(name, name)}
 
 
-def _metrics(policy: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[_Row]:
-    before, after = result.get("source", {}).get("metrics", {}), result.get("metrics", {})
+def _metrics(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_Row]:
+    if result is None:
+        return
+    figures = result.source.figures
+    before = {} if figures is None or figures.metrics is None else vars(figures.metrics)
     target = policy.get("algorithm", {}).get("target", "")
     for name, (title, meaning) in wording.METRICS.items():
-        if name in after:
+        value = getattr(result.metrics, name)
+        if value is not None or name == "gcp":
             write = numbers.percent if name == "gcp" else numbers.decimal
+            near = result.source.about if name in _ESTIMATED else ""
             shown = {"title": title.format(target=target), "meaning": meaning}
-            near = about(result["source"]) if name in _ESTIMATED else ""
-            yield {**shown, "before": near + write(before.get(name)), "after": write(after[name])}
+            yield {**shown, "before": near + write(before.get(name)), "after": write(value)}
 
 
-def _risks(result: Mapping[str, Any], population: int | None = None) -> Iterator[_Row]:
-    if not result:
+def _risks(result: RunResult | None, population: int | None = None) -> Iterator[_Row]:
+    if result is None:
         return
-    before, after = result["source"].get("risk", {}), result["risk"]
+    figures = result.source.figures
+    before = {} if figures is None or figures.risk is None else vars(figures.risk)
     for name, (title, meaning) in wording.RISKS.items():
         if name == "journalist" and population is not None:
             yield {"title": title, "meaning": wording.in_population(population), **_journalist(result, population)}
             continue
         measured = "prosecutor_max" if name == "journalist" else name
         limit = "≤ " if name == "journalist" else ""
-        near = about(result["source"]) if name in _ESTIMATED else ""
+        near = result.source.about if name in _ESTIMATED else ""
         was = near + limit + numbers.percent(before[measured]) if measured in before else numbers.UNKNOWN
-        yield {"title": title, "meaning": meaning, "before": was, "after": limit + numbers.percent(after[measured])}
+        after = limit + numbers.percent(getattr(result.risk, measured))
+        yield {"title": title, "meaning": meaning, "before": was, "after": after}
 
 
-def _journalist(result: Mapping[str, Any], population: int) -> dict[str, str]:
+def _journalist(result: RunResult, population: int) -> dict[str, str]:
     """The journalist's greatest risk before and after: that of a row of the least class."""
+    source, release = result.source, result.release
+    before = None if source.figures is None else source.figures.min_class_size
     written = {}
-    for when, table in (("before", result["source"]), ("after", result["release"])):
-        least = table.get("min_class_size")
-        known = least is not None and table["rows"] > 0
-        risk = journalist_risk(least, table["rows"] / population) if known else None
+    for when, least, rows in (("before", before, source.rows), ("after", release.min_class_size, release.rows)):
+        risk = journalist_risk(least, rows / population) if least is not None and rows > 0 else None
         written[when] = numbers.percent(risk)
     return written
 
 
-def _distributions(result: Mapping[str, Any]) -> Iterator[_Row]:
+def _distributions(result: RunResult | None) -> Iterator[_Row]:
     """The columns with the pictures of their bars, those that have some."""
-    for number, column in enumerate(result.get("distributions", {}).get("columns", ())):
-        if column["bars"]:
-            said = wording.distribution(column)
-            yield {"name": column["name"], "said": said, "picture": pictures.distribution(column, f"column-{number}-")}
+    if result is None or result.distributions is None:
+        return
+    for number, column in enumerate(result.distributions.columns):
+        if column.bars:
+            picture = pictures.distribution(column, f"column-{number}-")
+            yield {"name": column.name, "said": wording.distribution(column), "picture": picture}
 
 
-def _disclosure(result: Mapping[str, Any]) -> Iterator[_Row]:
+def _disclosure(result: RunResult | None) -> Iterator[_Row]:
     """What classes tell of each sensitive column, in shares of its rows."""
-    for one in result.get("disclosure", ()):
-        rows = max(1, one["rows"])
-        above = [one[f"above_{threshold}"] / rows for threshold in THRESHOLDS]
-        yield {**one, "one_value_rows": one["one_value"], "one_value": one["one_value"] / rows, "above": above}
+    for one in () if result is None else result.disclosure or ():
+        rows = max(1, one.rows)
+        above = [above / rows for above in one.above]
+        yield {**vars(one), "one_value_rows": one.one_value, "one_value": one.one_value / rows, "above": above}
 
 
 def _pictures(material: Material) -> dict[str, Markup | None]:
     result = material.result
     names = ("sizes", "risks", "losses", "lattice", "tree", "tradeoff")
-    if not result:
+    if result is None:
         return dict.fromkeys(names)
     drawn = (
         pictures.class_sizes(result),
@@ -226,6 +245,7 @@ def _pictures(material: Material) -> dict[str, Markup | None]:
     return dict(zip(names, drawn, strict=True))
 
 
-def _losses(result: Mapping[str, Any], name: str) -> Markup | None:
-    columns = [one for one in result.get("quasi_identifiers", ()) if one["loss"] is not None]
-    return pictures.losses(columns, name) if columns else None
+def _losses(result: RunResult | None, name: str) -> Markup | None:
+    columns = () if result is None else result.quasi_identifiers or ()
+    lost = {one.name: one.loss for one in columns if one.loss is not None}
+    return pictures.losses(lost, name) if lost else None

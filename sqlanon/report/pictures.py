@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
@@ -17,66 +16,71 @@ from sqlanon.exploring.exploration import Candidate, Exploration
 from sqlanon.lattice.record import RecordedChart, lattice_from
 from sqlanon.report.material import Material
 from sqlanon.report.numbers import bucket_label, percent, share_above
+from sqlanon.results.facts import LatticeFacts
+from sqlanon.results.measures import Distribution, SizeBucket
+from sqlanon.results.run_result import LatticeResult, RunResult
 
 ROWS = 25  # of the minimal generalizations of a large lattice
 SMALL = 370.0  # the width of pictures that stand side by side
 THRESHOLDS = (2, 5, 10, 20, 50, 100)  # class sizes; the risk is one in so many
 
 
-def class_sizes(result: Mapping[str, Any]) -> Markup:
+def class_sizes(result: RunResult) -> Markup:
     """The share of rows by the size of their class, before and after."""
-    before, after = result["source"].get("class_sizes"), result["release"]["class_sizes"]
-    bounds = sorted({(b["lower"], b["upper"]) for b in [*(before or []), *after]})
-    shares = [_shares(sizes) for sizes in (before or [], after)]
+    before, after = _source_sizes(result), result.release.class_sizes
+    bounds = sorted({(one.lower, one.upper) for one in [*(before or ()), *after]})
+    shares = [_shares(sizes) for sizes in (before or (), after)]
     bars = []
     for lower, upper in bounds:
         was, now = (share.get(lower, 0.0) for share in shares)
-        label = bucket_label({"lower": lower, "upper": upper}) + (" row" if upper == 1 else " rows")
+        label = bucket_label(lower, upper) + (" row" if upper == 1 else " rows")
         bars.append(_bar(label, now, was if before is not None else None))
-    told = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars if bar.after)
-    return Markup(draw_bars("Rows by the size of their class", f"After: {told or 'no class'}.", bars, "sizes-"))
+    text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars if bar.after)
+    return Markup(draw_bars("Rows by the size of their class", f"After: {text or 'no class'}.", bars, "sizes-"))
 
 
-def _shares(buckets: Sequence[Mapping[str, Any]]) -> dict[int, float]:
-    rows = sum(bucket["rows"] for bucket in buckets)
-    return {bucket["lower"]: bucket["rows"] / rows for bucket in buckets if rows}
+def _source_sizes(result: RunResult) -> Sequence[SizeBucket] | None:
+    return None if result.source.figures is None else result.source.figures.class_sizes
+
+
+def _shares(buckets: Sequence[SizeBucket]) -> dict[int, float]:
+    rows = sum(bucket.rows for bucket in buckets)
+    return {bucket.lower: bucket.rows / rows for bucket in buckets if rows}
 
 
 def _bar(label: str, after: float, before: float | None) -> Bar:
     return Bar(label, after, percent(after), before, "" if before is None else percent(before))
 
 
-def risks(result: Mapping[str, Any]) -> Markup:
+def risks(result: RunResult) -> Markup:
     """The share of rows whose risk is above some thresholds, before and after."""
-    before, after = result["source"].get("class_sizes"), result["release"]["class_sizes"]
+    before, after = _source_sizes(result), result.release.class_sizes
     bars = [
         _bar(f"above {percent(1 / size)}", share_above(after, size), share_above(before, size) if before else None)
         for size in THRESHOLDS
     ]
-    told = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
-    return Markup(draw_bars("Rows by their risk to be picked", f"Share of the released rows: {told}.", bars, "risk-"))
+    text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
+    return Markup(draw_bars("Rows by their risk to be picked", f"Share of the released rows: {text}.", bars, "risk-"))
 
 
-def losses(columns: Sequence[Mapping[str, Any]], name: str) -> Markup:
+def losses(columns: Mapping[str, float], name: str) -> Markup:
     """How much of its information each column lost; `name` begins the ids."""
-    bars = [_bar(column["name"], column["loss"], None) for column in columns]
-    told = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
-    return Markup(draw_bars("Information lost, by column", f"{told}.", bars, name))
+    bars = [_bar(column, loss, None) for column, loss in columns.items()]
+    text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
+    return Markup(draw_bars("Information lost, by column", f"{text}.", bars, name))
 
 
-def distribution(column: Mapping[str, Any], name: str) -> Markup:
+def distribution(column: Distribution, name: str) -> Markup:
     """The shares of rows with some values of a column, before and after, or before where nothing else is known."""
     bars = [
-        _bar(bar["label"], bar["before"], None)
-        if bar["after"] is None
-        else _bar(bar["label"], bar["after"], bar["before"])
-        for bar in column["bars"]
+        _bar(bar.label, bar.before, None) if bar.after is None else _bar(bar.label, bar.after, bar.before)
+        for bar in column.bars
     ]
-    told = ", ".join(
+    text = ", ".join(
         f"{bar.label} {bar.before_text + ' to ' if bar.before_text else ''}{bar.after_text}" for bar in bars
     )
     full = max([share for bar in bars for share in (bar.after, bar.before or 0.0)], default=0.0) or 1.0
-    return Markup(draw_bars(f"Rows by {column['name']}", f"{told}.", bars, name, width=SMALL, full=full))
+    return Markup(draw_bars(f"Rows by {column.name}", f"{text}.", bars, name, width=SMALL, full=full))
 
 
 def tree(material: Material) -> Markup | None:
@@ -91,59 +95,60 @@ def tradeoff(material: Material) -> Markup | None:
     return Markup(draw_tradeoff(material.points, "tradeoff-"))
 
 
-def lattice(result: Mapping[str, Any]) -> Markup | None:
+def lattice(result: RunResult) -> Markup | None:
     """The lattice, or its minimal generalizations where it is large; None for searches of another kind."""
-    recorded = result.get("lattice")
-    if not recorded:
+    recorded, facts = result.lattice, result.algorithm.facts
+    if recorded is None or not isinstance(facts, LatticeFacts):
         return None
-    standing = recorded["standing"]
+    standing = recorded.standing
     chart = None if standing is None else RecordedChart(lattice_from(recorded), standing)
-    found = _explored(result, recorded, chart)
-    return Markup(draw_frontier(found, "lattice-") if chart is None else draw_lattice(found, chart, "lattice-"))
+    explored = _explored(result, recorded, facts, chart)
+    return Markup(draw_frontier(explored, "lattice-") if chart is None else draw_lattice(explored, chart, "lattice-"))
 
 
 @dataclass(frozen=True)
 class _Recorded(Exploration):
     """A search of which the record counts more than it lists."""
 
-    counts: Mapping[str, int | None]
+    counts: LatticeResult
 
     @property
     def satisfying(self) -> int:
-        return self.counts["satisfying"] or 0
+        return self.counts.satisfying or 0
 
     @property
     def minimal_ones(self) -> int:
-        return self.counts["minimal"] or 0
+        return self.counts.minimal or 0
 
 
-def _explored(result: Mapping[str, Any], recorded: Mapping[str, Any], chart: RecordedChart | None) -> Exploration:
+def _explored(
+    result: RunResult, recorded: LatticeResult, facts: LatticeFacts, chart: RecordedChart | None
+) -> Exploration:
     """The search as drawings take it."""
-    algorithm = result["algorithm"]
     lattice = lattice_from(recorded)
-    chosen = tuple(algorithm["levels"][name] for name in lattice.names)
-    optimum = Candidate(chosen, result["release"]["suppressed"], algorithm["score"])
-    listed = [Candidate(tuple(one["levels"]), one["suppressed"]) for one in recorded["listed"]]
+    chosen = tuple(facts.levels[name] for name in lattice.names)
+    optimum = Candidate(chosen, result.release.suppressed, facts.score)
+    listed = [Candidate(one.levels, one.suppressed) for one in recorded.listed]
     others = sorted((one for one in listed if one.levels != chosen), key=lambda one: one.suppressed or 0)
     return _Recorded(
-        source=result["source"]["table"],
-        engine=result["engine"],
-        algorithm=algorithm["name"],
-        quality=algorithm["quality"],
+        source=result.source.table,
+        engine=result.engine,
+        algorithm=result.algorithm.name,
+        quality=facts.quality,
         everything=False,
-        rows=result["source"]["rows"],
-        budget=recorded["budget"],
+        rows=result.source.rows,
+        budget=recorded.budget,
         lattice=lattice,
-        checked=algorithm["checked"],
+        checked=facts.checked,
         anonymous=[] if chart is None else chart.anonymous,
         minimal=[one.levels for one in listed],
         frontier=[optimum, *others][:ROWS],
-        complete=recorded["complete"],
+        complete=recorded.complete,
         optimum=optimum,
-        proven=algorithm["proven"],
-        bound=algorithm["bound"],
-        statements=algorithm["statements"],
-        seconds=result["seconds"]["search"],
+        proven=facts.proven,
+        bound=facts.bound,
+        statements=result.algorithm.statements,
+        seconds=result.seconds.search or 0.0,
         warnings=(),
         chart=None,
         counts=recorded,

@@ -9,6 +9,8 @@ from sqlanon.catalog import Run
 from sqlanon.models import from_spec
 from sqlanon.policy.privacy import parameters_of_model
 from sqlanon.report import numbers
+from sqlanon.results.measures import Distribution
+from sqlanon.results.run_result import RunResult
 from sqlanon.runs.choices import Choices
 
 ROLES = {
@@ -117,18 +119,17 @@ def in_population(people: int) -> str:
     )
 
 
-def persons(result: Mapping[str, Any]) -> str:
+def persons(result: RunResult | None) -> str:
     """What is to be known of rows and persons, where rows are counted."""
-    note = result.get("subject", {}).get("note")
-    if note:
-        return str(note)
+    if result is not None and result.subject is not None and result.subject.note:
+        return result.subject.note
     return "Rows are counted: these are persons where each person has one row."
 
 
-def distribution(column: Mapping[str, Any]) -> str:
+def distribution(column: Distribution) -> str:
     """What the bars of a column are of."""
-    role = "quasi-identifier" if column["role"] == "quasi-identifier" else f"{column['role']}, kept as it is"
-    before = "; of the source alone" if any(bar["after"] is None for bar in column["bars"]) else ""
+    role = "quasi-identifier" if column.role == "quasi-identifier" else f"{column.role}, kept as it is"
+    before = "; of the source alone" if any(bar.after is None for bar in column.bars) else ""
     return f"{role}{before}"
 
 
@@ -175,18 +176,18 @@ _RAW = "the procedure does not group the source by its raw values, which can tak
 _LEFT_OUT = "rows that no rule knows are left out before anything is counted"
 
 
-def unmeasured(result: Mapping[str, Any], choices: Choices) -> str:
+def unmeasured(result: RunResult, choices: Choices) -> str:
     """What a run that applied rules did not measure, and why; empty where it measured all."""
-    told = []
-    if "metrics" not in result["source"]:
+    lacking = []
+    if result.source.figures is None or result.source.figures.metrics is None:
         why = _RAW if choices.procedure else _LEFT_OUT
-        told.append(f"Classes, risk and utility of the source are not measured: {why}.")
-    if result["metrics"]["gcp"] is None:
-        told.append(
+        lacking.append(f"Classes, risk and utility of the source are not measured: {why}.")
+    if result.metrics.gcp is None:
+        lacking.append(
             "The information lost is not measured: it is a share of the ranges and hierarchies of the rows at hand, and"
             " rules hold those of the rows that they were found by."
         )
-    return " ".join(told)
+    return " ".join(lacking)
 
 
 def borrowed(run: Run) -> str:

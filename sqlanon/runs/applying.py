@@ -15,10 +15,10 @@ from sqlanon.environment import Expanded, require_set
 from sqlanon.policy import Attribute, Policy, Release, Role, Source
 from sqlanon.policy import Catalog as CatalogPlace
 from sqlanon.policy.loading import parse_stored
+from sqlanon.results.run_result import RunResult
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.runs.choices import choice_of
 from sqlanon.runs.flow import carry_out
-from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.sink import Publish
 from sqlanon.runs.stored import Application, Stored
 from sqlanon.work.journal import Observer
@@ -35,7 +35,7 @@ def apply_rules(
     *,
     options: EngineOptions | None = None,
     observer: Observer | None = None,
-) -> Outcome:
+) -> RunResult:
     """Recode new rows with the rules of a stored release, check the result, and publish it as a run of its own.
 
     found: the run whose rules are applied; place: the URL and schema of the catalog that it is in.

@@ -23,7 +23,7 @@ from sqlanon.lattice.wishes import Wishes
 from sqlanon.models import models_of
 from sqlanon.plan import Plan
 from sqlanon.policy.writer import policy_text
-from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.sql import Identifier
 
 
@@ -94,9 +94,9 @@ def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
     )
 
 
-def checkpoint_of(basis: Basis, rules: RulesRecord, digest: str, outcome: Outcome) -> Checkpoint:
+def checkpoint_of(basis: Basis, rules: RulesRecord, digest: str, outcome: ResultBuilder) -> Checkpoint:
     """The checkpoint of a run whose search is over."""
-    return Checkpoint(basis, rules, digest, outcome.rounds, outcome.found, outcome.chart)
+    return Checkpoint(basis, rules, digest, outcome.rounds, outcome.facts, outcome.lattice)
 
 
 def _digest(content: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,14 +44,18 @@ def choices_of(catalog: Catalog, run: Run) -> Choices | None:
 
     What its result does not tell is that of the job's version: the one it names, or the newest when it began.
     """
-    found: Mapping[str, Any] = (run.result or {}).get("algorithm", {})
-    if run.algorithm != "apply" and "applied" not in found:
+    facts = None if run.result is None else run.result.algorithm.applied
+    if run.algorithm != "apply" and facts is None:
         return None
-    known = Choices() if run.job is None else _of_job(catalog.jobs(run.job), run, found.get("version"))
-    return replace(known, job=run.job, **{name: found[name] for name in _RECORDED if name in found})
-
-
-_RECORDED = ("applied", "version", "on_violation", "budget", "procedure")
+    version = None if facts is None else facts.version
+    known = Choices() if run.job is None else _of_job(catalog.jobs(run.job), run, version)
+    known = replace(known, job=run.job)
+    if facts is None:
+        return known
+    known = replace(known, applied=facts.applied, version=facts.version or known.version)
+    if facts.on_violation is not None:
+        known = replace(known, on_violation=facts.on_violation, budget=facts.budget)
+    return known if facts.procedure is None else replace(known, procedure=facts.procedure)
 
 
 def _of_job(jobs: list[Job], run: Run, version: int | None) -> Choices:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.results.run_result import Origin
 from sqlanon.sql import Relation
-from sqlanon.trust import Origin
 
 Columns = Sequence[tuple[str, str]]
 """Names and types as the database writes them, in their order."""
@@ -70,21 +70,21 @@ def created_warning(release: str) -> str:
 
 def pinned_origin(found: Run) -> Origin:
     """What a job's source has to be: as the run found it whose rules the job applies."""
-    recorded = (found.result or {}).get("source", {})
-    if "kind" not in recorded:
+    recorded = None if found.result is None else found.result.source.origin
+    if recorded is None:
         raise PolicyError(
             f"Run {found.id} did not record whose its source was: run the policy again, and freeze that run."
         )
-    return Origin(recorded["kind"], recorded["owner"])
+    return recorded
 
 
 def require_columns(job: str, found: Run, source: str, columns: Columns) -> None:
     """Refuse a job's source if its columns are not those of the run whose rules it applies."""
-    recorded = (found.result or {}).get("source", {}).get("columns")
+    recorded = None if found.result is None else found.result.source.columns
     if recorded is None:
         raise PolicyError(
             f"Run {found.id} did not record the columns of its source: run the policy again, and freeze that run."
         )
-    changed = changed_columns([(one["name"], one["type"]) for one in recorded], columns)
+    changed = changed_columns([(one.name, one.type) for one in recorded], columns)
     if changed is not None:
         raise PolicyError(source_problem(source, f"in run {found.id}, whose rules job {job} applies", changed))

@@ -17,7 +17,7 @@ from sqlanon.release.recode import Recoding
 from sqlanon.rules.tables import MadeRules
 from sqlanon.runs.checkpoints import Basis
 from sqlanon.runs.files import FilesRead
-from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Observer
 from sqlanon.work.session import Session
@@ -33,7 +33,7 @@ class RunExecution:
     plan: Plan
     workspace: Workspace
     control: Control
-    outcome: Outcome
+    outcome: ResultBuilder
     files: FilesRead
 
     def __init__(self, session: Session, policy: Policy, observer: Observer) -> None:

@@ -23,13 +23,15 @@ from sqlanon.measures.combinations import measure_combinations
 from sqlanon.measures.loss import measure_loss
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text, put_back
+from sqlanon.results.records import write_record
+from sqlanon.results.run_result import CatalogPlace, HierarchyUse, RunResult
 from sqlanon.runs.checkpoints import basis_of
 from sqlanon.runs.columns import columns_of
 from sqlanon.runs.execution import Encoded, Recoded, RunExecution
 from sqlanon.runs.files import FilesRead
 from sqlanon.runs.fingerprint import fingerprint
-from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier
+from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.searching import distinct_tuples
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource
@@ -54,7 +56,7 @@ def interruptible() -> Iterator[None]:
 
 def carry_out(
     session: Session, policy: Policy, source: ReleaseSource, sink: Sink, observer: Observer | None = None
-) -> Outcome:
+) -> RunResult:
     """Carry out a run: a recoding from `source` becomes a release that `sink` takes.
 
     Raises PolicyError (the policy doesn't fit the table), ProtectionError (no release can meet the models),
@@ -79,8 +81,9 @@ def carry_out(
         _end(run, run.outcome.run, Status.PUBLISHED if published else status_after(error), error=error)
         raise
     _summarize(run, source)
-    _end(run, run.outcome.run, sink.ends_as, outcome=run.outcome)
-    return run.outcome
+    result = run.outcome.build()
+    _end(run, result.run, sink.ends_as, result=result)
+    return result
 
 
 def _make_plan(run: RunExecution, source: ReleaseSource, sink: Sink) -> tuple[int, ...] | None:
@@ -99,7 +102,7 @@ def _start(run: RunExecution, source: ReleaseSource, sink: Sink) -> None:
     plan, policy = run.plan, run.policy
     started = run.catalog.start_run(_run_start(run, source, plan.source_name, sink.release_name(plan), plan.rows))
     run.observer.started(started)
-    run.outcome = Outcome(
+    run.outcome = ResultBuilder(
         run=started,
         engine=run.engine.name,
         began=run.journal.began,
@@ -110,7 +113,7 @@ def _start(run: RunExecution, source: ReleaseSource, sink: Sink) -> None:
         release=sink.release_name(plan),
         algorithm=source.algorithm,
         models=run.models,
-        catalog={"url": redacted(named(catalog_place(policy)[0])), "schema": run.catalog.home.schema},
+        catalog=CatalogPlace(redacted(named(catalog_place(policy)[0])), run.catalog.home.schema),
     )
 
 
@@ -174,7 +177,7 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
     outcome.source_rows = coded.source_rows + encoded.left_out
     heights = {one.attribute.name: one.coding.hierarchy for one in (*coded.fields, *coded.judged)}
     outcome.hierarchies = tuple(
-        one | {"levels": built.height} for name, one in hierarchies.items() if (built := heights.get(name))
+        HierarchyUse(**one, levels=built.height) for name, one in hierarchies.items() if (built := heights.get(name))
     )
     return encoded
 
@@ -191,8 +194,8 @@ def _measure(run: RunExecution, encoded: Encoded, recoded: Recoded) -> None:
     partition, shown = recoding.partition, recoded.shown
     outcome.rounds = partition.rounds
     outcome.suppressed = partition.suppressed + encoded.left_out
-    outcome.found = dict(partition.found)
-    outcome.chart = partition.chart
+    outcome.facts = dict(partition.found)
+    outcome.lattice = partition.chart
     loss = None
     if recoded.in_codes:
         with run.journal.during("recode"):
@@ -244,7 +247,7 @@ def _end(
     name: str,
     status: Status,
     *,
-    outcome: Outcome | None = None,
+    result: RunResult | None = None,
     error: BaseException | None = None,
 ) -> None:
     """Record the end; what fails here must not hide what failed before."""
@@ -252,9 +255,9 @@ def _end(
         reword = functools.partial(put_back, policy=run.policy)
         steps = [dataclasses.replace(step, statement=reword(step.statement)) for step in run.journal.steps]
         run.catalog.add_steps(name, steps)
-        rows = None if outcome is None else outcome.source_rows
-        result = None if outcome is None else outcome.as_json()
-        run.catalog.finish_run(name, status, result=result, error=error, source_rows=rows, reword=reword)
+        rows = None if result is None else result.source.rows
+        record = None if result is None else write_record(result)
+        run.catalog.finish_run(name, status, result=record, error=error, source_rows=rows, reword=reword)
     except SqlanonError as failure:
         if error is None:
             raise

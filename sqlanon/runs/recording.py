@@ -13,14 +13,15 @@ from sqlanon.encoding.fields import Field
 from sqlanon.environment import named
 from sqlanon.hierarchies.digests import hierarchy_digest
 from sqlanon.plan import Plan
-from sqlanon.runs.outcome import Outcome, QuasiIdentifier
+from sqlanon.results.run_result import QuasiIdentifier
+from sqlanon.runs.result_builder import ResultBuilder
 
 
-def release_record(outcome: Outcome, digest: str | None, plan: Plan) -> ReleaseRecord:
+def release_record(outcome: ResultBuilder, digest: str | None, plan: Plan) -> ReleaseRecord:
     """The release of a run that was verified; `digest`: of its rules, if they are stored."""
     assert outcome.verification is not None
     statistics = outcome.verification.statistics
-    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds, **outcome.found, **_origin(plan)})
+    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds, **outcome.facts, **_origin(plan)})
     return ReleaseRecord(
         relation=outcome.release,
         kind=ReleaseKind.REGIONS,

@@ -19,13 +19,14 @@ from sqlanon.partition.axes import carried
 from sqlanon.partition.result import Partition
 from sqlanon.policy import Algorithm, Policy
 from sqlanon.policy.loading import parse_stored
+from sqlanon.results.run_result import Resumed, RunResult
 from sqlanon.rules.levels import apply_cuts
 from sqlanon.rules.routing import route
 from sqlanon.rules.store import StoredRules, copy_rules, fetch_tables, stored_rules
 from sqlanon.runs.checkpoints import Basis, Checkpoint
 from sqlanon.runs.execution import Encoded, Recoded, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
-from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.sink import Publish
 from sqlanon.runs.source import Search, show_regions
 from sqlanon.runs.stored import recode_at_levels
@@ -54,7 +55,7 @@ def resume_run(
     levels: Mapping[str, int] | None = None,
     time_limit: float | None = None,
     any_size: bool = False,
-) -> Outcome:
+) -> RunResult:
     """Do what `run` does, with the recoding of a run that was stopped after its search, if nothing has changed.
 
     name: that run's id, its beginning, or its last four digits. The notes of the outcome say what was used again, or
@@ -134,13 +135,13 @@ class Left(Search):
         rules = self.remains.rules
         return super().keep_rules(run, recoded) if rules is None else copy_rules(run.catalog, run.outcome.run, rules)
 
-    def conclude(self, outcome: Outcome) -> None:
+    def conclude(self, outcome: ResultBuilder) -> None:
         name, reason = self.remains.run, self.remains.reason
         note = f"Of run {name} the recoding was used again: nothing has changed since."
         if reason is not None:
             note = f"Nothing of run {name} could be used again, and all was done anew: {reason}."
         outcome.notes = (note, *outcome.notes)
-        outcome.resumed = {"run": name, "reused": reason is None, "reason": reason}
+        outcome.resumed = Resumed(name, reused=reason is None, reason=reason)
 
 
 def _route(run: RunExecution, coded: CodedTable, rules: StoredRules) -> Partition:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from sqlanon.engines.base import EngineOptions
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.policy import Policy
+from sqlanon.results.run_result import RunResult
 from sqlanon.runs.flow import carry_out, interruptible
-from sqlanon.runs.outcome import Outcome
 from sqlanon.runs.sink import Publish
 from sqlanon.runs.source import Search
 from sqlanon.work.journal import Observer
@@ -24,7 +24,7 @@ def run(
     levels: Mapping[str, int] | None = None,
     time_limit: float | None = None,
     any_size: bool = False,
-) -> Outcome:
+) -> RunResult:
     """Anonymize the policy's source and publish the release.
 
     replace: allow an existing release to be replaced.

@@ -11,13 +11,13 @@ from sqlanon.plan import Plan
 from sqlanon.policy import Algorithm, seed_of
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.staging import Staged
+from sqlanon.results.run_result import Origin
 from sqlanon.rules.boxed import show_boxes
 from sqlanon.rules.keeping import keep_rules, make
 from sqlanon.rules.store import StoredRules
 from sqlanon.runs.execution import Encoded, Recoded, RunExecution
-from sqlanon.runs.outcome import Outcome
+from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.searching import search_partition
-from sqlanon.trust import Origin
 
 
 class ReleaseSource(ABC):
@@ -62,7 +62,7 @@ class ReleaseSource(ABC):
     def require_staged(self, run: RunExecution, staged: Staged) -> None:  # noqa: B027 - most have nothing to do
         """Refuse a staged release that may not take the place of the one that is there."""
 
-    def conclude(self, outcome: Outcome) -> None:  # noqa: B027 - most have nothing to do
+    def conclude(self, outcome: ResultBuilder) -> None:  # noqa: B027 - most have nothing to do
         """Say in the outcome what the source has to say of itself."""
 
 

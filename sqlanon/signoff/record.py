@@ -11,12 +11,13 @@ from sqlanon.catalog import Catalog, ReleaseRecord, Run, Status
 from sqlanon.digest import FILE, table_digest
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
+from sqlanon.results.codec import to_json
+from sqlanon.results.run_result import ReleaseResult
 from sqlanon.rules.store import read_rules
 from sqlanon.runs.choices import choices_of
 from sqlanon.signoff.release import look_at_release, place_of_release, recorded_policy
 
 FORMAT, VERSION = "sqlanon record", 1
-_CHECKED = ("models", "checks", "risk", "metrics", "verified")  # what a record repeats of the result of a run
 
 
 def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
     if release is None:
         raise PolicyError(f"The catalog holds no release of run {run.id}.")
     origin = _origin(catalog, run, release)
-    hierarchies = run.result.get("hierarchies") or (origin.result or {}).get("hierarchies") or []
+    hierarchies = run.result.hierarchies or (origin.result and origin.result.hierarchies) or ()
     if release.content_digest is None:
         _require_latest(catalog, run)
     choices = choices_of(catalog, run)
@@ -50,10 +51,16 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
         "source": {"table": run.source, "rows": run.source_rows},
         "policy": json.loads(run.policy),
         "application": None if choices is None else choices.as_json(),
-        "hierarchies": hierarchies,
+        "hierarchies": to_json(hierarchies),
         "recoding": {"run": origin.id, **_recoding(catalog, origin.id, release)},
-        "release": {**_numbers(run.result["release"]), "digested": digested, "digest": release.content_digest},
-        "verification": {name: run.result[name] for name in _CHECKED},
+        "release": {**_numbers(run.result.release), "digested": digested, "digest": release.content_digest},
+        "verification": {
+            "models": to_json(run.result.models),
+            "checks": to_json(run.result.checks or {}),
+            "risk": to_json(run.result.risk),
+            "metrics": to_json(run.result.metrics),
+            "verified": run.result.verified,
+        },
     }
 
 
@@ -110,6 +117,6 @@ def _recoding(catalog: Catalog, run: str, release: ReleaseRecord) -> dict[str, A
     return {"kind": stored.record.kind.value, "rules": stored.record.leaves, "digest": FILE + digest}
 
 
-def _numbers(release: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told of a release, without the texts that explain it."""
-    return {name: value for name, value in release.items() if name not in ("class_sizes", "nulls")}
+def _numbers(release: ReleaseResult) -> dict[str, Any]:
+    """The figures of a release, without the sizes of its classes and the texts that explain it."""
+    return {name: value for name, value in vars(release).items() if name not in ("class_sizes", "nulls")}

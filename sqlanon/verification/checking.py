@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlanon.comparing import exact
 from sqlanon.encoding.fields import Field
@@ -21,6 +20,7 @@ from sqlanon.policy import Role
 from sqlanon.publish.star import CLASS_NUMBER, Star
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.release.star import order_of_cells
+from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
 from sqlanon.verification.limited import Checked, check_limits
@@ -34,15 +34,6 @@ from sqlanon.verification.release_checks import (
     rows_add_up,
 )
 from sqlanon.work.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class Check:
-    """What one check looked at, and its violations: 0 is a pass."""
-
-    violations: int
-    rows: int
-    sample: bool = False
 
 
 def check_release(

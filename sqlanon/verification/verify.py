@@ -20,29 +20,14 @@ from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.measures.disclosure import Disclosure, measure_disclosure
+from sqlanon.measures.disclosure import measure_disclosure
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Identifier, Relation, Statement, Text, expression
 
 _DIGITS = 12
 NO_NUMBER = Markup("CAST(NULL AS FLOAT8)")
-
-
-@dataclass(frozen=True)
-class ModelResult:
-    """How a table stands to one model.
-
-    worst: the worst measure of a class, to 12 significant digits; None where there is no class, or no finite measure.
-    violations: the number of violating classes; violating_rows: the rows in them.
-    """
-
-    model: str
-    parameters: dict[str, Any]
-    satisfied: bool
-    worst: float | None
-    violations: int
-    violating_rows: int
 
 
 @dataclass(frozen=True)

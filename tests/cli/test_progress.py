@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from sqlanon.runs.outcome import PHASES
+from sqlanon.results.run_result import PHASES
 from tests.cli.support import call, make_patients, only_object, write_policy
 from tests.jobs_support import frozen, simple
 from tests.run_support import open_database

@@ -119,8 +119,8 @@ def test_statements_a_round_do_not_grow(database: Database, models: list[dict[st
             "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'search' ORDER BY number", [outcome.run]
         )
         rounds = _rounds([name for (name,) in steps])
-        assert len(rounds) == outcome.rounds > 3
-        assert outcome.statements == len(steps)
+        assert len(rounds) == outcome.algorithm.rounds > 3
+        assert outcome.algorithm.statements == len(steps)
         plain = [names for names in rounds[1:-1] if "partition/list_thresholds" not in names]
         most.append(max(sum(name not in WHERE_NODES_END for name in names) for names in plain))
     assert most[0] == most[1] <= MOST_STATEMENTS_A_ROUND

@@ -1,0 +1,158 @@
+"""Facts of the recoding that a run came to, by the kind of algorithm that found it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sqlanon.results.codec import from_json, inline, optional
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a search has to say of itself; `kind` stands for the class in the catalog."""
+
+    kind: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class TreeFacts(Facts):
+    """A tree grown on all rows.
+
+    split: how parts are cut; groups: what is counted to choose a cut. None of both: at medians.
+    target, bins, least_gain: the attribute whose values cuts are to tell apart, the cuts that are tried, and the least
+        that one must gain; None where cuts are at medians.
+    """
+
+    kind = "tree"
+
+    split: str | None = optional()
+    groups: tuple[str, ...] | None = optional()
+    target: str | None = optional()
+    bins: int | str | None = optional()
+    least_gain: float | None = optional()
+
+
+@dataclass(frozen=True)
+class SampledTreeFacts(TreeFacts):
+    """A tree grown on samples first.
+
+    samplings: episodes; sampled: their rows; nodes: of the tree that came of them, of which `pruned` were taken back.
+    scans: of the whole table, that the episodes cost.
+    """
+
+    kind = "sampled-tree"
+
+    samplings: int = 0
+    sampled: int = 0
+    nodes: int = 0
+    pruned: int = 0
+    scans: float = 0.0
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The rows that one of several generalizations recodes, and the level of each attribute in it."""
+
+    levels: Mapping[str, int]
+    rows: int
+
+
+@dataclass(frozen=True)
+class LatticeFacts(Facts):
+    """The generalization that was chosen.
+
+    score: its loss by `quality`; proven: whether none that may be chosen has a lower one; bound: what none is below.
+    nodes: generalizations that there are; checked: those that were counted.
+    passes: generalizations of the rows that remain, where these are recoded anew.
+    """
+
+    kind = "lattice"
+
+    levels: Mapping[str, int]
+    quality: str
+    score: float
+    proven: bool
+    bound: float | None
+    nodes: int
+    checked: int
+    passes: tuple[Pass, ...] | None = optional()
+
+
+@dataclass(frozen=True)
+class TopDownFacts(Facts):
+    """Groups that were replaced by their parts (`specializations`), of those that were tried (`checked`)."""
+
+    kind = "top-down"
+
+    quality: str
+    specializations: int
+    checked: int
+
+
+@dataclass(frozen=True)
+class AppliedFacts(Facts):
+    """Rules of another run, applied.
+
+    applied: that run. job, version: the job that it was a run of; procedure: that of the database which carried it out.
+    on_violation: what was to become of classes that violate a model and of rows that no rule knows; None where it was
+        not recorded, and then `budget` was not either.
+    budget: the largest share of rows that could be suppressed; None for any, and with error.
+    suppressed_classes: the classes that were; None where they were not counted.
+    """
+
+    kind = "applied"
+
+    applied: str
+    job: str | None = optional()
+    version: int | None = optional()
+    on_violation: str | None = None
+    budget: float | None = None
+    procedure: str | None = optional()
+    suppressed_classes: int | None = optional()
+
+
+@dataclass(frozen=True)
+class OtherFacts(Facts):
+    """Facts of an algorithm that this version does not know, as they were recorded."""
+
+    kind = "other"
+
+    values: Mapping[str, Any] = inline()
+
+
+KINDS: dict[str, type[Facts]] = {
+    one.kind: one for one in (TreeFacts, SampledTreeFacts, LatticeFacts, TopDownFacts, AppliedFacts)
+}
+
+
+def facts_of(kind: str, data: Mapping[str, Any]) -> Facts:
+    """Make facts of a kind from plain data."""
+    return from_json(KINDS[kind], data, "algorithm") if kind in KINDS else OtherFacts(dict(data))
+
+
+def kind_of(data: Mapping[str, Any]) -> str:
+    """Tell the kind of facts without a tag by the keys that only they have."""
+    marks = {"applied": "applied", "samplings": "sampled-tree", "levels": "lattice", "specializations": "top-down"}
+    return next((kind for key, kind in marks.items() if key in data), TreeFacts.kind)
+
+
+@dataclass(frozen=True)
+class AlgorithmResult:
+    """The algorithm, its rounds, the statements of its search, and the facts of what it came to."""
+
+    name: str
+    rounds: int
+    statements: int
+    facts: Facts = inline()
+
+    @property
+    def levels(self) -> Mapping[str, int]:
+        """The level of each attribute; empty where these were not chosen."""
+        return self.facts.levels if isinstance(self.facts, LatticeFacts) else {}
+
+    @property
+    def applied(self) -> AppliedFacts | None:
+        """The facts of an application of rules; None of a search."""
+        return self.facts if isinstance(self.facts, AppliedFacts) else None

@@ -1,0 +1,182 @@
+"""The result of a run while it is put together: parts come phase by phase, and the whole when all are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.models import PrivacyModel, largest_k
+from sqlanon.repeating import NO_REPETITION, Repetition
+from sqlanon.results.codec import from_json
+from sqlanon.results.facts import AlgorithmResult, facts_of, kind_of
+from sqlanon.results.measures import Check, Combinations, Distributions, StarredRows, Utility
+from sqlanon.results.run_result import (
+    NULL_CHOICE,
+    CatalogPlace,
+    HierarchyUse,
+    LatticeResult,
+    Origin,
+    QuasiIdentifier,
+    ReleaseResult,
+    Resumed,
+    RunResult,
+    Seconds,
+    SourceColumn,
+    SourceFigures,
+    SourceResult,
+    Subject,
+)
+from sqlanon.runs.columns import Columns
+from sqlanon.verification.verify import Verification
+from sqlanon.workload.measures import Measures
+
+
+@dataclass
+class ResultBuilder:
+    """Parts of the result of a run, as far as it has come; `build` makes the result of them.
+
+    began: when its plan was begun, by `time.perf_counter`.
+    origin: what the source is, where it is a table.
+    columns: of the source, names and types as the database writes them; fingerprint: of its rows (see `fingerprint`).
+    subject: what the policy declares as its subject; repetition: of the source's identifiers.
+    facts: of the recoding, by name; lattice: what is known of the lattice that was searched, if one was.
+    hierarchies: the hierarchies that were used, with their digests.
+    digest: that of what was released.
+    trial: whether nothing was to be published, and so nothing was verified.
+    predicted: how well the source and the release predict the algorithm's target, if it has one.
+    """
+
+    run: str
+    engine: str
+    catalog: CatalogPlace
+    began: float = 0.0
+    source: str = ""
+    source_rows: int = 0
+    origin: Origin | None = None
+    columns: Columns = ()
+    fingerprint: str | None = None
+    subject: str | None = None
+    repetition: Repetition = NO_REPETITION
+    release: str = ""
+    algorithm: str = ""
+    rounds: int = 0
+    statements: int = 0
+    suppressed: int = 0
+    gcp: float | None = 0.0
+    predicted: tuple[Measures, Measures] | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    lattice: Mapping[str, Any] | None = None
+    quasi_identifiers: tuple[QuasiIdentifier, ...] = ()
+    hierarchies: tuple[HierarchyUse, ...] = ()
+    digest: str | None = None
+    verification: Verification | None = None
+    checks: dict[str, Check] = field(default_factory=dict)
+    before: ClassStatistics | None = None
+    distributions: Distributions | None = None
+    combinations: Combinations | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    models: tuple[PrivacyModel, ...] = ()
+    published: bool = False
+    trial: bool = False
+    resumed: Resumed | None = None
+
+    @property
+    def k(self) -> int:
+        """The k that class sizes are compared with: the largest asked for, or 1."""
+        return largest_k(self.models)
+
+    def build(self) -> RunResult:
+        """Make the result of a run that came to a verified release, or tried one."""
+        assert self.verification is not None
+        failed = any(check.violations for check in self.checks.values())
+        return RunResult(
+            run=self.run,
+            engine=self.engine,
+            source=self._source(),
+            release=self._release(self.verification.statistics),
+            subject=self._subject(),
+            models=self.verification.models,
+            starred=self._starred(self.verification),
+            metrics=self._utility(self.verification.statistics),
+            risk=self.verification.statistics.risk,
+            disclosure=self.verification.disclosure,
+            quasi_identifiers=self.quasi_identifiers,
+            distributions=self.distributions,
+            combinations=self.combinations,
+            hierarchies=self.hierarchies,
+            algorithm=self._algorithm(),
+            lattice=None if self.lattice is None else from_json(LatticeResult, self.lattice, "lattice"),
+            checks=dict(self.checks),
+            seconds=Seconds.of(self.seconds),
+            catalog=self.catalog,
+            verified=not self.trial and self.verification.satisfied and not failed,
+            published=self.published,
+            resumed=self.resumed,
+            warnings=self.warnings,
+            notes=self.notes,
+            began=self.began,
+        )
+
+    def _source(self) -> SourceResult:
+        return SourceResult(
+            table=self.source,
+            rows=self.source_rows,
+            origin=self.origin,
+            columns=tuple(SourceColumn(name, kind) for name, kind in self.columns),
+            digest=self.fingerprint,
+            figures=None if self.before is None else self._figures(self.before),
+        )
+
+    def _figures(self, before: ClassStatistics) -> SourceFigures:
+        """The figures of the source over its raw quasi-identifiers."""
+        predicted = () if self.predicted is None else _predicted(self.predicted[0])
+        return SourceFigures(
+            classes=before.classes,
+            min_class_size=before.min_class_size,
+            mean_class_size=before.mean_class_size,
+            max_class_size=before.max_class_size,
+            class_sizes=before.buckets(),
+            classes_counted=before.counted,
+            unique_rows=dict(before.sizes).get(1, 0),
+            metrics=Utility(before.c_avg(self.k), before.discernibility(), 0.0, *predicted),
+            risk=before.risk,
+        )
+
+    def _release(self, statistics: ClassStatistics) -> ReleaseResult:
+        return ReleaseResult(
+            table=self.release,
+            rows=statistics.rows,
+            suppressed=self.suppressed,
+            classes=statistics.classes,
+            min_class_size=statistics.min_class_size,
+            mean_class_size=statistics.mean_class_size,
+            max_class_size=statistics.max_class_size,
+            class_sizes=statistics.buckets(),
+            nulls=NULL_CHOICE,
+        )
+
+    def _subject(self) -> Subject:
+        repetition = self.repetition
+        return Subject(self.subject, repetition.columns, repetition.unread, repetition.sentence)
+
+    def _starred(self, verification: Verification) -> StarredRows | None:
+        """Suppressed rows that the release shows, if it does."""
+        rows = verification.statistics.suppressed
+        return StarredRows(rows, verification.exempt, verification.starred, verification.note) if rows else None
+
+    def _utility(self, statistics: ClassStatistics) -> Utility:
+        predicted = () if self.predicted is None else _predicted(self.predicted[1])
+        omitted = self.suppressed - statistics.suppressed
+        return Utility(statistics.c_avg(self.k), statistics.discernibility(omitted), self.gcp, *predicted)
+
+    def _algorithm(self) -> AlgorithmResult:
+        facts = facts_of(kind_of(self.facts), self.facts)
+        return AlgorithmResult(self.algorithm, self.rounds, self.statements, facts)
+
+
+def _predicted(measures: Measures) -> tuple[float, float | None]:
+    return measures.conditional_entropy, measures.rmse
