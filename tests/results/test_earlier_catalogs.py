@@ -94,7 +94,7 @@ def test_rules_are_applied(url: str, runs: dict[str, Run]) -> None:
         assert result["verified"]
 
 
-def test_a_frozen_job_runs(url: str, runs: dict[str, Run]) -> None:
+def test_a_frozen_job_runs(url: str) -> None:
     assert only_object(shown("job", "show", "nightly", "--url", url, "--json"))["disclosure"]
     result: dict[str, Any] = only_object(shown("job", "run", "nightly", "--url", url, "--json"))
     assert result["algorithm"]["job"] == "nightly"
