@@ -21,7 +21,7 @@ from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
 from sqlanon.repeating import NO_REPETITION, Repetition
-from sqlanon.results.run_result import Origin
+from sqlanon.results.source import Origin
 from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.trust import hold_trusted
 from sqlanon.work.session import carried_to, catalog_place

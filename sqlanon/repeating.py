@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine
-from sqlanon.results.run_result import RepeatingColumn
+from sqlanon.results.source import RepeatingColumn
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.suggest import quoted
 

@@ -17,17 +17,16 @@ from sqlanon.results.run_result import (
     CatalogPlace,
     HierarchyUse,
     LatticeResult,
-    Origin,
     QuasiIdentifier,
     ReleaseResult,
     Resumed,
     RunResult,
     Seconds,
-    SourceColumn,
     SourceFigures,
     SourceResult,
     Subject,
 )
+from sqlanon.results.source import Origin, SourceColumn
 from sqlanon.runs.columns import Columns
 from sqlanon.verification.verify import Verification
 from sqlanon.workload.measures import Measures

@@ -11,7 +11,7 @@ from sqlanon.plan import Plan
 from sqlanon.policy import Algorithm, seed_of
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.staging import Staged
-from sqlanon.results.run_result import Origin
+from sqlanon.results.source import Origin
 from sqlanon.rules.boxed import show_boxes
 from sqlanon.rules.keeping import keep_rules, make
 from sqlanon.rules.store import StoredRules
