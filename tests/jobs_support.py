@@ -60,9 +60,9 @@ def carry_out(database: Database, job: str = "nightly", observer: Observer | Non
     with connect(database.url, OPTIONS) as engine, Catalog.open(engine) as catalog:
         found = catalog.job(job)
         if found.routine is not None:
-            return run_procedure(engine, catalog, found)
+            return run_procedure(engine, catalog, found).as_json()
         run = catalog.run(found.run)
-    return run_by_rules(found, run, (database.url, "sqlanon"), None, OPTIONS, observer or Silent())
+    return run_by_rules(found, run, (database.url, "sqlanon"), None, OPTIONS, observer or Silent()).as_json()
 
 
 def runs(database: Database, job: str = "nightly") -> list[Run]:

@@ -35,7 +35,7 @@ def test_the_same_rows_recoded_alike_and_otherwise(database: Database, algorithm
     assert [(change.before, change.after) for change in other.policy] == [("4", "20")]
     changed = {change.name: change.after for change in other.figures if change.changed}
     assert changed["classes"] == coarser.as_json()["release"]["classes"]
-    assert changed["gcp"] == coarser.gcp
+    assert changed["gcp"] == coarser.metrics.gcp
     assert [warning for warning in other.warnings if "differ in their recoding" in warning]
     assert CANARY not in json.dumps(other.as_json())
 

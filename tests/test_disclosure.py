@@ -18,6 +18,7 @@ from sqlanon.engines import connect
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
+from sqlanon.results.codec import to_json
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen, replaced
 from tests.run_support import Database, Row, anonymize, open_database
@@ -94,16 +95,16 @@ def test_verification_counts_what_a_table_tells(database_url: str, seed: int) ->
         table = database.create(COLUMNS, rows)
     names = ["disease", "salary"]
     found = check_table(database_url, table, ["age", "sex"], [KAnonymity(1)], sensitive=names)
-    checked([one.as_json() for one in found.disclosure], rows)
+    checked(to_json(found.disclosure), rows)
     everything = check_table(database_url, table, [], [KAnonymity(1)], sensitive=names).disclosure
-    checked([one.as_json() for one in everything], [("", *row[2:]) for row in rows])
+    checked(to_json(everything), [("", *row[2:]) for row in rows])
 
 
 def test_verification_by_a_policy_counts_the_same(database_url: str) -> None:
     with open_database(database_url) as database:
         policy = database.policy(database.create(COLUMNS, people(3)), ROLES)
         result = anonymize(policy).as_json()
-    assert [one.as_json() for one in verify_release(policy).disclosure] == result["disclosure"]
+    assert to_json(verify_release(policy).disclosure) == result["disclosure"]
 
 
 def test_nobody_holds_a_value(database_url: str) -> None:
@@ -111,7 +112,7 @@ def test_nobody_holds_a_value(database_url: str) -> None:
         table = database.create(COLUMNS, [(1, "f", None, None)] * 3)
     (one,) = check_table(database_url, table, ["age"], [KAnonymity(1)], sensitive=["disease"]).disclosure
     assert (one.rows, one.one_value, one.confidence, one.above) == (0, 0, None, (0, 0, 0))
-    assert "-" in disclosure_text([one.as_json()])
+    assert "-" in disclosure_text([one])
 
 
 def test_people_read_it(database: Database) -> None:

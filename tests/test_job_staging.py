@@ -122,6 +122,6 @@ def test_a_session_may_carry_out_a_job_again(postgres_url: str) -> None:
             second = run_procedure(engine, catalog, job)
             replaced(database, name, table(1, 120, 0))
             third = run_procedure(engine, catalog, job)
-        assert [one["source"]["rows"] for one in (first, second, third)] == [120, 200, 120]
-        assert third["release"]["classes"] == first["release"]["classes"]
+        assert [one.source.rows for one in (first, second, third)] == [120, 200, 120]
+        assert third.release.classes == first.release.classes
         assert database.leftovers() == []

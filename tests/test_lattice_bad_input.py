@@ -124,7 +124,7 @@ def test_what_fails_at_the_top_and_what_would_do(database: Database, algorithm: 
     released = anonymize(
         _policy(database, rows, algorithm=given, privacy=[{"model": "k-anonymity", "k": 5}], suppression=0.091)
     )
-    assert released.suppressed == 3
+    assert released.release.suppressed == 3
 
 
 def test_a_model_that_no_table_of_these_values_satisfies(database: Database) -> None:
@@ -206,6 +206,6 @@ def test_a_lattice_that_no_memory_holds_is_searched_by_datafly_or_for_so_long(
     )
     message = _refused(optimal, PolicyError)
     assert message.startswith(f"The lattice has {5**20:,} generalizations, and of more than 5,000,000 optimal may not")
-    assert anonymize(datafly).found["levels"] == dict.fromkeys(names, 0)
+    assert anonymize(datafly).algorithm.levels == dict.fromkeys(names, 0)
     monkeypatch.setattr("sqlanon.lattice.optimal.LARGEST_HELD", 1000)  # of its levels, those that merge something
-    assert anonymize(optimal, time_limit=60, replace=True).found["levels"] == dict.fromkeys(names, 0)
+    assert anonymize(optimal, time_limit=60, replace=True).algorithm.levels == dict.fromkeys(names, 0)

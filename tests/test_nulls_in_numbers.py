@@ -66,8 +66,8 @@ def test_dates(database: Database, type_: str) -> None:
     run = anonymize(database.policy(table, {"q": _role("bounds"), "id": "insensitive"}))
     released = database.sql(f"SELECT * FROM {table}_r")
     assert [row[:-1] for row in released if row[-1] == 1] == [(None, None)]
-    assert run.gcp is not None
-    assert run.gcp > sum(row[0] is None for row in released) / 6 - 1e-9
+    assert run.metrics.gcp is not None
+    assert run.metrics.gcp > sum(row[0] is None for row in released) / 6 - 1e-9
 
 
 @pytest.mark.parametrize("search", ["optimal", "top-down"])

@@ -74,8 +74,8 @@ def test_with_cuts_every_later_release_shows_what_the_first_did(
         assert database.sql(f"SELECT * FROM {table}_again") == first
         assert sorted(database.sql(_select(database, run.run)), key=repr) == sorted(first, key=repr)
         assert _built(database, run.run, table) == sorted(first, key=repr)
-        assert run.gcp is not None
-        assert 0 <= run.gcp <= 1
+        assert run.metrics.gcp is not None
+        assert 0 <= run.metrics.gcp <= 1
         found.append(first)
     assert "range" in shows or found[0] == found[1], "the engines differ"
 
@@ -184,7 +184,7 @@ def test_a_job_suppresses_what_its_run_suppressed_unless_told_otherwise(database
     application = Application(run, table, f"{table}_again", replace=True)
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         found = catalog.run(run)
-    assert apply_rules(application, found, (database.url, "sqlanon"), options=OPTIONS).suppressed == 1
+    assert apply_rules(application, found, (database.url, "sqlanon"), options=OPTIONS).release.suppressed == 1
     database.insert(table, [("88",), ("77",)])
     with pytest.raises(ProtectionError, match="more than the budget allows"):
         apply_rules(application, found, (database.url, "sqlanon"), options=OPTIONS)

@@ -127,16 +127,16 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     table = database.create(COLUMNS, _people(600))
     roles, privacy = {**ROLES, "zip": "insensitive"}, [{**K, "k": 10}]
     algorithm = {"name": "rothko-s", "sample": 200, "exact_below": 0}
-    outcome = anonymize(database.policy(table, roles, privacy=privacy, algorithm=algorithm)).as_json()
-    found = outcome["algorithm"]
+    result = anonymize(database.policy(table, roles, privacy=privacy, algorithm=algorithm))
+    found = result.as_json()["algorithm"]
     assert found["samplings"] >= 1
     assert found["sampled"] >= 200
     assert found["nodes"] > 10
     steps = "SELECT name, count(*) FROM sqlanon.steps WHERE run = ? AND name LIKE 'sampling/%' GROUP BY name"
-    often = dict(database.sql(steps, [outcome["run"]]))
+    often = dict(database.sql(steps, [result.run]))
     assert often["sampling/send_rows"] == found["samplings"], "all rows go through the tree in one statement"
     assert often["sampling/follow_nodes"] < 10 * found["samplings"], "a statement a round, not a node"
-    text = sampling_text(outcome)
+    text = sampling_text(result)
     assert f"{found['pruned']:,} pruned" in text
 
 

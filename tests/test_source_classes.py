@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from sqlanon.cli.summary import outcome_text
+from sqlanon.cli.summary import result_text
 from sqlanon.measures import before
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.partition.collapse import SampledTuples
 from sqlanon.policy import Policy
 from sqlanon.reading import run_report
+from sqlanon.runs import flow
 from tests.run_support import Database, anonymize
 
 ROWS = 40_000
@@ -48,12 +50,24 @@ def estimating(monkeypatch: pytest.MonkeyPatch, rows: int = ROWS // 4) -> None:
     monkeypatch.setattr(before, "ROWS_IN_PART", rows)
 
 
+def measured(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> ClassStatistics:
+    """The sizes of the source's classes that a run has measured; results hold them in steps."""
+    sizes: list[ClassStatistics] = []
+
+    def measure(*arguments: Any) -> ClassStatistics:
+        sizes.append(before.source_statistics(*arguments))
+        return sizes[-1]
+
+    monkeypatch.setattr(flow, "source_statistics", measure)
+    anonymize(policy)
+    return sizes[0]
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_estimates_are_near_what_is_there(database: Database, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     policy = of_values(database, TABLES[kind])
     estimating(monkeypatch)
-    found, true = anonymize(policy).before, counted(database)
-    assert found is not None
+    found, true = measured(policy, monkeypatch), counted(database)
     assert found.counted == (0.0625 if kind == "unique" else 0.25)
     assert sum(size * classes for size, classes in found.sizes) == pytest.approx(ROWS, abs=20)
     assert found.classes == pytest.approx(true.classes, rel=0.02)
@@ -68,8 +82,7 @@ def test_all_are_counted_where_no_row_is_alone(database: Database, monkeypatch: 
     """One row alone would be the greatest risk, and may be in the part that is not counted."""
     policy = of_values(database, "CASE WHEN i = 0 THEN -2 ELSE i - i % 4 END", k=100)
     estimating(monkeypatch)
-    found = anonymize(policy).before
-    assert found is not None
+    found = measured(policy, monkeypatch)
     assert (found, found.min_class_size) == (counted(database), 1)
 
 
@@ -81,17 +94,17 @@ def test_a_large_class_that_hardly_shows_in_a_sample_is_counted(
     estimating(monkeypatch, ROWS)
     monkeypatch.setattr(before, "FEWER", 1)
     monkeypatch.setattr(before, "sample_tuples", lambda *_: SampledTuples(0.01, 400, 400, 400, 0))
-    assert anonymize(policy).before == counted(database)
+    assert measured(policy, monkeypatch) == counted(database)
 
 
 def test_few_classes_are_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = of_values(database, "i % 300", k=100)
     estimating(monkeypatch)
-    assert anonymize(policy).before == counted(database)
+    assert measured(policy, monkeypatch) == counted(database)
 
 
-def test_so_are_all_up_to_some_millions_of_rows(database: Database) -> None:
-    assert anonymize(of_values(database, TABLES["pairs and singles"])).before == counted(database)
+def test_so_are_all_up_to_some_millions_of_rows(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measured(of_values(database, TABLES["pairs and singles"]), monkeypatch) == counted(database)
 
 
 def test_all_are_counted_where_the_part_is_empty(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +113,8 @@ def test_all_are_counted_where_the_part_is_empty(database: Database, monkeypatch
     monkeypatch.setattr(before, "MOST_EXACT", 1)
     monkeypatch.setattr(before, "WORTH_SHARE", 0.0)
     monkeypatch.setattr(before, "ROWS_IN_PART", 0)  # one of 4096 classes, where there are three
-    found = anonymize(database.policy(table, numbers, algorithm={"name": "optimal"})).before
-    assert found == ClassStatistics(90, 0, ((30, 3),))
+    policy = database.policy(table, numbers, algorithm={"name": "optimal"})
+    assert measured(policy, monkeypatch) == ClassStatistics(90, 0, ((30, 3),))
 
 
 def test_people_are_told(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +123,7 @@ def test_people_are_told(database: Database, monkeypatch: pytest.MonkeyPatch) ->
     outcome = anonymize(policy)
     told = outcome.as_json()
     assert told["source"]["classes_counted"] == 0.25
-    assert f"about {told['source']['unique_rows']:,} -> 0" in outcome_text(told, policy)
+    assert f"about {told['source']['unique_rows']:,} -> 0" in result_text(outcome, policy)
     page = run_report(outcome.run, policy=policy)
     assert "Figures of the source's classes are estimates: counted were its large ones, and 25 % of the others." in page
 

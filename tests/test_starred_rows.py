@@ -63,7 +63,8 @@ def test_others_join_the_starred_rows(database: Database) -> None:
     assert outcome.as_json()["release"]["classes"] == 2
     assert outcome.as_json()["starred"] == {"rows": 7, "unprotected": False, "violate": [], "note": None}
     diverse = [K3, {"model": "distinct-l-diversity", "attribute": "disease", "l": 1}]
-    assert anonymize(policy_of(database, table, "star", suppression=0.6, privacy=diverse), replace=True).suppressed == 7
+    policy = policy_of(database, table, "star", suppression=0.6, privacy=diverse)
+    assert anonymize(policy, replace=True).release.suppressed == 7
 
 
 NUMBERS = {"n": "INTEGER", "s": "VARCHAR(1)"}
@@ -140,7 +141,7 @@ def test_enough_starred_rows_may_be_too_far_from_all_others(database: Database) 
     newer = database.create(NUMBERS, [(0, "z"), (1, "z"), *rows])
     with pytest.raises(ProtectionError, match="no other classes can join them"):
         apply(database, run, newer, f"{newer}_r", budget=0.5)
-    assert apply(database, run, newer, f"{newer}_r", budget=0.6).suppressed == 11
+    assert apply(database, run, newer, f"{newer}_r", budget=0.6).release.suppressed == 11
 
 
 PLACES = {"p": ["r", "*"], "q": ["r", "*"], "n": ["n", "*"], "s": ["s", "*"], "a": ["a", "*"]}
@@ -174,7 +175,7 @@ def test_others_join_what_passes_leave(database: Database, suppression: float, s
         {"levels": {"place": 0}, "rows": 13},
         {"levels": {"place": 1}, "rows": 0},
     ]
-    assert apply(database, outcome.run, table, f"{table}_again").suppressed == starred
+    assert apply(database, outcome.run, table, f"{table}_again").release.suppressed == starred
     assert sorted(database.sql(f"SELECT * FROM {table}_again")) == sorted(released)
 
 
@@ -204,7 +205,7 @@ def test_rules_that_star_too_few_rows_are_refused(database: Database) -> None:
     newer = database.create(COLUMNS, ROWS)
     with pytest.raises(ProtectionError, match="more than the budget allows"):
         apply(database, run, newer, f"{newer}_r", budget=0.1)
-    assert apply(database, run, newer, f"{newer}_r").suppressed == 7
+    assert apply(database, run, newer, f"{newer}_r").release.suppressed == 7
     database.sql(f"DROP TABLE {newer}_r")
     lax = anonymize(policy_of(database, table, UNPROTECTED), replace=True).run
     assert apply(database, lax, newer, f"{newer}_r").as_json()["starred"]["unprotected"]

@@ -108,7 +108,7 @@ def test_rules_are_applied_and_jobs_judge_as_their_run_did(database: Database) -
         frozen(database, run, name=f"job_{is_value}".lower(), on_violation="error")
         replaced(database, table, [(1, "HIV")] * 4 + [(1, None)] * 2)
         if is_value:
-            assert apply(database, run, newer, f"{newer}_r", "error").suppressed == 0
+            assert apply(database, run, newer, f"{newer}_r", "error").release.suppressed == 0
             carry_out(database, "job_true")
             assert len(database.sql(f"SELECT * FROM {table}_r")) == 6
         else:
@@ -131,7 +131,7 @@ def test_a_run_of_before_keeps_its_meaning(database: Database) -> None:
     before = json.loads(stored)
     del before["attributes"]["disease"]["nulls"]
     database.sql("UPDATE sqlanon.runs SET policy = ?", [json.dumps(before)])
-    assert apply(database, run, newer, f"{newer}_r", "error").suppressed == 0
+    assert apply(database, run, newer, f"{newer}_r", "error").release.suppressed == 0
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         files = project_files(engine, catalog, catalog.run(run), Freezing(name="recoded"))
         page = render(collect(catalog, run))
