@@ -27,7 +27,7 @@ THRESHOLDS = (2, 5, 10, 20, 50, 100)  # class sizes; the risk is one in so many
 
 def class_sizes(result: RunResult) -> Markup:
     """The share of rows by the size of their class, before and after."""
-    before, after = _source_sizes(result), result.release.class_sizes
+    before, after = result.source.class_sizes, result.release.class_sizes
     bounds = sorted({(one.lower, one.upper) for one in [*(before or ()), *after]})
     shares = [_shares(sizes) for sizes in (before or (), after)]
     bars = []
@@ -37,10 +37,6 @@ def class_sizes(result: RunResult) -> Markup:
         bars.append(_bar(label, now, was if before is not None else None))
     text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars if bar.after)
     return Markup(draw_bars("Rows by the size of their class", f"After: {text or 'no class'}.", bars, "sizes-"))
-
-
-def _source_sizes(result: RunResult) -> Sequence[SizeBucket] | None:
-    return None if result.source.figures is None else result.source.figures.class_sizes
 
 
 def _shares(buckets: Sequence[SizeBucket]) -> dict[int, float]:
@@ -54,7 +50,7 @@ def _bar(label: str, after: float, before: float | None) -> Bar:
 
 def risks(result: RunResult) -> Markup:
     """The share of rows whose risk is above some thresholds, before and after."""
-    before, after = _source_sizes(result), result.release.class_sizes
+    before, after = result.source.class_sizes, result.release.class_sizes
     bars = [
         _bar(f"above {percent(1 / size)}", share_above(after, size), share_above(before, size) if before else None)
         for size in THRESHOLDS

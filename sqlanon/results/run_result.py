@@ -40,8 +40,8 @@ class SourceFigures:
     classes: int
     min_class_size: int
     mean_class_size: float
-    max_class_size: int
-    class_sizes: tuple[SizeBucket, ...]
+    max_class_size: int | None = optional()
+    class_sizes: tuple[SizeBucket, ...] | None = optional()
     classes_counted: float | None = optional()
     unique_rows: int | None = optional()
     metrics: Utility | None = optional()
@@ -62,6 +62,11 @@ class SourceResult:
     columns: tuple[SourceColumn, ...] | None = optional()
     digest: str | None = optional()
     figures: SourceFigures | None = inline(default=None)
+
+    @property
+    def class_sizes(self) -> tuple[SizeBucket, ...] | None:
+        """The sizes of its classes; None where they were not recorded."""
+        return None if self.figures is None else self.figures.class_sizes
 
     @property
     def is_estimated(self) -> bool:

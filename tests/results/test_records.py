@@ -69,6 +69,10 @@ def test_what_was_not_recorded_is_none() -> None:
     lacking = (result.subject, result.disclosure, result.quasi_identifiers, result.checks, result.catalog)
     assert lacking == (None,) * 5
     assert (result.source.origin, result.source.columns, result.source.figures) == (None, None, None)
+    classes = {"classes": 3, "min_class_size": 1, "mean_class_size": 2.5}  # of the source, in the first versions
+    figures = read_record(json.dumps(least_record() | {"source": {"table": "t", "rows": 7, **classes}})).source.figures
+    assert figures is not None
+    assert (figures.classes, figures.class_sizes, figures.metrics) == (3, None, None)
     applied = {"name": "apply", "rounds": 0, "statements": 0, "applied": "x"}
     facts = read_record(json.dumps(least_record() | {"algorithm": applied})).algorithm.applied
     assert facts is not None
