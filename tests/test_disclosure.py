@@ -119,11 +119,11 @@ def test_people_read_it(database: Database) -> None:
     """k = 4 holds, and half of the rows tell their value."""
     rows: list[Row] = [(1, "f", "HIV", 1.0)] * 4 + [(2, "m", value, 1.0) for value in ("flu", "cold", "HIV", "flu")]
     policy = database.policy(database.create(COLUMNS, rows), ROLES, privacy=[{"model": "k-anonymity", "k": 4}])
-    result = anonymize(policy).as_json()
-    text = disclosure_text(result["disclosure"])
+    result = anonymize(policy)
+    text = disclosure_text(result.disclosure or ())
     assert text.splitlines()[2].split() == ["disease", "no", *["4", "(50", "%)"], "100", "%", *["4", "(50", "%)"] * 3]
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
-        page = render(collect(catalog, result["run"]))
+        page = render(collect(catalog, result.run))
     assert "protected by no model" in page
     assert "of the rows in classes of one value of salary" in page
 
