@@ -88,5 +88,5 @@ def _known(catalog: Catalog, run: Run, policy: Policy) -> Known:
     budget = policy.suppression
     if choices is not None and choices.on_violation == "suppress":
         budget = 1.0 if choices.budget is None else choices.budget
-    rows = ((run.result or {}).get("release") or {}).get("rows")
+    rows = None if run.result is None else run.result.release.rows
     return Known(choices is not None, budget, rows)
