@@ -1,7 +1,8 @@
 # Every target makes what it needs in .venv, with nothing but a Python from 3.11 on; another one: make PYTHON=python3.12 test
 
 PYTHON ?= python3
-WORKERS ?= 2
+# One more than a small machine has cores: some tests wait for a process, a server or a clock.
+WORKERS ?= 3
 BIN := .venv/bin
 
 # What is tried with the lowest versions that pyproject.toml allows: both engines, the catalog, runs and jobs as commands.
