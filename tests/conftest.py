@@ -59,11 +59,20 @@ def _of_another_engine(items: list[pytest.Item]) -> set[pytest.Item]:
 
 
 @pytest.fixture(autouse=True)
-def own_temporary_directory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test spills, leaves behind when killed or cleans up is no other test's."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path_factory.mktemp("temporary")))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-    monkeypatch.setattr("tempfile.tempdir", None)
+def own_temporary_directory(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """What a test spills, leaves behind when killed or cleans up is no other test's.
+
+    The directory has a random name and goes with the test: to number it, pytest would list those of all tests before.
+    Names are short, as a browser puts a socket there, whose path has at most 107 bytes.
+    """
+    with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp(), ignore_cleanup_errors=True) as place:
+        for variable, name in (("TMPDIR", "t"), ("XDG_STATE_HOME", "s")):
+            (Path(place) / name).mkdir()
+            monkeypatch.setenv(variable, str(Path(place) / name))
+        monkeypatch.setattr("tempfile.tempdir", None)
+        yield
 
 
 @pytest.fixture(scope="session")
