@@ -370,16 +370,6 @@ def prefers_higher(case: Case) -> bool:
     return best is not None and sum(best) > min(map(sum, case.satisfying()))
 
 
-def suppresses_above(case: Case) -> bool:
-    """Tell whether the best generalization suppresses rows, and one below it satisfies the models too."""
-    best = case.best(lambda node: case.loss(node, [1.0] * len(case.names)))
-    return (
-        best is not None
-        and bool(case.suppressed_rows(best))
-        and any(one != best and all(a <= b for a, b in zip(one, best, strict=True)) for one in case.satisfying())
-    )
-
-
 def gapped_cases() -> st.SearchStrategy[Case]:
     """Cases in which generalizations satisfy the models at a height below one where none does."""
     return skewed_cases().filter(skips_heights)
