@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.written_files import sha256_of
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression
 
 ROWS, FILE = "rows-1:", "sha256:"  # what digests begin with, which says how they are made
@@ -92,5 +93,4 @@ def table_digest(engine: Engine, relation: Relation) -> str:
 
 def file_digest(path: str | Path) -> str:
     """The SHA-256 of a file's bytes, as `sha256sum` prints it."""
-    with Path(path).open("rb") as file:
-        return FILE + hashlib.file_digest(file, "sha256").hexdigest()
+    return FILE + sha256_of(path)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from sqlanon.catalog.home import is_same_database
 from sqlanon.engines.base import Column, Engine
-from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.reading import FileReading
 from sqlanon.environment import Expanded, named
@@ -223,8 +222,6 @@ def _reading(policy: Policy, engine: Engine) -> FileReading | None:
     file = policy.source.file
     if file is None:
         return None
-    if not isinstance(engine, DuckDBEngine):
-        raise PolicyError("source.file: DuckDB reads files; connect to a DuckDB database.")
     return engine.read_file(Relation(f"source_{short_hash(file)}"), file, policy.source.reading)
 
 

@@ -33,7 +33,8 @@ def take(engine: Engine, name: str) -> bool:
         names = _of_session.setdefault(engine, set())
         if name in names:  # PostgreSQL would let the same session take it twice
             return False
-        taken = _take_in_process(name) if engine.dialect == "duckdb" else _take_in_database(engine, name)
+        statement = engine.lock_statement(name, advisory_key(name))
+        taken = _take_in_process(name) if statement is None else bool(engine.fetch_one(statement)[0])
         if taken:
             names.add(name)
         return taken
@@ -45,11 +46,12 @@ def give_back(engine: Engine, name: str) -> None:
     if name not in names:
         return
     names.discard(name)
-    if engine.dialect == "duckdb":
+    statement = engine.unlock_statement(name, advisory_key(name))
+    if statement is None:
         _of_process.discard(name)
         return
     with contextlib.suppress(SqlanonError):
-        engine.query_one("catalog/give_lock_back", key=advisory_key(name))
+        engine.fetch_one(statement)
 
 
 @contextlib.contextmanager
@@ -75,7 +77,3 @@ def _take_in_process(name: str) -> bool:
         return False
     _of_process.add(name)
     return True
-
-
-def _take_in_database(engine: Engine, name: str) -> bool:
-    return bool(engine.query_one("catalog/take_lock", key=advisory_key(name))[0])

@@ -23,7 +23,7 @@ class Runs(Access):
 
     def start_run(self, start: RunStart) -> str:
         """Record that a run begins, which counts as alive until this catalog is closed; its id."""
-        run = new_run_id()
+        run = self.new_id()
         if not locks.take(self._engine, lock_of(run)):
             return self.start_run(start)  # the same second, the same eight digits: draw again
         values = dataclasses.asdict(start) | {
@@ -39,6 +39,10 @@ class Runs(Access):
         self._alive.add(run)
         self._insert("record the run", self._tables.runs, values)
         return run
+
+    def new_id(self) -> str:
+        """Draw the id of a run."""
+        return new_run_id()
 
     def finish_run(
         self,

@@ -8,13 +8,15 @@ import re
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
+from sqlanon.engines.reading import FileReading, ReadOptions
+from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, renderer
 
@@ -144,7 +146,13 @@ class Engine(ABC):
 
     runs_code_of_others: ClassVar[bool] = False  # whether who reads a relation may run code of its owner
 
+    begins_with: ClassVar[str] = "BEGIN TRANSACTION"  # a transaction whose reads all see one snapshot
+
+    type_names: ClassVar[Mapping[Kind, str]] = {}  # of the texts, whole numbers and doubles that the program makes
+
     listener: StatementListener | None = None
+
+    files = WrittenFiles()  # what runs write beside the database
 
     @property
     @abstractmethod
@@ -261,6 +269,29 @@ class Engine(ABC):
     @abstractmethod
     def load(self, table: Relation, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Insert rows that Python made (hierarchies, rules) into an existing table, as bound values."""
+
+    def copy_to(self, path: Path, statement: Statement) -> None:  # noqa: ARG002 - the statement names it
+        """Run a statement that copies rows to a file, which by default the database writes itself."""
+        self.execute(statement)
+
+    def copy_from(self, path: Path, statement: Statement) -> None:  # noqa: ARG002 - the statement names it
+        """Run a statement that copies rows from a file, which by default the database reads itself."""
+        self.execute(statement)
+
+    def read_file(self, relation: Relation, path: str, options: ReadOptions | None = None) -> FileReading:  # noqa: ARG002
+        """Make a temporary relation with the rows of a file, which is read once; see `FileReading`.
+
+        Raises PolicyError where the engine reads no files.
+        """
+        raise PolicyError(f"DuckDB reads files; connect to a DuckDB database to read {path} into {relation}.")
+
+    def lock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - see below
+        """The query that takes a lock of the session, as TRUE; None where locks are this process's own."""
+        return None
+
+    def unlock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - see below
+        """The query that gives such a lock back."""
+        return None
 
     @abstractmethod
     def begin(self) -> None:

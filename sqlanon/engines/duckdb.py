@@ -6,7 +6,7 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
@@ -80,6 +80,7 @@ class DuckDBEngine(Engine):
 
     name: ClassVar[str] = "duckdb"
     dialect: ClassVar[str] = "duckdb"
+    type_names: ClassVar[Mapping[Kind, str]] = {Kind.TEXT: "VARCHAR", Kind.INTEGER: "BIGINT", Kind.FLOAT: "DOUBLE"}
     parallel_sessions = 1  # one statement uses all threads already
     keeps_temporary_tables = True
     sorts_narrow_rows: ClassVar[bool] = True  # it writes sorted rows with one thread, and a plain copy with all

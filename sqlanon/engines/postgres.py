@@ -6,8 +6,9 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, LiteralString
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -26,6 +27,7 @@ MOST_SESSIONS = 4  # of one search
 _CONNECTION_DEFAULTS = {"keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "3"}
 _CONNECT_TIMEOUT = "15"  # seconds
 _CANCEL_TIMEOUT = 5.0  # seconds
+_CHUNK = 1 << 20  # bytes
 
 # citext is OTHER: its values are equal though their texts differ, so no text of a class is the right one; so is any
 # text with a collation that is not deterministic.
@@ -56,6 +58,12 @@ class PostgresEngine(Engine):
 
     name: ClassVar[str] = "postgres"
     dialect: ClassVar[str] = "postgres"
+    begins_with: ClassVar[LiteralString] = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+    type_names: ClassVar[Mapping[Kind, str]] = {
+        Kind.TEXT: "text",
+        Kind.INTEGER: "bigint",
+        Kind.FLOAT: "double precision",
+    }
 
     runs_code_of_others: ClassVar[bool] = True
 
@@ -170,21 +178,29 @@ class PostgresEngine(Engine):
             for row in rows:
                 copy.write_row(row)
 
-    def copy_out(self, statement: Statement, write: Callable[[bytes], object]) -> None:
-        """Run a COPY to STDOUT and hand every block of it to `write`."""
+    def copy_to(self, path: Path, statement: Statement) -> None:
+        """Run a COPY to STDOUT, which goes to the file."""
         started = time.perf_counter()
         cursor = self._connection.cursor()
-        with self._guarded(statement.name), cursor.copy(statement.text.encode()) as copy:
+        with (
+            path.open("wb") as file,
+            self._guarded(statement.name),
+            cursor.copy(statement.text.encode()) as copy,
+        ):
             for block in copy:
-                write(bytes(block))
+                file.write(bytes(block))
         self._tell(statement, started, cursor.rowcount)
 
-    def copy_in(self, statement: Statement, blocks: Iterable[bytes]) -> None:
-        """Run a COPY from STDIN that reads these blocks."""
+    def copy_from(self, path: Path, statement: Statement) -> None:
+        """Run a COPY from STDIN, which comes from the file."""
         started = time.perf_counter()
         cursor = self._connection.cursor()
-        with self._guarded(statement.name), cursor.copy(statement.text.encode()) as copy:
-            for block in blocks:
+        with (
+            path.open("rb") as file,
+            self._guarded(statement.name),
+            cursor.copy(statement.text.encode()) as copy,
+        ):
+            while block := file.read(_CHUNK):
                 copy.write(block)
         self._tell(statement, started, cursor.rowcount)
 
@@ -227,7 +243,7 @@ class PostgresEngine(Engine):
     def begin(self) -> None:
         """Start a transaction; its snapshot is that of the first statement inside."""
         with self._guarded("begin"):
-            self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            self._connection.execute(self.begins_with)
 
     def commit(self) -> None:
         with self._guarded("commit"):
@@ -239,6 +255,12 @@ class PostgresEngine(Engine):
         self._private.forget()
         with self._guarded("rollback"):
             self._connection.execute("ROLLBACK")
+
+    def lock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - its key stands for it
+        return self.render("catalog/take_lock", key=key)
+
+    def unlock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - its key stands for it
+        return self.render("catalog/give_lock_back", key=key)
 
     # --- what is there
 

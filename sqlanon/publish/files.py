@@ -11,18 +11,17 @@ import glob
 import os
 import re
 import secrets
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
 
+from sqlanon.digest import FILE
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text, short_hash
 
-_PRIVATE = 0o600
 _TOKEN = secrets.token_hex(4)  # of this process: releases of one name are written one after the other
 _PART = re.compile(r"\.part-[0-9a-f]{8}$")
 _WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")  # Parquet has no integer as wide: DuckDB would write a rounded double
@@ -93,7 +92,7 @@ class FileRelease:
             raise PolicyError(problems)
         try:
             with _explained(self.target):
-                os.close(os.open(self.part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
+                self._engine.files.create(self.part)
             write_rows(self._engine, relation, self.part)
         except BaseException:
             self.discard()
@@ -105,17 +104,18 @@ class FileRelease:
             with _explained(self.target):
                 if self.target.exists() and not self._replace:
                     raise ConflictError(f"{self.target} was created by someone else meanwhile; nothing was published.")
-                os.chmod(self.part, _mode(self.target))
-                _to_disk(self.part)
-                os.replace(self.part, self.target)
-                _to_disk(self.target.parent)
+                self._engine.files.publish(self.part, self.target)
         except BaseException:
             self.discard()
             raise
 
     def discard(self) -> None:
         """Remove the part file, if there is one."""
-        self.part.unlink(missing_ok=True)
+        self._engine.files.remove(self.part)
+
+    def digest(self) -> str:
+        """Digest the part file."""
+        return FILE + self._engine.files.digest(self.part)
 
     def __enter__(self) -> FileRelease:
         return self
@@ -178,19 +178,6 @@ def _existing_format(path: Path) -> _Format:
 
 def _value(value: Identifier | Text) -> Markup:
     return Markup(str(value))
-
-
-def _mode(target: Path) -> int:
-    """The mode of the file that is replaced; a new one is its owner's alone, who decides whom it is handed to."""
-    return stat.S_IMODE(target.stat().st_mode) if target.exists() else _PRIVATE
-
-
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -6,26 +6,18 @@ NULL is an unquoted `\\N` in that file and every other value is quoted, so nothi
 from __future__ import annotations
 
 import functools
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from markupsafe import Markup
 
 from sqlanon.digest import DigestedColumn, rows_statement
 from sqlanon.engines.base import Engine
-from sqlanon.engines.private import private_directory
 from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.publish.base import Grants
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.publish.transfer_types import Carried, carry
 from sqlanon.sql import Identifier, Relation, Text
-
-if TYPE_CHECKING:
-    from sqlanon.engines.postgres import PostgresEngine
-
-_CHUNK = 1 << 20  # bytes
 
 
 def transfer(
@@ -40,12 +32,12 @@ def transfer(
     columns = carry(source, relation, target)
     reached = [place for engine in (source, target) if (place := engine.exchange_directory()) is not None]
     with (
-        private_directory(directory or (reached[0] if reached else None)) as private,
-        private_directory(directory or (reached[-1] if reached else None)) as other,
+        source.files.private_directory(directory or (reached[0] if reached else None)) as private,
+        target.files.private_directory(directory or (reached[-1] if reached else None)) as other,
     ):
         path = other / "rows.csv"
         _EXPORTS[source.dialect](source, relation, columns, private / path.name)
-        shutil.move(private / path.name, path)  # each session reaches its own directory alone
+        target.files.move(private / path.name, path)  # each session reaches its own directory alone
         with target.transaction():
             target.run("publish/create_table", table=table, columns=_definitions(columns))
             grants = publisher_of(target).guard(table)
@@ -76,27 +68,25 @@ def _digest(engine: Engine, relation: Relation, columns: list[Carried]) -> tuple
 
 
 def _export_duckdb(engine: Engine, relation: Relation, columns: list[Carried], path: Path) -> None:
-    engine.run("publish/export_rows", relation=relation, columns=_names(columns), path=Text(str(path)))
+    values = {"relation": relation, "columns": _names(columns), "path": Text(str(path))}
+    engine.copy_to(path, engine.render("publish/export_rows", **values))
 
 
 def _export_postgres(engine: Engine, relation: Relation, columns: list[Carried], path: Path) -> None:
-    engine = cast("PostgresEngine", engine)
-    with engine.transaction(), path.open("wb") as file:
+    with engine.transaction():
         engine.query("publish/set_plain_formats")
-        engine.copy_out(engine.render("publish/export_rows", relation=relation, columns=_names(columns)), file.write)
+        engine.copy_to(path, engine.render("publish/export_rows", relation=relation, columns=_names(columns)))
 
 
 def _import_duckdb(engine: Engine, path: Path, table: Relation, columns: list[Carried]) -> None:
     fields = [Markup("{}: {}").format(_sql(Text(c.column.name)), _sql(Text(c.type))) for c in columns]
-    engine.run("publish/import_rows", table=table, path=Text(str(path)), fields=Markup(", ").join(fields))
+    values = {"table": table, "path": Text(str(path)), "fields": Markup(", ").join(fields)}
+    engine.copy_from(path, engine.render("publish/import_rows", **values))
 
 
 def _import_postgres(engine: Engine, path: Path, table: Relation, columns: list[Carried]) -> None:
-    engine = cast("PostgresEngine", engine)
     engine.query("publish/set_plain_formats")
-    statement = engine.render("publish/import_rows", table=table, columns=_names(columns))
-    with path.open("rb") as file:
-        engine.copy_in(statement, iter(lambda: file.read(_CHUNK), b""))
+    engine.copy_from(path, engine.render("publish/import_rows", table=table, columns=_names(columns)))
 
 
 def _names(columns: list[Carried]) -> Markup:

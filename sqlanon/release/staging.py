@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlanon.digest import file_digest, table_digest
+from sqlanon.digest import table_digest
 from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.publish import FileRelease, Grants, Record, guard_staging, open_file, publish, publish_star, transfer
@@ -90,7 +90,7 @@ class StagedFile(Staged):
         self._file = file
 
     def digest(self) -> str:
-        return file_digest(self._file.part)
+        return self._file.digest()
 
     def publish(self, record: Record) -> tuple[str, ...]:
         self._file.commit()

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.home import is_there
@@ -49,19 +49,25 @@ class Session:
         return self.engine is self.target
 
 
+class Opening(Protocol):
+    """A way to open a session, as `connect` does."""
+
+    def __call__(self, url: str, options: EngineOptions, *, create: bool) -> Engine: ...
+
+
 @contextlib.contextmanager
-def open_engines(policy: Policy, options: EngineOptions) -> Iterator[tuple[Engine, Engine]]:
+def open_engines(policy: Policy, options: EngineOptions, opening: Opening = connect) -> Iterator[tuple[Engine, Engine]]:
     """The engine of the source, and that of the release, which is the same unless the policy names another URL.
 
     A source file is read by DuckDB: in the release's database if that is one, otherwise in memory.
     """
     with contextlib.ExitStack() as stack:
-        source, release = _url_of(policy), policy.release.url
+        source, release = database_url(policy), policy.release.url
         options = replace(options, places=_places(policy))
-        engine = stack.enter_context(connect(source or MEMORY_URL, options, create=policy.source.url is None))
+        engine = stack.enter_context(opening(source or MEMORY_URL, options, create=policy.source.url is None))
         target = engine
         if carried_to(policy, engine.dialect) is not None:
-            target = stack.enter_context(connect(release or MEMORY_URL, options, create=release is not None))
+            target = stack.enter_context(opening(release or MEMORY_URL, options, create=release is not None))
         yield engine, target
 
 
@@ -84,7 +90,7 @@ def carried_to(policy: Policy, dialect: str) -> str | None:
     None where the engine of this dialect, beside the source, holds or writes it itself.
     """
     release = policy.release.url
-    if release is not None and release != _url_of(policy):
+    if release is not None and release != database_url(policy):
         return "duckdb" if scheme_of(release) == "duckdb" else "postgres"
     return "duckdb" if policy.release.file is not None and dialect != "duckdb" else None
 
@@ -116,7 +122,7 @@ def open_catalog(policy: Policy, engine: Engine) -> Catalog:
     return Catalog.open(
         engine,
         policy.catalog.schema_,
-        None if url == _url_of(policy) else url,
+        None if url == database_url(policy) else url,
         fallback_schema=_release_schema(policy),
     )
 
@@ -126,7 +132,7 @@ def catalog_place(policy: Policy) -> tuple[str, str, str | None]:
     return policy.catalog.url or _default_url(policy), policy.catalog.schema_, _release_schema(policy)
 
 
-def _url_of(policy: Policy) -> str | None:
+def database_url(policy: Policy) -> str | None:
     """The URL of the database that the work is done in; None in memory."""
     release = policy.release.url
     return policy.source.url or (release if release is not None and release.startswith("duckdb:") else None)
@@ -189,8 +195,13 @@ def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
     file = _file_of_catalog(policy)
     is_new = file is not None and not file.exists()
     with open_engines(policy, options) as (engine, target), open_catalog(policy, engine) as catalog:
-        own = policy.catalog.url in (None, _url_of(policy))
+        own = has_own_catalog(policy)
         yield Session(engine, target, catalog, own_catalog=own, new_catalog=file if is_new else None)
+
+
+def has_own_catalog(policy: Policy) -> bool:
+    """Whether the catalog is in the database that the work is done in."""
+    return policy.catalog.url in (None, database_url(policy))
 
 
 def _file_of_catalog(policy: Policy) -> Path | None:
