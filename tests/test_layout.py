@@ -15,10 +15,10 @@ import psycopg
 import pytest
 
 from sqlanon.catalog import Catalog
+from sqlanon.dry_run import run_dry
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError, EngineError, PolicyError, VerificationError
-from sqlanon.rehearsal.rehearse import rehearse
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc
@@ -413,14 +413,14 @@ def _digest(url: str, run: str) -> str | None:
         return release.content_digest
 
 
-def test_a_rehearsal_sends_what_a_run_sends(database: Database) -> None:
+def test_a_dry_run_sends_what_a_run_sends(database: Database) -> None:
     """Of a new release, one that replaces a star, and one that replaces a table."""
     table = database.create(COLUMNS, ROWS)
     policy = database.policy(table, PLAIN, **as_star(table))
     for made in (None, "star", "flat"):
         if made is not None:
             anonymize(database.policy(table, PLAIN, release={"table": f"{table}_s", "layout": made}), replace=True)
-        played = [step.name for step in rehearse(policy).steps if step.phase == "publish"]
+        played = [step.name for step in run_dry(policy).steps if step.phase == "publish"]
         outcome = anonymize(policy, replace=True)
         sent = database.sql(
             "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'publish' AND name LIKE 'publish/%'"

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from sqlanon.dry_run import run_dry
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.partition import forest, packed, scanning
-from sqlanon.rehearsal import rehearse
 from tests.mondrian_oracle import satisfies
 from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squares
 from tests.random_cases import random_cases
@@ -345,9 +345,9 @@ def test_rothko_at_medians_is_mondrian(database: Database) -> None:
     assert by_name[0] == by_name[1]
 
 
-def test_a_rehearsal_shows_the_statements_of_a_gain(database: Database) -> None:
+def test_a_dry_run_shows_the_statements_of_a_gain(database: Database) -> None:
     table = small(database, [(n, "xyz"[n % 3], 0) for n in range(9)])
-    steps = rehearse(database.policy(table, PLAIN, algorithm=rothko())).steps
+    steps = run_dry(database.policy(table, PLAIN, algorithm=rothko())).steps
     names = [step.name for step in steps]
     assert names.count("gain/choose_splits") == 1
     assert names.count("gain/park_rows") == 1

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlanon.dry_run import run_dry
 from sqlanon.errors import PolicyError
-from sqlanon.rehearsal import rehearse
 from tests.mondrian_oracle import satisfies
 from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize
+from tests.test_dry_run import PERIPHERAL
 from tests.test_mondrian import FEW, Case, cases, check_release
-from tests.test_rehearsal import PERIPHERAL
 from tests.test_rothko_s import released_alike
 
 COLUMNS = {"x": "INTEGER", "y": "INTEGER", "zip": "VARCHAR(5)", "job": "VARCHAR(3)", "wage": "INTEGER", "id": "INTEGER"}
@@ -154,15 +154,15 @@ def test_a_run_says_how_it_split(database: Database) -> None:
     assert [outcome.as_json()["algorithm"]["samplings"] for outcome in told] == [1, 0]
 
 
-def test_a_rehearsal_shows_the_statements_of_a_run(database: Database) -> None:
+def test_a_dry_run_shows_the_statements_of_a_run(database: Database) -> None:
     table = database.create(COLUMNS, people(900, noise=0.2))
     algorithm = sampled(sample=60, alpha=0.49, **INFORMATION)
     policy = database.policy(table, ROLES, privacy=DIVERSE, algorithm=algorithm)
-    rehearsed = {(step.phase, step.name) for step in rehearse(policy).steps}
+    shown = {(step.phase, step.name) for step in run_dry(policy).steps}
     run = anonymize(policy).run
     steps = "SELECT DISTINCT phase, name FROM sqlanon.steps WHERE run = ? AND phase = 'search'"
     done = {(phase, name) for phase, name in database.sql(steps, [run]) if not name.startswith(PERIPHERAL)}
-    assert done <= rehearsed
+    assert done <= shown
 
 
 @pytest.mark.parametrize(

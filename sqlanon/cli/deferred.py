@@ -15,11 +15,11 @@ if TYPE_CHECKING:
         catalog,
         demo,
         difference,
+        dry_run,
         grants,
         hierarchies,
         models,
         reading,
-        rehearsal,
         sql,
     )
     from sqlanon.audit import auditing
@@ -73,6 +73,7 @@ __all__ = [
     "cron",
     "demo",
     "difference",
+    "dry_run",
     "environment",
     "explorer",
     "files",
@@ -94,7 +95,6 @@ __all__ = [
     "project",
     "reading",
     "refusal",
-    "rehearsal",
     "resuming",
     "runner",
     "running",

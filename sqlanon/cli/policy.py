@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, TrustOwner, command, expanded
-from sqlanon.cli.deferred import api, before_after, linking, loading, plans, rehearsal, resuming, runner, summary
+from sqlanon.cli.deferred import api, before_after, linking, loading, plans, resuming, runner, summary
+from sqlanon.cli.deferred import dry_run as dry
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import wishes as wished
 from sqlanon.cli.lattice import AnySize, TimeLimit
@@ -122,7 +122,7 @@ def _draft(
 def check_command(
     call: Call,
     policy: PolicyFile = HERE,
-    sql: Annotated[bool, typer.Option("--sql", help="Print the statements over data that a run would issue.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the plan and all that a run would do.")] = False,
     replace: Replace = False,
 ) -> None:
     """Check a policy against its table, and list every problem at once. Nothing is changed.
@@ -131,7 +131,7 @@ def check_command(
     """
     loaded = loading.load_policy(policy)
     if sql:
-        _print_rehearsal(call, loaded, replace, wished.Wishes())
+        _print_dry_run(call, loaded, replace, wished.Wishes())
         return
     plan, refusal = linking.check_run(loaded, replace=replace, options=call.options)
     if call.json:
@@ -149,7 +149,7 @@ def run_command(
     call: Call,
     policy: PolicyFile = HERE,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan and the statements over data; change nothing.")
+        bool, typer.Option("--dry-run", help="Print the plan and all that a run would do; change nothing.")
     ] = False,
     replace: Replace = False,
     levels: Annotated[
@@ -174,7 +174,7 @@ def run_command(
     if dry_run:
         if resume is not None:
             raise PolicyError("--dry-run does not go with --resume: what can be used again shows in the run alone.")
-        _print_rehearsal(call, loaded, replace, wishes)
+        _print_dry_run(call, loaded, replace, wishes)
         return
     with progressing.observer(call, progress, quiet) as watching:
         common = {"replace": replace, "options": call.options, "observer": watching, **vars(wishes)}
@@ -197,37 +197,17 @@ def _tell(call: Call, loaded: Policy, result: RunResult, policy: Path) -> None:
     print("\n" + summary.next_text(result.run, os.fspath(policy), loaded))
 
 
-def _print_rehearsal(call: Call, policy: Policy, replace: bool, wishes: Wishes) -> None:
-    """The plan and the statements: as a script with comments, or as one object."""
-    rehearsed = rehearsal.rehearse(policy, call.options, replace, wishes)
+def _print_dry_run(call: Call, policy: Policy, replace: bool, wishes: Wishes) -> None:
+    """The plan and what a run would do: as a script with comments, or as one object."""
+    printed = dry.run_dry(policy, call.options, replace, wishes)
     if call.json:
-        steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in rehearsed.steps]
-        call.emit({**_plan_object(rehearsed.plan), "statements": steps})
+        steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in printed.steps]
+        call.emit({**_plan_object(printed.plan), "statements": steps})
         return
-    print("\n".join(f"-- {line}".rstrip() for line in plans.plan_text(rehearsed.plan).splitlines()))
-    for line in _REMARKS:
-        print(f"-- {line}")
-    for step in rehearsed.steps:
-        print(f"\n-- {step.phase}: {step.name}\n{_script_text(step.statement)}")
-
-
-_REMARKS = (
-    "",
-    "To be read, not to be run: a run decides by what the database answers, and a script can't.",
-    "What a search repeats, round by round or candidate by candidate, is shown for a short search that is made up:",
-    "a run sends it again with other numbers, until nothing is left to decide. Numbers out of the data are withheld;",
-    "1 stands for each. Rows that COPY would bring are left out. The release is recorded in the catalog within the",
-    "last transaction, while a lock keeps other runs from the same release.",
-)
-_WITHHELD = "/* withheld */ ?"
-
-
-def _script_text(statement: str) -> str:
-    """A statement as a script has it: a COPY of rows that are not there is a comment."""
-    text = statement.rstrip().rstrip(";").replace(_WITHHELD, _WITHHELD.replace("?", "1")) + ";"
-    if not re.search(r"^COPY .* FROM STDIN;$", text, re.DOTALL | re.MULTILINE):
-        return text
-    return "\n".join(f"-- {line}" for line in text.splitlines())
+    for line in (*plans.plan_text(printed.plan).splitlines(), "", *dry.HEAD):
+        print(f"-- {line}".rstrip())
+    for line in dry.script_lines(printed.steps):
+        print(line)
 
 
 def _plan_object(plan: Plan) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a rehearsal renders: every statement is one that the dialect's grammar knows."""
+"""What a dry run renders: every statement is one that the dialect's grammar knows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
+from sqlanon.dry_run import DryRun, run_dry
 from sqlanon.policy import Quality
 from sqlanon.policy.loading import build_policy
-from sqlanon.rehearsal import Rehearsal, rehearse
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
 pytestmark = pytest.mark.either_engine
@@ -57,6 +57,7 @@ HIERARCHIES: dict[str, Any] = {
     "member": "suppress",
 }
 SHOWS = {"age": "bounds", "big": "midpoint", "income": "mean", "weight": "midpoint", "born": "bounds", "small": "mean"}
+UNPARSED = ("release/drop_texts", "engine/prepare_holding", "engine/end_holding")  # which the parser does not know
 PERIPHERAL = ("catalog/", "engine/", "publish/")
 K = {"model": "k-anonymity", "k": 2}
 DIVERSITY = [
@@ -106,21 +107,21 @@ def database(database_url: str) -> Iterator[Database]:
         yield opened
 
 
-def _wrong(rehearsal: Rehearsal, dialect: str) -> list[str]:
+def _wrong(dry: DryRun, dialect: str) -> list[str]:
     """The phases that have no statement, and the statements that are not understood."""
-    found = sorted({"encode", "search", "recode", "verify"} - {step.phase for step in rehearsal.steps})
-    for step in rehearsal.steps:
+    found = sorted({"encode", "search", "recode", "verify"} - {step.phase for step in dry.steps})
+    for step in dry.steps:
         statement = step.statement
         if step.name == "release/create_texts":  # the parser does not know types made from a query, nor their end
             statement = statement[statement.index("(SELECT") :]
-        if step.name == "release/drop_texts":
+        if step.name in UNPARSED or all(line.startswith("--") for line in statement.splitlines()):
             continue
         if not _is_understood(statement, dialect):
             found.append(f"{step.name}:\n{step.statement}")
     return found
 
 
-@functools.cache  # rehearsals have most statements in common, and parsing is what takes the time
+@functools.cache  # dry runs have most statements in common, and parsing is what takes the time
 def _is_understood(statement: str, dialect: str) -> bool:
     """Whether it is one statement, and one that the grammar knows."""
     parsed = sqlglot.parse(statement, read=dialect)
@@ -131,7 +132,7 @@ def _is_understood(statement: str, dialect: str) -> bool:
 def test_every_statement_parses(database: Database, name: str) -> None:
     attributes, models = POLICIES[name]
     policy = database.policy("people", attributes, privacy=models)
-    assert _wrong(rehearse(policy, OPTIONS), database.engine) == []
+    assert _wrong(run_dry(policy, OPTIONS), database.engine) == []
     assert database.leftovers() == []
 
 
@@ -139,7 +140,7 @@ def test_ranges_of_postgres_parse(postgres_url: str) -> None:
     with open_database(postgres_url) as database:
         database.create({"q": "INTEGER", "d": "DATE"}, [(1, "2024-01-01"), (2, None)], name="people")
         attribute = {"role": "quasi-identifier", "show": "range"}
-        assert _wrong(rehearse(database.policy("people", dict.fromkeys("qd", attribute)), OPTIONS), "postgres") == []
+        assert _wrong(run_dry(database.policy("people", dict.fromkeys("qd", attribute)), OPTIONS), "postgres") == []
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -153,25 +154,25 @@ def test_files_parse(tmp_path: Path, ending: str) -> None:
             "privacy": [K],
         }
     )
-    rehearsal = rehearse(policy, OPTIONS)
-    assert _wrong(rehearsal, "duckdb") == []
-    names = [step.name for step in rehearsal.steps]
+    dry = run_dry(policy, OPTIONS)
+    assert _wrong(dry, "duckdb") == []
+    names = [step.name for step in dry.steps]
     assert names.index("release/view_sorted_rows") < names.index(f"publish/write_{ending}")
     assert "release/stage_sorted_rows" not in names  # a run makes no table for a file
     assert not (tmp_path / f"released.{ending}").exists()
 
 
-def test_a_rehearsal_has_the_statements_of_a_run(database: Database) -> None:
+def test_a_dry_run_has_the_statements_of_a_run(database: Database) -> None:
     table = database.create(
         {"q": "INTEGER", "p": "VARCHAR(3)", "s": "VARCHAR(3)"}, [(n, str(n), "ab"[n % 2]) for n in range(9)]
     )
     roles = {"q": "quasi-identifier", "p": {"role": "quasi-identifier", "hierarchy": "suppress"}, "s": "sensitive"}
     policy = database.policy(table, roles, privacy=[K, {**DIVERSITY[0], "attribute": "s"}])
-    rehearsed = {(step.phase, step.name) for step in rehearse(policy, OPTIONS).steps}
+    shown = {(step.phase, step.name) for step in run_dry(policy, OPTIONS).steps}
     outcome = anonymize(policy)
     steps = "SELECT DISTINCT phase, name FROM sqlanon.steps WHERE run = ? AND phase NOT IN ('plan', 'publish')"
     done = {(phase, name) for phase, name in database.sql(steps, [outcome.run]) if not name.startswith(PERIPHERAL)}
-    assert done <= rehearsed
+    assert done <= shown
 
 
 SENT = "SELECT name FROM sqlanon.steps WHERE run = ? AND phase = 'publish' ORDER BY number"
@@ -179,7 +180,7 @@ ASKED = ("publish/describe_", "publish/list_", "catalog/", "engine/", "count_row
 
 
 @pytest.mark.parametrize("kept", ["nothing", "a release", "a release with a view"])
-def test_a_rehearsal_publishes_as_a_run_does(database: Database, kept: str) -> None:
+def test_a_dry_run_publishes_as_a_run_does(database: Database, kept: str) -> None:
     """The same statements in the same order, whatever stands in the release's place."""
     table = database.create({"q": "INTEGER", "s": "VARCHAR(3)"}, [(n, "ab"[n % 2]) for n in range(9)])
     policy = database.policy(table, {"q": "quasi-identifier", "s": "sensitive"})
@@ -190,7 +191,7 @@ def test_a_rehearsal_publishes_as_a_run_does(database: Database, kept: str) -> N
         database.sql(
             f"CREATE INDEX one ON {table}_r (s)" if database.engine == "duckdb" else f"CREATE VIEW v AS TABLE {table}_r"
         )
-    steps = [step for step in rehearse(policy, OPTIONS, replace=True).steps if step.phase == "publish"]
+    steps = [step for step in run_dry(policy, OPTIONS, replace=True).steps if step.phase == "publish"]
     outcome = anonymize(policy, replace=True)
     sent = [name for (name,) in database.sql(SENT, [outcome.run]) if not name.startswith(ASKED)]
     assert [step.name for step in steps if not step.name.startswith(ASKED)] == sent
@@ -202,35 +203,35 @@ def test_a_rehearsal_publishes_as_a_run_does(database: Database, kept: str) -> N
 
 
 @pytest.mark.parametrize("hierarchy", [False, True])
-def test_sampling_is_rehearsed_with_all_models(database: Database, hierarchy: bool) -> None:
+def test_sampling_is_shown_with_all_models(database: Database, hierarchy: bool) -> None:
     attributes = _quasi(hierarchy=HIERARCHIES) if hierarchy else {**PLAIN}
     attributes["disease"] = {"role": "sensitive", "hierarchy": "suppress"}
     algorithm = {"name": "rothko-s", "sample": 2}
     policy = database.policy("people", attributes, privacy=[K, *DIVERSITY, *CLOSENESS], algorithm=algorithm)
-    assert _wrong(rehearse(policy, OPTIONS), database.engine) == []
+    assert _wrong(run_dry(policy, OPTIONS), database.engine) == []
     assert database.leftovers() == []
 
 
-def test_a_rehearsed_sampling_has_the_statements_of_a_run(database: Database) -> None:
+def test_a_dry_sampling_has_the_statements_of_a_run(database: Database) -> None:
     rows = [(n, n * n % 101, "abc"[n % 3]) for n in range(400)]
     table = database.create({"q": "INTEGER", "p": "INTEGER", "s": "VARCHAR(3)"}, rows)
     roles = {"q": "quasi-identifier", "p": "quasi-identifier", "s": "sensitive"}
     models = [{**K, "k": 20}, {**DIVERSITY[0], "attribute": "s"}]
     algorithm = {"name": "rothko-s", "sample": 12, "alpha": 0.45, "seed": 4, "exact_below": 0}
     policy = database.policy(table, roles, privacy=models, algorithm=algorithm)
-    rehearsed = {(step.phase, step.name) for step in rehearse(policy, OPTIONS).steps}
+    shown = {(step.phase, step.name) for step in run_dry(policy, OPTIONS).steps}
     found = anonymize(policy).as_json()
     assert found["algorithm"]["samplings"] > 1
     assert found["algorithm"]["pruned"] > 0
     steps = "SELECT DISTINCT phase, name FROM sqlanon.steps WHERE run = ? AND phase NOT IN ('plan', 'publish')"
     done = {(phase, name) for phase, name in database.sql(steps, [found["run"]]) if not name.startswith(PERIPHERAL)}
-    assert done <= rehearsed
+    assert done <= shown
 
 
 def test_a_form_that_depends_on_the_data_says_so(database: Database) -> None:
     table = database.create({"q": "INTEGER"}, [(n,) for n in range(9)])
     policy = database.policy(table, {"q": STAR}, algorithm={"name": "optimal"})
-    (base,) = (step for step in rehearse(policy, OPTIONS).steps if step.name == "lattice/create_base")
+    (base,) = (step for step in run_dry(policy, OPTIONS).steps if step.name == "lattice/create_base")
     assert base.statement.startswith("-- One of two forms")
 
 
@@ -258,7 +259,7 @@ def test_full_domain_searches_parse(database: Database, algorithm: dict[str, Any
         ([K, *CLOSENESS], 0, "omit"),
     ):
         more = {"privacy": models, "algorithm": algorithm, "suppression": suppression, "suppressed": suppressed}
-        assert _wrong(rehearse(database.policy("people", attributes, **more), OPTIONS), database.engine) == []
+        assert _wrong(run_dry(database.policy("people", attributes, **more), OPTIONS), database.engine) == []
     assert database.leftovers() == []
 
 
@@ -268,13 +269,13 @@ def test_the_recoding_of_a_remainder_parses(database: Database) -> None:
     for models, suppressed in (([K], "omit"), ([K, *CLOSENESS], "star"), ([K, *CLOSENESS], "omit")):
         more = {"privacy": models, "suppression": 0.4, "suppressed": suppressed, "remainder": "recode"}
         policy = database.policy("people", attributes, algorithm={"name": "optimal"}, **more)
-        found = rehearse(policy, OPTIONS)
+        found = run_dry(policy, OPTIONS)
         assert _wrong(found, database.engine) == []
         assert "lattice/create_suppressed" in [step.name for step in found.steps]
 
 
-def test_a_rehearsed_search_shows_few_of_many_checks(database: Database) -> None:
+def test_a_dry_search_shows_few_of_many_checks(database: Database) -> None:
     attributes = {**PLAIN, **{name: STAR for name, role in PLAIN.items() if role == "quasi-identifier"}}
     policy = database.policy("people", attributes, algorithm={"name": "bottom-up"})
-    names = [step.name for step in rehearse(policy, OPTIONS).steps if step.phase == "search"]
+    names = [step.name for step in run_dry(policy, OPTIONS).steps if step.phase == "search"]
     assert max(names.count(name) for name in names) == 2

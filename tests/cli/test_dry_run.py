@@ -37,14 +37,14 @@ def test_every_statement_is_printed_and_nothing_changes(
     assert len([statement for statement in statements if statement is not None]) > 10
 
 
-def test_a_rehearsal_as_one_object(policy: Path) -> None:
+def test_a_dry_run_as_one_object(policy: Path) -> None:
     described = only_object(call("run", "--dry-run", policy, "--json").stdout)
     assert described["source"]["rows"] == 200
     assert {"phase", "name", "statement"} == set(described["statements"][0])
     assert only_object(call("check", "--sql", policy, "--json").stdout)["statements"]
 
 
-def test_a_rehearsal_finds_what_a_run_would(policy: Path) -> None:
+def test_a_dry_run_finds_what_a_run_would(policy: Path) -> None:
     assert call("run", policy, "-q").exit_code == 0
     for command in (["run", "--dry-run"], ["check"], ["check", "--sql"]):
         told = call(*command, policy)
@@ -54,7 +54,7 @@ def test_a_rehearsal_finds_what_a_run_would(policy: Path) -> None:
     assert call("run", policy).exit_code == 2
 
 
-def test_a_rehearsal_of_every_kind_of_hierarchy(patients_url: str, tmp_path: Path) -> None:
+def test_a_dry_run_of_every_kind_of_hierarchy(patients_url: str, tmp_path: Path) -> None:
     closeness = "{model: t-closeness, attribute: disease, distance: hierarchical, t: 0.9}"
     age = "age:     {role: quasi-identifier, hierarchy: {intervals: [5, 20]}, show: bounds}"
     policy = write_policy(tmp_path, patients_url, diversity=closeness, age=age)
