@@ -10,7 +10,6 @@ from dataclasses import replace
 from sqlanon.column_names import names_a_person
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.duckdb import DuckDBEngine
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
@@ -275,6 +274,4 @@ def _view(engine: Engine, path: str, options: ReadOptions | None = None) -> Rela
 
 
 def _read(engine: Engine, path: str, options: ReadOptions | None) -> FileReading:
-    if not isinstance(engine, DuckDBEngine):
-        raise PolicyError("DuckDB reads files; connect to a DuckDB database.")
     return engine.read_file(Relation("viewed_file"), path, options)

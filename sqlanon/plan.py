@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlanon.catalog.home import is_same_database
 from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.dialects import dialect_named, find_dialect
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.reading import FileReading
 from sqlanon.environment import Expanded, named
@@ -257,7 +258,9 @@ def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
     columns = subject.released_as_they_are
     elsewhere = carried_to(subject.policy, engine.dialect)
     if elsewhere is not None:
-        ranges = [column for column, a in subject.attributes if a.show is Show.RANGE and elsewhere == "postgres"]
+        ranges = [
+            column for column, a in subject.attributes if a.show is Show.RANGE and dialect_named(elsewhere).has_ranges
+        ]
         stay = "show: range does not go to another database; use show: bounds."
         lost = [f"{path_text(('attributes', column.name))}: {stay}" for column in ranges]
         remedy = f"{subject.recast[0].upper()}{subject.recast[1:]}."
@@ -269,9 +272,9 @@ def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
 def _is_beside_records(policy: Policy, release: Relation) -> bool:
     """Whether the release goes into the schema that the policy's catalog has, or will have."""
     url, schema, _ = catalog_place(policy)
-    folded = schema.casefold() if url.startswith("duckdb") else schema
-    named = (release.schema or "").casefold() if url.startswith("duckdb") else release.schema
-    return named == folded and url == (policy.release.url or policy.source.url)
+    dialect, named = find_dialect(url), release.schema or ""
+    same = named == schema if dialect is None else dialect.fold(named) == dialect.fold(schema)
+    return same and url == (policy.release.url or policy.source.url)
 
 
 def _named_release(policy: Policy) -> Relation:

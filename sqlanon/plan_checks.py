@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
 from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.dialects import Dialect, dialect_named
 from sqlanon.environment import Expanded
 from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.limits import limit_problem, limits_of
@@ -15,16 +16,12 @@ from sqlanon.models import largest_k, models_of
 from sqlanon.plan_subject import Subject
 from sqlanon.policy import (
     Attribute,
-    FullDomain,
     Hierarchy,
     Role,
-    RothkoS,
     Show,
-    Splits,
 )
 from sqlanon.policy.document import path_text
 from sqlanon.publish.star import CLASS_NUMBER
-from sqlanon.sql import MAX_IDENTIFIER_BYTES
 from sqlanon.suggest import did_you_mean, quoted
 
 MAX_QUASI_IDENTIFIERS = 62  # each has a bit of a BIGINT
@@ -53,7 +50,7 @@ def problems(subject: Subject) -> Iterator[str]:
             yield f"{place}: values of type {column.type}{collated} cannot be generalized; {remedy}."
         if attribute.hierarchy is not None:
             yield from _hierarchy_problems(place, column, attribute.hierarchy)
-        yield from _show_problems(place, column, attribute, subject.is_released_by_duckdb)
+        yield from _show_problems(place, column, attribute, subject.released_by)
         yield from _limit_problems(place, column, attribute)
         if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
             yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."
@@ -109,15 +106,15 @@ def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Ite
         yield f"{place}: there is no file {hierarchy.csv} to read the hierarchy from."
 
 
-def _show_problems(place: str, column: Column, attribute: Attribute, to_duckdb: bool) -> Iterator[str]:
+def _show_problems(place: str, column: Column, attribute: Attribute, dialects: Sequence[Dialect]) -> Iterator[str]:
     show = attribute.show
     if show is Show.LABEL:
         return
     kinds, needed = _SHOWN[show]
     if column.kind not in kinds:
         yield f"{place}: show: {show.value} needs {needed}, and the column is {column.type}."
-    if show is Show.RANGE and to_duckdb:
-        yield f"{place}: show: range is PostgreSQL's, and DuckDB holds or writes this release; use show: bounds."
+    if show is Show.RANGE and (lacking := [d.label for d in dialects if not d.has_ranges]):
+        yield f"{place}: show: range is PostgreSQL's, and {lacking[0]} holds or writes this release; use show: bounds."
     kind = attribute.hierarchy.kind if attribute.hierarchy is not None else "none"
     if show is not Show.MEAN and kind not in ("none", "intervals", "date"):
         yield f"{place}: show: {show.value} does not go with a {kind} hierarchy: its groups have labels but no bounds."
@@ -145,26 +142,16 @@ def _limit_problems(place: str, column: Column, attribute: Attribute) -> Iterato
 def _algorithm_problems(subject: Subject) -> Iterator[str]:
     algorithm = subject.policy.algorithm
     yield from _target_problems(subject)
-    if not algorithm.needs_hierarchies:
-        return
     quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
     for name, attribute in quasi:
-        if attribute.hierarchy is None:
+        if algorithm.needs_hierarchies and attribute.hierarchy is None:
             yield (
                 f"{_place(name)}: {algorithm.name} generalizes by hierarchies, and it has none; give it one "
                 "(mask, intervals, date, csv, mapping), or hierarchy: suppress to show its values or `*`."
             )
-    if not isinstance(algorithm, FullDomain):
-        return
-    if subject.policy.stars and not any(a.show is Show.LABEL for _, a in quasi):
+    if algorithm.suppresses and subject.policy.stars and not any(a.show is Show.LABEL for _, a in quasi):
         yield "suppressed: star needs a quasi-identifier with show: label, which can show `*`; or use omit."
-    for key in ("limits", "weights"):
-        for name in getattr(algorithm, key):
-            if name not in [known for known, _ in quasi]:
-                offer = did_you_mean(name, [known for known, _ in quasi])
-                yield f"{path_text(('algorithm', key, name))}: it is not a quasi-identifier; {offer}"
-    if quasi and not any(algorithm.weights.get(name, 1) for name, _ in quasi):
-        yield "algorithm.weights: at least one quasi-identifier needs a weight above 0, which is 1 where none is given."
+    yield from algorithm.problems([name for name, _ in quasi])
 
 
 def _target_problems(subject: Subject) -> Iterator[str]:
@@ -174,8 +161,8 @@ def _target_problems(subject: Subject) -> Iterator[str]:
     roles = {column.name: attribute.role for column, attribute in subject.attributes}
     problem = target_problem(target, roles, subject.table)
     column = subject.column(target)
-    if problem is None and column is not None and isinstance(algorithm, Splits):
-        problem = _kind_problem(algorithm.split, column)
+    if problem is None and column is not None:
+        problem = _kind_problem(algorithm.predicts, column)
     if problem is not None:
         yield f"algorithm.target: {problem}"
 
@@ -190,12 +177,12 @@ def target_problem(target: str, roles: Mapping[str, Role], table: str) -> str | 
     return None
 
 
-def _kind_problem(split: str, column: Column) -> str | None:
+def _kind_problem(predicts: str | None, column: Column) -> str | None:
     """Classes are counted, numbers are averaged."""
     about = f"'{column.name}' is {column.type}"
-    if split == "information-gain" and column.kind in (Kind.DECIMAL, Kind.FLOAT):
+    if predicts == "classes" and column.kind in (Kind.DECIMAL, Kind.FLOAT):
         return f"split: information-gain needs classes, and {about}; use split: regression."
-    if split == "regression" and not column.kind.is_numeric:
+    if predicts == "numbers" and not column.kind.is_numeric:
         return f"split: regression needs numbers, and {about}; use split: information-gain."
     return None
 
@@ -209,8 +196,9 @@ def _model_problems(subject: Subject) -> Iterator[str]:
         attribute = None if column is None else subject.policy.attributes[column.name]
         for problem in model.problems(column, attribute, subject.rows):
             yield f"{place}: {problem}"
-        if isinstance(subject.policy.algorithm, RothkoS) and not model.testable:
-            yield f"{place}: rothko-s judges classes by samples, and the model has no test on samples; use rothko-t."
+        if subject.policy.algorithm.samples and not model.testable:
+            name = subject.policy.algorithm.name
+            yield f"{place}: {name} judges classes by samples, and the model has no test on samples; use rothko-t."
 
 
 def released_names(name: str, attribute: Attribute) -> list[str]:
@@ -226,15 +214,16 @@ def _name_problems(subject: Subject) -> Iterator[str]:
     taken: dict[str, str] = {}
     for column, attribute in subject.attributes:
         for name in released_names(column.name, attribute):
-            key = name.lower() if subject.is_released_by_duckdb else name
+            key = name.lower() if any(d.folds_case for d in subject.released_by) else name
             if key in taken:
                 yield f"{_place(column.name)}: {_collision(name, taken[key], subject.place_of_names)}"
             taken.setdefault(key, name)
             if subject.policy.release.layout == "star" and key == CLASS_NUMBER:
                 place = subject.place_of_names
                 yield f"{_place(column.name)}: layout: star has a column '{name}' of its own; rename it {place}."
-            if subject.dialect == "postgres" and len(name.encode()) > MAX_IDENTIFIER_BYTES:
-                yield f"{_place(column.name)}: '{name}' in the release is longer than {MAX_IDENTIFIER_BYTES} bytes."
+            longest = dialect_named(subject.dialect).longest_name
+            if longest is not None and len(name.encode()) > longest:
+                yield f"{_place(column.name)}: '{name}' in the release is longer than {longest} bytes."
 
 
 def _collision(name: str, other: str, where: str) -> str:

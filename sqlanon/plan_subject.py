@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlanon.column_names import names_a_person
 from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.dialects import WRITER_OF_FILES, Dialect, dialect_named, find_dialect
 from sqlanon.measuring import Measured, countable, in_part, measure_source, portions
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.repeating import Repetition, find_repeating
@@ -47,10 +48,14 @@ class Subject:
                 yield column, self.policy.attributes[column.name]
 
     @property
-    def is_released_by_duckdb(self) -> bool:
-        """Whether DuckDB holds or writes the release, so that its names and types have to be DuckDB's."""
-        release = self.policy.release
-        return self.dialect == "duckdb" or release.file is not None or (release.url or "").startswith("duckdb")
+    def released_by(self) -> tuple[Dialect, ...]:
+        """The dialects of the databases that the release goes through, whose names and types it must have."""
+        release, dialects = self.policy.release, [dialect_named(self.dialect)]
+        if release.url is not None and (other := find_dialect(release.url)) is not None:
+            dialects.append(other)
+        if release.file is not None:
+            dialects.append(WRITER_OF_FILES)
+        return tuple(dialects)
 
     @property
     def place_of_names(self) -> str:

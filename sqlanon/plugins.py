@@ -1,6 +1,7 @@
 """Parts that installed packages add to the program by entry points, loaded when a policy names them.
 
-A package names its parts in groups, one for each kind: `sqlanon.guarantees` for privacy models. docs/extending.md shows
+A package names its parts in groups, one for each kind: `sqlanon.guarantees` for privacy models,
+`sqlanon.algorithms` for searches. docs/extending.md shows
 a whole package.
 """
 
@@ -14,6 +15,7 @@ from sqlanon.errors import PolicyError
 
 T = TypeVar("T")
 GUARANTEES = "sqlanon.guarantees"
+ALGORITHMS = "sqlanon.algorithms"
 
 
 @functools.cache
@@ -53,6 +55,22 @@ def load_plugin(group: str, name: str, kind: type[T]) -> type[T] | None:
     if not (isinstance(part, type) and issubclass(part, kind)):
         raise PolicyError(f"'{name}' of the package {package_of(entry)} is no {kind.__name__}.")
     return part
+
+
+def load_parameters(group: str, name: str, kind: type[T]) -> type[T] | None:
+    """Load the parameters, as policies give them, of the part of this name; None where no package adds it.
+
+    kind: the class that the part's class `Parameters` must be derived from.
+
+    Raises PolicyError where the part can't be loaded, or has no such class.
+    """
+    part = load_plugin(group, name, object)
+    if part is None:
+        return None
+    parameters = getattr(part, "Parameters", None)
+    if not (isinstance(parameters, type) and issubclass(parameters, kind)):
+        raise PolicyError(f"'{name}' ({group}) has no class Parameters derived from {kind.__name__}.")
+    return parameters
 
 
 def package_of(entry: EntryPoint) -> str:

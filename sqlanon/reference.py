@@ -18,12 +18,12 @@ from typer.models import ArgumentInfo, OptionInfo
 from sqlanon.cli.call import COMMON, LIMITS
 from sqlanon.cli.commands import program
 from sqlanon.policy import Attribute, Hierarchy, Policy, Quantile
+from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.privacy import MODELS
-from sqlanon.policy.problems import ALGORITHMS
 
 PAGES = ("policy.md", "cli.md")
-_TAGS: list[Any] = [Literal[name] for name in (*MODELS, *ALGORITHMS)]  # what tells the members of a union apart
+_TAGS: list[Any] = [Literal[name] for name in (*MODELS, *OWN_ALGORITHMS)]  # what tells the members of a union apart
 _PARTS = {"Source": "source", "Release": "release", "Catalog": "catalog"}
 
 
@@ -55,7 +55,7 @@ def _policy_page() -> str:
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
         *(_section(f"`{name}`", model, level=3) for name, model in MODELS.items()),
         "## `algorithm`: the searches\n\nChosen by `name`; docs/algorithms.md says when to choose which.",
-        *(_section(f"`{name}`", algorithm, level=3) for name, algorithm in ALGORITHMS.items()),
+        *(_section(f"`{name}`", algorithm, level=3) for name, algorithm in OWN_ALGORITHMS.items()),
     ]
     return "\n\n".join(sections) + "\n"
 

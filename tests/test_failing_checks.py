@@ -78,7 +78,7 @@ def forge(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
         engine.execute(Statement("test", statement.format(regions=recoding.regions)))
         return recoding
 
-    monkeypatch.setattr("sqlanon.runs.source.create_regions", create)
+    monkeypatch.setattr("sqlanon.releases.generalized.create_regions", create)
 
 
 NUMBERS = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sqlanon.algorithms.full_domain import FullDomainGeneralization
 from sqlanon.errors import ConflictError, EngineError
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs import source
@@ -22,7 +23,7 @@ CHANGES: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("step", ["encode", "search_partition", "show_regions"])
+@pytest.mark.parametrize("step", ["encode", "search", "release"])
 def test_the_file_of_a_hierarchy(
     database: Database, step: str, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -33,7 +34,7 @@ def test_the_file_of_a_hierarchy(
     policy = database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 6}], algorithm={"name": "optimal"})
     anonymize(policy)
     released = database.sql(f"SELECT * FROM {table}_r")
-    owner = source.Search if step == "encode" else source
+    owner = source.Search if step == "encode" else FullDomainGeneralization
     wanted = getattr(owner, step)
 
     def changing(*arguments: Any) -> Any:

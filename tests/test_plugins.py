@@ -14,6 +14,7 @@ import pytest
 from hypothesis import strategies as st
 
 from sqlanon import plugins
+from sqlanon.algorithms import describe_algorithms
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.models import describe_models
 from sqlanon.policy import Policy
@@ -58,13 +59,14 @@ def example(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plugins.find_plugins.cache_clear()
 
 
-def policy_with(*models: dict[str, Any]) -> Policy:
+def policy_with(*models: dict[str, Any], **more: Any) -> Policy:
     return build_policy(
         {
             "source": {"url": "duckdb:///x.duckdb", "table": "t"},
             "release": {"table": "r"},
             "attributes": {"age": {"role": "quasi-identifier"}, "s": {"role": "sensitive"}},
             "privacy": list(models),
+            **more,
         }
     )
 
@@ -91,6 +93,67 @@ def test_a_model_of_a_package_is_searched_and_verified(database: Database, algor
     assert commonest(rows) <= Fraction(1, 2)
     plain = database.release(table, ROLES, **wanted | {"privacy": [K2]})
     assert commonest(plain) > Fraction(1, 2)  # so it was the model that made the difference
+
+
+SORTED_RUNS = {"name": "sorted-runs"}
+PLAIN: dict[str, Any] = {"age": "quasi-identifier", "job": "quasi-identifier", "s": "sensitive"}
+
+
+@pytest.mark.usefixtures("example")
+def test_an_algorithm_of_a_package_is_searched_verified_and_reported(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, PLAIN, privacy=[{"model": "k-anonymity", "k": 7}], algorithm=SORTED_RUNS)
+    run = anonymize(policy).run
+    rows = database.sql(f"SELECT * FROM {table}_r")
+    sizes = Counter((age, job) for age, job, _ in rows).values()
+    assert (len(rows), min(sizes), len(sizes)) == (60, 7, 8)
+    assert "The table was sorted, and rows that were neighbours became a class." in run_report(run, policy=policy)
+
+
+SORTED_CASES = st.tuples(
+    st.lists(
+        st.tuples(st.none() | st.integers(0, 30), st.sampled_from([*"ab", None]), st.sampled_from([*"xyz", None])),
+        min_size=5,
+    ),
+    st.integers(1, 5),
+    st.integers(1, 3),
+)
+
+
+@pytest.mark.usefixtures("example")
+@for_random(SORTED_CASES, {"duckdb": 30, "postgres": 10})
+def test_its_classes_satisfy_the_models_and_hold_their_rows(
+    database: Database, case: tuple[list[Row], int, int]
+) -> None:
+    rows, k, l = case  # noqa: E741
+    privacy = [{"model": "k-anonymity", "k": k}, {"model": "distinct-l-diversity", "attribute": "s", "l": l}]
+    released = database.release_once(COLUMNS, rows, PLAIN, privacy=privacy, algorithm=SORTED_RUNS)
+    assert (released is None) == (len({value for *_, value in rows} - {None}) < l)
+    if released is not None:
+        classes = defaultdict(list)
+        for *shown, value in released:
+            classes[tuple(shown)].append(value)
+        assert min(len(values) for values in classes.values()) >= k
+        assert min(len(set(values) - {None}) for values in classes.values()) >= l
+        assert Counter(value for *_, value in released) == Counter(value for *_, value in rows)
+
+
+@pytest.mark.usefixtures("example")
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        ({"growth": 1}, "algorithm.growth must be a whole number of at least 2"),
+        ({"size": 4}, "algorithm: unknown key 'size'; choose from 'name', 'growth'|algorithm.size: unknown key 'size'"),
+    ],
+)
+def test_wrong_parameters_of_an_algorithm_are_named(parameters: dict[str, Any], problem: str) -> None:
+    with pytest.raises(PolicyError, match=problem):
+        policy_with(K2, algorithm={**SORTED_RUNS, **parameters})
+
+
+def test_without_the_package_its_algorithm_is_unknown() -> None:
+    with pytest.raises(PolicyError, match="'sorted-runs' is unknown; choose from 'mondrian'"):
+        policy_with(K2, algorithm=SORTED_RUNS)
 
 
 CASES = st.tuples(
@@ -141,12 +204,11 @@ def test_the_report_of_a_run_whose_package_is_gone(
 
 @pytest.mark.usefixtures("example")
 def test_it_is_listed_with_its_package() -> None:
-    (added,) = [one for one in describe_models() if one.package != "sqlanon"]
-    assert (added.name, added.parameters, added.package) == (
-        "deassociation",
-        ["attribute", "alpha"],
-        "sqlanon-deassociation 0.1",
-    )
+    added = [one for one in (*describe_models(), *describe_algorithms()) if one.package != "sqlanon"]
+    assert [(one.name, one.parameters, one.package) for one in added] == [
+        ("deassociation", ["attribute", "alpha"], "sqlanon-example 0.1"),
+        ("sorted-runs", ["growth"], "sqlanon-example 0.1"),
+    ]
 
 
 def test_without_the_package_its_model_is_unknown() -> None:
@@ -177,8 +239,9 @@ def test_a_missing_parameter_is_named() -> None:
 
 @pytest.mark.usefixtures("example")
 def test_a_policy_with_it_survives_its_text() -> None:
-    policy = policy_with(K2, DEASSOCIATION)
-    assert parse_stored(policy_text(policy)).privacy == policy.privacy
+    policy = policy_with(K2, DEASSOCIATION, algorithm={**SORTED_RUNS, "growth": 3})
+    stored = parse_stored(policy_text(policy))
+    assert (stored.privacy, stored.algorithm) == (policy.privacy, policy.algorithm)
 
 
 @pytest.mark.usefixtures("example")
@@ -192,6 +255,7 @@ def test_samples_refuse_a_model_without_a_test(database: Database) -> None:
 def test_the_schema_knows_it() -> None:
     schema = policy_schema()
     assert schema["properties"]["privacy"]["items"]["discriminator"]["mapping"]["deassociation"]
+    assert schema["properties"]["algorithm"]["discriminator"]["mapping"]["sorted-runs"]
 
 
 def test_a_package_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sqlanon.catalog import RulesKind
 from sqlanon.engines import connect
 from sqlanon.errors import VerificationError
-from sqlanon.rules.checking import require_partition
 from sqlanon.rules.listing import _Temporary
+from sqlanon.rules.making import require_partition
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import NAMES, RuleTables
 from sqlanon.sql import Relation

@@ -10,7 +10,7 @@ import pytest
 
 from sqlanon.encoding import coded_table, dictionaries
 from sqlanon.release.rows import Recoding
-from sqlanon.runs import source
+from sqlanon.releases import generalized
 from tests.run_support import Database, anonymize
 
 COLUMNS = {
@@ -53,13 +53,13 @@ def release(database: Database, monkeypatch: pytest.MonkeyPatch) -> Callable[[fl
     table = database.create(COLUMNS, _rows())
     roles = dict.fromkeys(KEPT, "insensitive") | {"q": "quasi-identifier"}
     aside: list[list[str]] = []
-    create_regions = source.create_regions
+    create_regions = generalized.create_regions
 
     def watched(engine: Any, workspace: Any, coded: Any, partition: Any) -> Recoding:
         aside.append([field.attribute.name for field in coded.kept if field.coding.is_aside])
         return create_regions(engine, workspace, coded, partition)
 
-    monkeypatch.setattr(source, "create_regions", watched)
+    monkeypatch.setattr(generalized, "create_regions", watched)
     monkeypatch.setattr(dictionaries, "UNCODED_ROWS", 1)
 
     def run(share: float) -> tuple[list[Any], list[str]]:

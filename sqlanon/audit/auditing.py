@@ -20,6 +20,7 @@ from sqlanon.audit.published import (
 )
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.dialects import is_embedded
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
 from sqlanon.plan import Plan, resolve_source
@@ -140,7 +141,7 @@ class _Audit:
     @contextlib.contextmanager
     def _source(self) -> Iterator[tuple[Engine, Plan]]:
         url = self.policy.source.url or MEMORY_URL
-        read_only = url.startswith("duckdb") and url != MEMORY_URL
+        read_only = is_embedded(url) and url != MEMORY_URL
         file = self.policy.release.file
         places = () if file is None else (str(Path(self.table or file).absolute()),)
         options = replace(self.options or EngineOptions(), places=places)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
-from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.engines.dialects import dialect_named
 from sqlanon.engines.reading import ReadOptions
 from sqlanon.opening import open_release_table
 from sqlanon.plan import Plan
@@ -19,9 +19,6 @@ from sqlanon.publish.transfer import transfer
 from sqlanon.release.cells import RANGE_TYPES
 from sqlanon.sql import Relation
 from sqlanon.work.session import MEMORY_URL
-
-_TEXT = {"duckdb": "VARCHAR", "postgres": "text"}
-_DOUBLE = {"duckdb": "DOUBLE", "postgres": "double precision"}
 
 
 def expected_names(policy: Policy) -> list[str]:
@@ -44,11 +41,11 @@ def expected_columns(plan: Plan, dialect: str) -> list[Column]:
             type_ = "" if attribute.hierarchy is not None else column.type
             columns += [Column(name, type_, column.kind) for name in names]
         elif attribute.show is Show.LABEL:
-            columns.append(Column(attribute.name, _TEXT[dialect], Kind.TEXT))
+            columns.append(Column(attribute.name, dialect_named(dialect).text_type, Kind.TEXT))
         elif attribute.show is Show.RANGE:
             columns.append(Column(attribute.name, RANGE_TYPES[column.kind], Kind.OTHER))
         else:
-            columns.append(Column(attribute.name, _DOUBLE[dialect], Kind.FLOAT))
+            columns.append(Column(attribute.name, dialect_named(dialect).double_type, Kind.FLOAT))
     return columns
 
 
@@ -65,7 +62,6 @@ def open_published(
             with open_release_table(reader, policy, table) as found:
                 yield reader, found
         else:
-            assert isinstance(reader, DuckDBEngine)
             file = table or policy.release.file
             yield reader, reader.read_file(Relation("audited_file"), file, ReadOptions(delimiter=",")).relation
 
@@ -73,7 +69,7 @@ def open_published(
 @contextlib.contextmanager
 def _open_reader(policy: Policy, engine: Engine, options: EngineOptions | None) -> Iterator[Engine]:
     file = policy.release.file is not None
-    if policy.release.url in (None, policy.source.url) and (not file or engine.dialect == "duckdb"):
+    if policy.release.url in (None, policy.source.url) and (not file or engine.traits.reads_files):
         yield engine
         return
     with connect(MEMORY_URL if file else policy.release.url or "", options, read_only=not file) as other:
@@ -94,7 +90,7 @@ def bring_published(
         found = open_file(reader, Path(table or file), typed)
     if reader is engine:
         return found
-    brought = Relation("audited_release", *(("main", "temp") if engine.dialect == "duckdb" else ("pg_temp",)))
+    brought = engine.temporary("audited_release")
     transfer(reader, found, engine, brought)
     return engine.resolve(brought) or brought
 

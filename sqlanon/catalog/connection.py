@@ -72,7 +72,7 @@ class CatalogConnection:
 
     def _create(self, transaction: Transaction) -> None:
         """Make the tables as they are now, without the migrations that led there, unless others have made them."""
-        if self._session.dialect != "duckdb":
+        if not self._session.traits.is_embedded:
             transaction.rows("lock_upgrade", key=advisory_key("upgrade"))
             if not is_schema(self._session, self.home):
                 transaction.rows("create_schema", schema=self.home.name)
@@ -90,7 +90,7 @@ class CatalogConnection:
 
     def _open(self) -> None:
         require_exclusive(self._session, self.home)
-        if self._session.dialect == "duckdb":
+        if self._session.traits.is_embedded:
             with _upgrading:
                 self._session.run("catalog/create_schema", schema=self.home.name)
         self._session.run("catalog/use_schema", schema=self.home.name)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from sqlanon.catalog.transaction import Bound, Row
 from sqlanon.engines.duckdb import lists_of
+
+if TYPE_CHECKING:
+    import sqlalchemy
 
 
 class DuckDBDriver:
@@ -47,3 +50,12 @@ class DuckDBDriver:
     def moment(self, value: datetime) -> datetime:
         """In UTC, without a zone: reading DuckDB's zoned type needs pytz."""
         return value.astimezone(UTC).replace(tzinfo=None)
+
+    def alchemy(self) -> sqlalchemy.Engine:
+        import sqlalchemy  # here: migrations alone need it
+        from sqlalchemy.pool import StaticPool
+
+        from sqlanon.catalog import dialect
+
+        wrapped = dialect.DuckDBConnection(self._connection)
+        return sqlalchemy.create_engine(f"{dialect.NAME}://", creator=lambda: wrapped, poolclass=StaticPool)

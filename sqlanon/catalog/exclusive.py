@@ -30,7 +30,7 @@ def require_exclusive(session: Engine, home: Home) -> None:
     Raises:
         AccessError: with the names of what was seen.
     """
-    if session.dialect == "duckdb":
+    if session.traits.is_embedded:
         return
     place = place_of(home)
     seen = [

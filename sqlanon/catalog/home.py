@@ -42,7 +42,7 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
         raise AccessError(
             f"The database {database} is read-only: it can't keep the catalog; name another in the policy."
         )
-    if session.dialect == "duckdb":
+    if session.traits.is_embedded:
         return Home(schema, catalog=database)
     home = Home(schema)
     if _can_use(session, home):
@@ -59,14 +59,14 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
 def is_there(session: Engine, schema: str, fallback: str | None) -> bool:
     """Whether a catalog has been made that `find_home` would find for this session's role; nothing is changed."""
     database, _, read_only = session.query_one("catalog/show_database")
-    if session.dialect == "duckdb":
+    if session.traits.is_embedded:
         return not read_only and session.resolve(Relation("runs", schema, database)) is not None
     return _made(session, schema, fallback) is not None
 
 
 def _made(session: Engine, schema: str, fallback: str | None) -> Home | None:
     """The home of a catalog that is there and that the role may use (PostgreSQL); None on DuckDB."""
-    if session.dialect == "duckdb":
+    if session.traits.is_embedded:
         return None
     homes = [Home(schema), *([] if fallback is None else [Home(fallback, FALLBACK_PREFIX)])]
     made = (one for one in homes if _can_use(session, one) and session.resolve(one.relation("runs")) is not None)

@@ -72,7 +72,7 @@ class Liveness(Runs):
         Raises:
             AccessError: beside a DuckDB file no file can be written.
         """
-        if self._store.dialect != "duckdb":
+        if not self._store.traits.is_embedded:
             return live.CatalogChannel(self._connection, run)
         path = identity_of(self._store)
         if path is None:
@@ -107,6 +107,6 @@ class Liveness(Runs):
         return bool(self._store.query("catalog/cancel_lock_holder", key=locks.advisory_key(lock_of(run))))
 
     def _claim(self, run: str, owner: str) -> bool:
-        if self._engine.dialect == "duckdb" and owner != process.this_process() and process.is_alive(owner):
+        if self._engine.traits.is_embedded and owner != process.this_process() and process.is_alive(owner):
             return False
         return locks.take(self._engine, lock_of(run))

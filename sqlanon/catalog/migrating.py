@@ -16,13 +16,13 @@ from sqlalchemy.dialects import registry
 from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import StaticPool
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from sqlanon.catalog import dialect
 from sqlanon.catalog.home import Home
 from sqlanon.catalog.locks import advisory_key
 from sqlanon.catalog.migrate import migrations_directory
+from sqlanon.catalog.transaction import driver_of
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, EngineError
 
@@ -61,7 +61,7 @@ def migrate(engine: Engine, home: Home, change: Literal["upgrade", "downgrade"],
     session = engine.fork()
     try:
         session.run("catalog/use_schema", schema=home.name)
-        with _one_at_a_time, _alchemy(session).begin() as connection:
+        with _one_at_a_time, driver_of(session).alchemy().begin() as connection:
             _migrate(connection, home, change, revision)
     except DBAPIError as error:
         raise _translated(change, error) from error
@@ -86,16 +86,3 @@ def _migrate(connection: Connection, home: Home, change: str, revision: str) -> 
 def _translated(change: str, error: DBAPIError) -> EngineError | AccessError:
     message = f"The catalog could not be {change}d: {str(error.orig).strip().splitlines()[0]}"
     return AccessError(message) if getattr(error.orig, "sqlstate", None) == "42501" else EngineError(message)
-
-
-def _alchemy(session: Engine) -> sqlalchemy.Engine:
-    """SQLAlchemy over the one connection of `session`."""
-    raw: Any = session.driver_connection
-    if session.dialect == "duckdb":
-        wrapped = dialect.DuckDBConnection(raw)
-        return sqlalchemy.create_engine(f"{dialect.NAME}://", creator=lambda: wrapped, poolclass=StaticPool)
-    from psycopg import IsolationLevel  # here, where its driver is loaded already: DuckDB needs none of it
-
-    raw.autocommit = False
-    raw.isolation_level = IsolationLevel.READ_COMMITTED
-    return sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: raw, poolclass=StaticPool)

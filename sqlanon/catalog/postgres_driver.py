@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from psycopg.rows import dict_row
 
 from sqlanon.catalog.transaction import Bound, Row
+
+if TYPE_CHECKING:
+    import sqlalchemy
 
 _REFUSED = ("42501", "25006")  # a privilege that is lacking, a session that may only read
 
@@ -43,3 +46,10 @@ class PostgresDriver:
 
     def moment(self, value: datetime) -> datetime:
         return value
+
+    def alchemy(self) -> sqlalchemy.Engine:
+        import sqlalchemy  # here: migrations alone need it
+        from sqlalchemy.pool import StaticPool
+
+        self._connection.autocommit = False
+        return sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: self._connection, poolclass=StaticPool)

@@ -165,6 +165,11 @@ class RulesRecord:
     depth: int = 0
     table_prefix: str | None = None
 
+    @property
+    def has_boxes(self) -> bool:
+        """Whether rows show the boxes of a tree, which may be wider than the values of their class."""
+        return self.kind is RulesKind.TREE
+
 
 @dataclass(frozen=True)
 class HierarchyRecord:

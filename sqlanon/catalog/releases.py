@@ -39,7 +39,7 @@ class Releases(Ledger):
         False, and nothing done, where one transaction can't do both: the catalog is in another database. Call
         `record_release` after the transaction then.
         """
-        attached = session.dialect == "duckdb" and relation.catalog != self.home.catalog
+        attached = session.traits.is_embedded and relation.catalog != self.home.catalog
         if attached or not is_same_database(session, self._store):
             return False
         values = {"run": run} | dataclasses.asdict(release) | {"kind": release.kind.value}

@@ -6,11 +6,15 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlanon.catalog.tables import Tables
 from sqlanon.engines.base import Engine
+from sqlanon.engines.dialects import load_part
 from sqlanon.sql import Identifier, Relation, Renderer
+
+if TYPE_CHECKING:
+    import sqlalchemy
 
 _CHUNK = 2_000  # bound values a statement
 
@@ -34,6 +38,9 @@ class Driver(Protocol):
 
     def explain(self, error: Exception) -> tuple[bool, bool]:
         """Whether an error means that the connection is lost, and whether it is a refused permission."""
+
+    def alchemy(self) -> sqlalchemy.Engine:
+        """SQLAlchemy over this one connection, for migrations."""
 
     def moment(self, value: datetime) -> datetime:
         """A moment as the driver writes it."""
@@ -86,14 +93,8 @@ def _read(value: Any) -> Any:
 
 def driver_of(session: Engine) -> Driver:
     """The driver's connection of a session that the catalog has for itself."""
-    # Each is imported for those who have a session with it: so nobody loads the driver of the other.
-    if session.dialect == "duckdb":
-        from sqlanon.catalog.duckdb_driver import DuckDBDriver
-
-        return DuckDBDriver(session.driver_connection)
-    from sqlanon.catalog.postgres_driver import PostgresDriver
-
-    return PostgresDriver(session.driver_connection)
+    driver: Driver = load_part(session.traits.catalog_driver)(session.driver_connection)
+    return driver
 
 
 @contextlib.contextmanager

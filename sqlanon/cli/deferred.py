@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sqlanon import (
+        algorithms,
         api,
         before_after,
         catalog,
@@ -62,6 +63,7 @@ _PARTS = {
 _PACKAGE_OF = {module: package for package, modules in _PARTS.items() for module in modules}  # the others: sqlanon
 
 __all__ = [
+    "algorithms",
     "api",
     "applying",
     "auditing",

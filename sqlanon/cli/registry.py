@@ -1,4 +1,4 @@
-"""models: the parts that policies can name, the program's own and those of installed packages."""
+"""models, algorithms: the parts that policies can name, the program's own and those of installed packages."""
 
 from __future__ import annotations
 
@@ -7,20 +7,29 @@ from typing import Any
 import typer
 
 from sqlanon.cli.call import Call, Panel, command
-from sqlanon.cli.deferred import models
+from sqlanon.cli.deferred import algorithms, models
 from sqlanon.cli.layout import table
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the commands."""
     command(app, "models", Panel.CHOICE)(models_command)
+    command(app, "algorithms", Panel.CHOICE)(algorithms_command)
 
 
 def models_command(call: Call) -> None:
     """List the privacy models that a policy can ask for, those of installed packages too."""
-    found = models.describe_models()
+    _show(call, "model", models.describe_models())
+
+
+def algorithms_command(call: Call) -> None:
+    """List the algorithms that a policy can search by, those of installed packages too."""
+    _show(call, "algorithm", algorithms.describe_algorithms())
+
+
+def _show(call: Call, kind: str, choices: list[Any]) -> None:
     if call.json:
-        call.emit({"models": [vars(one) for one in found]})
+        call.emit({f"{kind}s": [vars(one) for one in choices]})
         return
-    rows: list[list[Any]] = [[one.name, ", ".join(one.parameters), one.package, one.meaning] for one in found]
-    print(table(["model", "parameters", "package", "meaning"], rows, widest=100))
+    rows: list[list[Any]] = [[one.name, ", ".join(one.parameters), one.package, one.meaning] for one in choices]
+    print(table([kind, "parameters", "package", "meaning"], rows, widest=100))

@@ -20,7 +20,6 @@ from sqlanon.comparing import comparable
 from sqlanon.dbt.describing import describe_columns
 from sqlanon.dbt.escaping import escaped, sayable
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.failing import failing_queries, sensitive_values
 from sqlanon.jobs.freezing import NAME, Freezing, decide, recoded_columns
@@ -117,10 +116,8 @@ class ProjectText:
 
     def _settings(self) -> list[str]:
         """Statements that let the recoding mean what it meant to the run."""
-        if self.engine.dialect == "postgres":
-            return [f"SET LOCAL {name} = '{value}'" for name, value in MEANINGS_OF_VALUES.items()]
         zoned = any(one.kind is Kind.TIMESTAMPTZ for one in self.stored.attributes)
-        return ["SET TimeZone = 'UTC'"] if zoned else []
+        return list(self.engine.traits.meanings) + list(self.engine.traits.of_zones if zoned else ())
 
     # --- tests
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from sqlanon.algorithms import SearchRequest
+from sqlanon.algorithms.full_domain import lattice_problem
 from sqlanon.dry_run.answers import FakeAnswers
-from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.lattice.search import pose, search
+from sqlanon.lattice.recoding import Generalization
+from sqlanon.lattice.search import search
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.partition.collapse import Tuples
-from sqlanon.partition.result import Partition
-from sqlanon.policy import FullDomain, Policy
+from sqlanon.policy import Policy, Recodes
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.source import Search
 
@@ -24,23 +25,21 @@ class ShortSearch(Search):
         super().__init__(policy.algorithm, wishes)
         self._answers = answers
 
-    def _search(self, run: RunExecution, coded: CodedTable, encoded: Encoded) -> Partition:
-        algorithm = run.policy.algorithm
-        if isinstance(algorithm, FullDomain):
-            self._answers.script.repeats = _REPEATS
-            partition = self._search_top(run, coded, encoded.tuples, algorithm)
-            self._answers.script.repeats = None
+    def _search(self, run: RunExecution, request: SearchRequest, encoded: Encoded) -> Any:
+        if request.policy.algorithm.recodes is not Recodes.LEVELS:
+            decision = super()._search(run, request, encoded)
         else:
-            partition = super()._search(run, coded, encoded)
-        self._answers.omitted = partition.omitted
-        return partition
+            self._answers.script.repeats = _REPEATS
+            decision = self._search_top(request)
+            self._answers.script.repeats = None
+        self._answers.omitted = decision.omitted
+        return decision
 
-    def _search_top(
-        self, run: RunExecution, coded: CodedTable, tuples: Tuples | None, algorithm: FullDomain
-    ) -> Partition:
-        policy = run.policy.model_copy(update={"algorithm": algorithm.model_copy(update={"limits": {}})})
+    def _search_top(self, request: SearchRequest) -> Generalization:
+        algorithm = request.policy.algorithm.model_copy(update={"limits": {}})
+        policy = request.policy.model_copy(update={"algorithm": algorithm})
         wishes = Wishes(time_limit=self.wishes.time_limit, any_size=True)
-        problem = pose(run.engine, run.workspace, coded, tuples, run.models, policy, run.journal.progress, wishes)
+        problem = lattice_problem(replace(request, policy=policy, options=wishes))
         top = problem.lattice.top
         self._answers.bottom = tuple(max(0, level - 1) if place < 2 else level for place, level in enumerate(top))
         problem = replace(problem, lattice=replace(problem.lattice, bottom=self._answers.bottom))

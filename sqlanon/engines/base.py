@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar
 
+from sqlanon.engines.dialects import Dialect, dialect_named
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.errors import PolicyError
@@ -153,6 +154,15 @@ class Engine(ABC):
     listener: StatementListener | None = None
 
     files = WrittenFiles()  # what runs write beside the database
+
+    @property
+    def traits(self) -> Dialect:
+        """The properties of this engine's databases."""
+        return dialect_named(self.dialect)
+
+    def temporary(self, name: str) -> Relation:
+        """Name a temporary table of the session."""
+        return self.traits.temporary.sibling(name)
 
     @property
     @abstractmethod

@@ -3,22 +3,9 @@
 from __future__ import annotations
 
 from sqlanon.engines.base import EngineOptions, kilobytes
+from sqlanon.engines.postgres_meanings import FIXED
 from sqlanon.errors import PolicyError
 
-_FIXED = {
-    "row_security": "off",  # an error, where a policy would hide rows
-    "timezone": "UTC",
-    "datestyle": "ISO, YMD",
-    "intervalstyle": "iso_8601",
-    "bytea_output": "hex",
-    "jit": "off",  # generated statements have many expressions and few rows
-    "enable_nestloop": "off",  # joins of several columns are taken for tiny, and would be looped over for hours
-    "extra_float_digits": "1",  # shortest digits that read back as the same number
-    "standard_conforming_strings": "on",
-    "client_min_messages": "error",
-}
-MEANINGS_OF_VALUES = {name: value for name, value in _FIXED.items() if name != "client_min_messages"}
-"""What makes a statement mean the same, and be planned alike, in sessions that are not ours."""
 USUAL_LOCK_TIMEOUT = "30s"  # for a lock of others, where no limit has been set for the role
 USUAL_WORK_MEM = "64MB"  # what sorts and hashes of a session may take, where the server's own setting is less
 _OPERATIONS_AT_ONCE = 8  # sorts and hashes that share the memory limit: a few a statement, in a few sessions
@@ -32,7 +19,7 @@ def session_settings(options: EngineOptions, read_only: bool) -> dict[str, str]:
     """
     if options.temp_directory is not None:
         raise PolicyError("A temporary directory can't be given for PostgreSQL: its server decides (temp_tablespaces).")
-    settings = dict(_FIXED)
+    settings = dict(FIXED)
     if read_only:
         settings["default_transaction_read_only"] = "on"
     if options.statement_timeout is not None:

@@ -19,8 +19,8 @@ from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.record import chart_of
 from sqlanon.lattice.refusal import refusal
 from sqlanon.lattice.search import solve
-from sqlanon.lattice.wishes import LARGEST, Wishes, on_lattice, require_size
-from sqlanon.policy import FullDomain, Policy
+from sqlanon.lattice.wishes import LARGEST, Wishes, full_domain, on_lattice, require_size
+from sqlanon.policy import Policy
 from sqlanon.work.journal import Journal, Observer, Silent
 
 SCORED = 100  # minimal generalizations that are scored to be shown
@@ -93,8 +93,7 @@ class _Exploring:
     def _told(self, problem: Problem, findings: Findings, chart: NodeStatusMap | None) -> Exploration:
         if findings.chosen is None:
             raise refusal(problem, findings)
-        algorithm = self.policy.algorithm
-        assert isinstance(algorithm, FullDomain)
+        algorithm = full_domain(self.policy)
         minimal = findings.minimal if chart is None else chart.minimal
         return Exploration(
             source=self.posed.plan.source_name,

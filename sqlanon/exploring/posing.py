@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from sqlanon.algorithms import SearchRequest, algorithm_of
+from sqlanon.algorithms.full_domain import lattice_problem
 from sqlanon.catalog import Catalog, RunStart, Status
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
@@ -18,13 +20,11 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import SqlanonError
 from sqlanon.lattice.problem import Problem
-from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
 from sqlanon.models import models_of
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy, seed_of
 from sqlanon.policy.writer import policy_text
-from sqlanon.runs.searching import distinct_tuples
 from sqlanon.trust import hold_trusted
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Silent, status_after
@@ -69,10 +69,10 @@ def posed(
             with journal.during("search"):
                 started = time.perf_counter()
                 models = models_of(policy)
-                report = journal.progress
-                tuples = distinct_tuples(engine, workspace, coded, models, policy)
-                problem = pose(engine, workspace, coded, tuples, models, policy, report, wishes or Wishes())
-                yield Posed(plan, problem, started)
+                wished = wishes or Wishes()
+                request = SearchRequest(engine, workspace, coded, models, policy, wished, journal.progress)
+                request = request.with_tuples(algorithm_of(policy.algorithm))
+                yield Posed(plan, lattice_problem(request), started)
 
 
 def _judged_only(plan: Plan) -> Plan:
@@ -85,7 +85,7 @@ def _judged_only(plan: Plan) -> Plan:
 @contextlib.contextmanager
 def _workspace(plan: Plan, engine: Engine, journal: Journal) -> Iterator[Workspace]:
     """The workspace of an exploration; see the module."""
-    if engine.dialect == "duckdb":
+    if engine.traits.is_embedded:
         yield TemporaryWorkspace(engine)
         return
     with open_catalog(plan.policy, engine) as catalog:

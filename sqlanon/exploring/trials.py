@@ -17,8 +17,9 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import k_asked, models_with_k
+from sqlanon.releases.base import Release
 from sqlanon.results.run_result import RunResult
-from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.flow import carry_out
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource, Search
@@ -201,15 +202,12 @@ class Measure(Sink):
         """Lock nothing: no others could be about to publish the same."""
         return contextlib.nullcontext()
 
-    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, recoded: Recoded) -> None:  # noqa: ARG002
+    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, release: Release) -> None:  # noqa: ARG002
         """Measure the classes by their regions."""
-        recoding, outcome = recoded.recoding, run.outcome
+        outcome = run.outcome
         with run.journal.during("recode"):
-            found = run.engine.query("release/measure_regions", regions=recoding.regions)
+            sizes = release.class_sizes(run.engine)
         outcome.trial = True
-        sizes = tuple((int(size), int(classes)) for size, classes in found)
-        partition = recoding.partition
-        starred = 0 if partition.starred is None else partition.suppressed
         outcome.verification = Verification(
-            ClassStatistics(outcome.source_rows - partition.omitted, starred, sizes), ()
+            ClassStatistics(outcome.source_rows - release.omitted, release.starred, sizes), ()
         )

@@ -45,14 +45,9 @@ def hierarchies_of_models(
 
 
 def _build(engine: Engine, table: Relation, column: Column, spec: Hierarchy, place: int) -> HierarchyTable:
-    values = temporary(engine, f"hierarchy_values_{place}")
+    values = engine.temporary(f"hierarchy_values_{place}")
     _create_values(engine, values, table, column)
-    return build_hierarchy(engine, spec, column, values, temporary(engine, f"hierarchy_{place}"))
-
-
-def temporary(engine: Engine, name: str) -> Relation:
-    """Name a temporary table."""
-    return Relation(name, "main", "temp") if engine.dialect == "duckdb" else Relation(name, "pg_temp")
+    return build_hierarchy(engine, spec, column, values, engine.temporary(f"hierarchy_{place}"))
 
 
 def _create_values(engine: Engine, values: Relation, table: Relation, column: Column) -> None:

@@ -19,9 +19,7 @@ from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
 from sqlanon.jobs.recoded import (
     Recoded,
     RecodedAttribute,
-    class_column_beside,
-    mask_column_beside,
-    representatives_beside,
+    part_names_beside,
 )
 from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
@@ -29,10 +27,7 @@ from sqlanon.plan import Plan, resolve_source
 from sqlanon.plan_checks import released_names
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
-from sqlanon.rules.parts import PlacedRules, RepresentedRules
 from sqlanon.rules.select import sayable_rules
-from sqlanon.rules.select_levels import LevelsSelect
-from sqlanon.rules.select_tree import TreeSelect
 from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.rules.unmatched import find_misfits, fitting
 from sqlanon.runs import OnViolation
@@ -68,7 +63,7 @@ def freeze(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> Jo
     """
     policy, stored = parse_stored(found.policy), read_rules(catalog, found.id)
     job = _job(catalog, found, wanted, policy)
-    if engine.dialect == "duckdb" or not wanted.procedure:
+    if not (engine.traits.has_procedures and wanted.procedure):
         catalog.record_job(job)
         return job
     text = procedure_text(engine, catalog, found, policy, stored, job)
@@ -90,8 +85,8 @@ def export_procedure(engine: Engine, catalog: Catalog, found: Run, wanted: Freez
 
     Raises what `freeze` raises.
     """
-    if engine.dialect == "duckdb":
-        raise PolicyError("DuckDB has no procedures; --as sql and --as view are for it.")
+    if not engine.traits.has_procedures:
+        raise PolicyError(f"{engine.name} has no procedures; --as sql and --as view are for it.")
     policy, stored = parse_stored(found.policy), read_rules(catalog, found.id)
     job = _job(catalog, found, wanted, policy)
     return procedure_text(engine, catalog, found, policy, stored, job).create(alone=True)
@@ -203,7 +198,7 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
         raise PolicyError([*said, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
     signature = tuple((name, kind) for name, kind, _ in engine.query("jobs/list_columns", table=Text(str(plan.source))))
-    parts = _parts(rules, (plan.source, kept), columns)
+    parts = rules.in_two_parts(plan.source, kept, part_names_beside(columns))
     kind, owner = engine.query_one("engine/show_owner", table=Text(str(plan.source)))
     trusts = plan.policy.trust == "owner"
     shown = _attributes(plan, stored)
@@ -225,15 +220,6 @@ def _attributes(plan: Plan, stored: StoredRules) -> tuple[RecodedAttribute, ...]
         )
         for one in plan.quasi_identifiers
     )
-
-
-def _parts(
-    rules: TreeSelect | LevelsSelect, rows: tuple[Relation, Markup | None], columns: tuple[Column, ...]
-) -> PlacedRules | RepresentedRules | None:
-    """The recoding in two parts: by rules, or by addresses if the rows have any when the job runs."""
-    if isinstance(rules, TreeSelect):
-        return rules.placed(*rows, class_column_beside(columns), mask_column_beside(columns))
-    return rules.represented(*rows, representatives_beside(columns))
 
 
 def recoded_columns(engine: Engine, plan: Plan, select: str) -> tuple[tuple[Column, ...], tuple[str, ...]]:

@@ -32,7 +32,7 @@ class Entry:
 
 def is_there(engine: Engine) -> bool:
     """Whether the extension is in this database."""
-    return engine.dialect == "postgres" and bool(engine.query("jobs/find_pg_cron"))
+    return engine.traits.has_procedures and bool(engine.query("jobs/find_pg_cron"))
 
 
 def times(engine: Engine, catalog: Catalog, job: Job) -> list[str] | None:
@@ -43,7 +43,7 @@ def times(engine: Engine, catalog: Catalog, job: Job) -> list[str] | None:
 
 def calling(engine: Engine, catalog: Catalog, job: Job) -> list[Entry] | None:
     """What calls the job's procedure, or has its name; None where this role may not look."""
-    found = engine.query("jobs/find_pg_cron") if engine.dialect == "postgres" else []
+    found = engine.query("jobs/find_pg_cron") if engine.traits.has_procedures else []
     if found and not found[0][0]:
         return None
     if not found:

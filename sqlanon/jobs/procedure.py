@@ -20,7 +20,8 @@ from sqlanon.catalog.exclusive import place_of, refusal
 from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE
-from sqlanon.engines.postgres_settings import MEANINGS_OF_VALUES, USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
+from sqlanon.engines.postgres_meanings import MEANINGS_OF_VALUES
+from sqlanon.engines.postgres_settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of
 from sqlanon.jobs.sealing import digests_of

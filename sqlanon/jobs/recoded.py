@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column
-from sqlanon.rules.parts import PlacedRules, Representatives, RepresentedRules
+from sqlanon.rules.parts import PartNames, PlacedRules, Representatives, RepresentedRules
 from sqlanon.sql import Identifier, Relation, expression, free_name
 
 
@@ -104,3 +104,8 @@ def columns_of(alias: str, columns: Sequence[Column]) -> list[Markup]:
 def names_in(alias: str, names: Sequence[Identifier]) -> list[Markup]:
     """Columns of a row that is called `alias`, by their names."""
     return [expression("{alias}.{c}", alias=Markup(alias), c=name) for name in names]
+
+
+def part_names_beside(columns: Sequence[Column]) -> PartNames:
+    """Names for what the two parts of a recoding add, beside the columns that it gives."""
+    return PartNames(class_column_beside(columns), mask_column_beside(columns), representatives_beside(columns))

@@ -6,9 +6,9 @@ put into a class that satisfies the models.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from markupsafe import Markup
 
@@ -23,6 +23,27 @@ STARRED = 0  # the leaf of suppressed rows; classes count from 1
 
 
 @dataclass(frozen=True)
+class Generalization(Partition):
+    """The classes of a full-domain generalization.
+
+    passes: the level of every quasi-identifier, by name, one generalization a pass.
+    shown: the levels of its hierarchy at which each axis is shown.
+    chart: what is known of the lattice that was searched (see `lattice.record.record`).
+    """
+
+    passes: tuple[Mapping[str, int], ...] = ()
+    shown: tuple[frozenset[int], ...] = ()
+    chart: Mapping[str, Any] | None = None
+
+    @property
+    def levels(self) -> tuple[frozenset[int], ...]:
+        return self.shown
+
+    def as_searched(self, rounds: int, found: Mapping[str, Any], chart: Mapping[str, Any] | None) -> Self:
+        return replace(self, rounds=rounds, found=found, chart=chart)
+
+
+@dataclass(frozen=True)
 class Pass:
     """One generalization and the classes that satisfy the models there: `(leaf, n, p0, p1, …)`, words masked."""
 
@@ -30,7 +51,7 @@ class Pass:
     classes: Relation
 
 
-def recode_node(sets: FrequencySets, node: Node) -> Partition:
+def recode_node(sets: FrequencySets, node: Node) -> Generalization:
     """The release of one generalization; classes that violate a model are suppressed whole, whatever the budget."""
     failing, verdict = sets.create_failing(node)
     first = create_pass(sets, node, failing)
@@ -54,7 +75,7 @@ def create_pass(sets: FrequencySets, node: Node, failing: Relation, number: int 
     return Pass(node, classes)
 
 
-def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> Partition:
+def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> Generalization:
     """The partition of one or several passes."""
     stars = not sets.task.omits and suppressed > 0
     leaves = sets.workspace.table("leaves")
@@ -69,8 +90,18 @@ def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> 
     )
     sets.engine.analyze(leaves)
     starred = STARRED if stars else None
-    levels = tuple(frozenset(d.steps[one.node[d.number]] for one in passes) for d in sets.keys.dimensions)
-    return Partition(axes, leaves, _assigned(sets, passes, starred), 1, suppressed, starred, levels=levels)
+    dimensions = sets.keys.dimensions
+    names = [d.field.attribute.name for d in dimensions]
+    return Generalization(
+        axes,
+        leaves,
+        _assigned(sets, passes, starred),
+        1,
+        suppressed,
+        starred,
+        passes=tuple(dict(zip(names, one.node, strict=True)) for one in passes),
+        shown=tuple(frozenset(d.steps[one.node[d.number]] for one in passes) for d in dimensions),
+    )
 
 
 def _described(sets: FrequencySets, one: Pass) -> dict[str, Any]:

@@ -22,10 +22,9 @@ from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.qualities import quality_of
-from sqlanon.lattice.recoding import Pass, create_pass, recode_node, release_of
+from sqlanon.lattice.recoding import Generalization, Pass, create_pass, recode_node, release_of
 from sqlanon.lattice.stars import complete_stars
 from sqlanon.lattice.task import Task
-from sqlanon.partition.result import Partition
 from sqlanon.policy import FullDomain, Optimal
 from sqlanon.sql import Relation
 
@@ -129,7 +128,7 @@ class Passes:
         return findings.chosen
 
 
-def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, judges_stars: bool) -> Partition:
+def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, judges_stars: bool) -> Generalization:
     """The release of one generalization, with the rows that it suppresses recoded as far as possible.
 
     Where that leaves more rows than may be suppressed, which t-closeness can bring about, or starred rows that are too
@@ -157,7 +156,7 @@ def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, jud
 
 def recode_in_passes(
     problem: Problem, algorithm: FullDomain, nodes: Sequence[Node], *, judges_stars: bool
-) -> Partition:
+) -> Generalization:
     """The release of several passes that are known, whatever has to be suppressed."""
     passes = _new_passes(problem, algorithm)
     passes.replay(nodes)

@@ -21,17 +21,16 @@ from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.qualities import quality_of
-from sqlanon.lattice.recoding import recode_node
+from sqlanon.lattice.recoding import Generalization, recode_node
 from sqlanon.lattice.record import record
 from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.remainder import recode_remainder
 from sqlanon.lattice.samarati import samarati
 from sqlanon.lattice.task import Task
-from sqlanon.lattice.wishes import EXHAUSTIVE, STOPS_EARLY, Wishes, node_of, require_end, require_size
+from sqlanon.lattice.wishes import Wishes, full_domain, node_of, require_end, require_size
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.domains import create_domains, require_attainable
-from sqlanon.partition.result import Partition
 from sqlanon.policy import FullDomain, Policy
 from sqlanon.policy.document import path_text
 from sqlanon.work.workspace import Workspace
@@ -47,7 +46,7 @@ _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
 }
 
 
-def search(problem: Problem, policy: Policy, wishes: Wishes) -> Partition:
+def search(problem: Problem, policy: Policy, wishes: Wishes) -> Generalization:
     """Find and recode the release.
 
     Raises ProtectionError when no generalization satisfies the models, or the wished one doesn't.
@@ -66,8 +65,7 @@ def pose(
     wishes: Wishes,
 ) -> Problem:
     """Count the table, by its distinct tuples where these are given, and lay out its lattice."""
-    algorithm = policy.algorithm
-    assert isinstance(algorithm, FullDomain)
+    algorithm = full_domain(policy)
     sensitive = create_domains(engine, workspace, coded, models)
     budget = int(Decimal(str(policy.suppression)) * coded.source_rows)
     judges_stars = policy.judges_stars and policy.remainder == "suppress"  # a remainder's are judged in the end
@@ -75,9 +73,9 @@ def pose(
     if not budget:
         require_attainable(engine, coded.source_rows, models, sensitive)
     lattice = lattice_of(coded, algorithm)
-    if wishes.levels is None and algorithm.name in EXHAUSTIVE:
+    if wishes.levels is None and algorithm.exhaustive:
         require_size(lattice, algorithm.name, wishes.any_size)
-    if wishes.levels is None and algorithm.name in STOPS_EARLY:
+    if wishes.levels is None and algorithm.stops_early:
         require_end(lattice, algorithm.name, wishes)
     if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
         require_end(lattice, "remainder: recode", wishes)
@@ -120,14 +118,13 @@ def _check_wished(problem: Problem, node: Node) -> Findings:
     raise refusal_of(problem, node)
 
 
-def release(problem: Problem, policy: Policy, findings: Findings) -> Partition:
+def release(problem: Problem, policy: Policy, findings: Findings) -> Generalization:
     """Recode the table to the chosen generalization."""
     if findings.chosen is None:
         raise refusal(problem, findings)
     told, chart = _told(problem, policy, findings), record(problem, findings)
     if policy.remainder == "recode":
-        assert isinstance(policy.algorithm, FullDomain)
-        partition = recode_remainder(problem, policy.algorithm, findings.chosen, judges_stars=policy.judges_stars)
+        partition = recode_remainder(problem, full_domain(policy), findings.chosen, judges_stars=policy.judges_stars)
         return replace(partition, found={**told, **partition.found}, chart=chart)
     partition = recode_node(problem.sets, findings.chosen)
     if partition.suppressed != findings.suppressed:
@@ -138,8 +135,7 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Partition:
 def _told(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any]:
     """What the outcome says of the search."""
     assert findings.chosen is not None
-    algorithm = policy.algorithm
-    assert isinstance(algorithm, FullDomain)
+    algorithm = full_domain(policy)
     return {
         "levels": dict(zip(problem.lattice.names, findings.chosen, strict=True)),
         "quality": algorithm.quality,

@@ -10,10 +10,8 @@ from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.policy import FullDomain, Optimal, Policy, Role
 from sqlanon.suggest import did_you_mean, quoted
 
-EXHAUSTIVE = ("incognito", "bottom-up", "samarati")  # searches that may have to look at every generalization
 LARGEST = 100_000  # generalizations from which on these ask first: minutes on a small table, days on a large one
 LARGEST_HELD = 5_000_000  # generalizations of which something is held in memory, some 50 bytes; of more, of boxes
-STOPS_EARLY = ("optimal",)  # searches that know what the best is that they have found so far
 
 
 @dataclass(frozen=True)
@@ -40,12 +38,18 @@ class Wishes:
             if wrong := list(_wrong_names(policy, self.levels)):
                 raise PolicyError(wrong)
             return on_lattice(policy)
-        if self.time_limit is not None and policy.algorithm.name not in STOPS_EARLY:
+        if self.time_limit is not None and not policy.algorithm.stops_early:
             raise PolicyError(
-                f"--time-limit: {policy.algorithm.name} has nothing to release before it is done; "
-                f"{' and '.join(STOPS_EARLY)} can stop early."
+                f"--time-limit: {policy.algorithm.name} has nothing to release before it is done; optimal can stop"
+                " early."
             )
         return policy
+
+
+def full_domain(policy: Policy) -> FullDomain:
+    """The policy's algorithm, which must be a search over the lattice."""
+    assert isinstance(policy.algorithm, FullDomain)
+    return policy.algorithm
 
 
 def on_lattice(policy: Policy) -> Policy:

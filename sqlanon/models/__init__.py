@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqlanon import policy
 from sqlanon.errors import PolicyError
@@ -13,7 +11,8 @@ from sqlanon.models.closeness import DISTANCES, TCloseness
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
 from sqlanon.models.variance import VarianceDiversity
-from sqlanon.plugins import GUARANTEES, find_plugins, load_plugin, package_of
+from sqlanon.plugins import GUARANTEES, load_plugin
+from sqlanon.policy.choices import Choice, describe_choices
 from sqlanon.policy.privacy import model_names, parameters_of_model
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "EntropyLDiversity",
     "Groups",
     "KAnonymity",
-    "ModelFacts",
     "PrivacyModel",
     "RecursiveLDiversity",
     "SampleTest",
@@ -76,28 +74,12 @@ def from_spec(spec: policy.ModelParameters, *, counts_null: bool = False) -> Pri
     return model_class(spec.model).from_parameters(spec, counts_null=counts_null)
 
 
-@dataclass(frozen=True)
-class ModelFacts:
-    """A privacy model as people choose one: its name in policies, its parameters, its meaning, and who adds it."""
-
-    name: str
-    parameters: list[str]
-    meaning: str
-    package: str
-
-
-def describe_models() -> list[ModelFacts]:
+def describe_models() -> list[Choice]:
     """Describe all privacy models, those of installed packages last.
 
     Raises PolicyError where one of them can't be loaded.
     """
-    return [_facts(name) for name in model_names()]
-
-
-def _facts(name: str) -> ModelFacts:
-    model_class(name)
-    parameters = parameters_of_model(name)
-    assert parameters is not None
-    meaning = " ".join((inspect.getdoc(parameters) or "").partition("\n\n")[0].split())
-    package = "sqlanon" if name in OWN else package_of(find_plugins(GUARANTEES)[name])
-    return ModelFacts(name, [key for key in parameters.model_fields if key != "model"], meaning, package)
+    names = model_names()
+    for name in names:
+        model_class(name)
+    return describe_choices(GUARANTEES, names, OWN, parameters_of_model)

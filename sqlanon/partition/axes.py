@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field, word_column
+from sqlanon.engines.base import Engine
 from sqlanon.ranged import Ranged
 from sqlanon.sql import Identifier, Relation, Withheld, expression
 
@@ -162,3 +164,11 @@ def masked_value(alias: str, words: int) -> Markup:
 def carried(alias: str, columns: Sequence[Identifier]) -> Markup:
     """`, alias.a, alias.b`: columns that travel along."""
     return Markup("").join(expression(", {alias}.{column}", alias=Identifier(alias), column=c) for c in columns)
+
+
+def measured_axes(engine: Engine, coded: CodedTable) -> tuple[Axis, ...]:
+    """Measure the extent of every quasi-identifier over coded rows, and whether it holds NULL."""
+    axes = [Axis(i, field) for i, field in enumerate(coded.quasi_identifiers)]
+    row = engine.query_one("partition/measure_axes", rows=coded.rows, axes=axes)
+    pairs = zip(row[::2], row[1::2], strict=True)
+    return tuple(replace(a, extent=max(1, int(e)), has_null=n) for a, (e, n) in zip(axes, pairs, strict=True))

@@ -6,13 +6,12 @@ LeFevre, DeWitt, Ramakrishnan, "Mondrian Multidimensional k-Anonymity", ICDE 200
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
-from sqlanon.partition.axes import Axis
+from sqlanon.partition.axes import measured_axes
 from sqlanon.partition.collapse import Tuples, expand
 from sqlanon.partition.criteria import Classes, Criterion, Moments, entropy_scale
 from sqlanon.partition.domains import create_domains, require_attainable
@@ -61,7 +60,7 @@ def pose(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequen
     sensitive = create_domains(engine, workspace, coded, models)
     require_attainable(engine, coded.source_rows, models, sensitive)
     return Task(
-        axes=_measured_axes(engine, coded),
+        axes=measured_axes(engine, coded),
         words=coded.words,
         weighted=False,
         models=tuple(models),
@@ -116,10 +115,3 @@ def _inherited_bans(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:
     if not all(model.decided_by_size for model in models):
         return 0
     return sum(1 << i for i, f in enumerate(coded.quasi_identifiers) if f.coding.hierarchy is None)
-
-
-def _measured_axes(engine: Engine, coded: CodedTable) -> tuple[Axis, ...]:
-    axes = [Axis(i, field) for i, field in enumerate(coded.quasi_identifiers)]
-    row = engine.query_one("partition/measure_axes", rows=coded.rows, axes=axes)
-    pairs = zip(row[::2], row[1::2], strict=True)
-    return tuple(replace(a, extent=max(1, int(e)), has_null=n) for a, (e, n) in zip(axes, pairs, strict=True))

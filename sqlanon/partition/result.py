@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from markupsafe import Markup
 
@@ -18,14 +18,12 @@ class Partition:
 
     leaves: `(leaf, n, lo_0, hi_0, …)`, the tight interval of codes of every quasi-identifier. Where the axes are
         `leveled` there is also `level_0, …`, and `lo_0` and `hi_0` are the code of any one value of the region.
-    assigned: `(leaf, p0, p1, …)`, every source row's words with its leaf; rows that are left out are not in it, or
-        their leaves are not among those that the release shows.
+    assigned: `(leaf, p0, p1, …)`, every source row's words with its leaf, the same for the same words; rows that are
+        left out are not in it, or their leaves are not among those that the release shows.
     suppressed: how many rows are suppressed, left out or not.
     starred: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
     found: what the search has to say of itself, for people and programs.
     tree: the partition tree of a search that grows one (see `forest.Grown`).
-    chart: what is known of a lattice that was searched (see `lattice.record.record`).
-    levels: of a full-domain generalization, the levels at which each axis is shown, one a pass; None elsewhere.
     """
 
     axes: tuple[Axis, ...]
@@ -36,10 +34,17 @@ class Partition:
     starred: int | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
     tree: Relation | Markup | None = None
-    chart: Mapping[str, Any] | None = None
-    levels: tuple[frozenset[int], ...] | None = None
+
+    @property
+    def levels(self) -> tuple[frozenset[int], ...] | None:
+        """The levels at which each axis may be shown, where the whole column is shown at few; None elsewhere."""
+        return None
 
     @property
     def omitted(self) -> int:
         """The source rows that the release does not hold."""
         return self.suppressed if self.starred is None else 0
+
+    def as_searched(self, rounds: int, found: Mapping[str, Any], chart: Mapping[str, Any] | None) -> Self:  # noqa: ARG002
+        """The same classes, with what an earlier search said of itself; its tree is written down already."""
+        return replace(self, rounds=rounds, found=found, tree=None)

@@ -3,6 +3,7 @@
 from sqlanon.policy.algorithms import (
     WEIGHTED,
     Algorithm,
+    AlgorithmParameters,
     BottomUp,
     Datafly,
     FullDomain,
@@ -38,6 +39,7 @@ __all__ = [
     "SET_LIMITS",
     "WEIGHTED",
     "Algorithm",
+    "AlgorithmParameters",
     "Attribute",
     "BottomUp",
     "Catalog",

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator, model_validator
+from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
+from sqlanon.plugins import ALGORITHMS, find_plugins, load_parameters
+from sqlanon.policy.document import path_text
 from sqlanon.policy.part import Number, Part, Whole, broken
+from sqlanon.suggest import did_you_mean
 
+_CUTS = "The table was cut into ever smaller parts, for as long as each part satisfied every model: "
+_LEVELS = "Every column is shown at one level of its hierarchy. "
 LEAST_BITS = 0.01  # the information gain below which TR 1590 cuts at medians
 MOST_BINS = 2**20
 Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "entropy-arx", "height", "kl-divergence"]
@@ -35,6 +42,24 @@ class AlgorithmParameters(Part):
 
     name: str
     recodes: ClassVar[Recodes]
+    exhaustive: ClassVar[bool] = False
+    """Whether it may have to look at every generalization of a lattice."""
+    stops_early: ClassVar[bool] = False
+    """Whether it knows, at any time, the best release that it has found so far."""
+    samples: ClassVar[bool] = False
+    """Whether models must be testable on samples of the rows."""
+
+    sentence: ClassVar[str] = ""
+    """How it searches, for readers of reports."""
+
+    def problems(self, quasi: Sequence[str]) -> Iterator[str]:  # noqa: ARG002
+        """Say what is wrong with the parameters for these quasi-identifiers."""
+        return iter(())
+
+    @property
+    def predicts(self) -> Literal["classes", "numbers"] | None:
+        """What the target must be, where the search is by one."""
+        return None
 
     @property
     def suppresses(self) -> bool:
@@ -51,6 +76,7 @@ class Mondrian(AlgorithmParameters):
     """Cuts the table at medians and hierarchies for as long as every part satisfies all models: rothko-t with
     `split: median`."""
 
+    sentence: ClassVar[str] = _CUTS + "at the median of the column that was widest in the part."
     recodes: ClassVar[Recodes] = Recodes.REGIONS
     name: Literal["mondrian"] = "mondrian"
 
@@ -74,6 +100,10 @@ class Splits(AlgorithmParameters):
     given), as a share of its squared error with regression (0 if not given)."""
 
     @property
+    def predicts(self) -> Literal["classes", "numbers"] | None:
+        return {"information-gain": "classes", "regression": "numbers"}.get(self.split)  # type: ignore[return-value]
+
+    @property
     def least(self) -> float:
         """The least gain, given or not."""
         if self.least_gain is not None:
@@ -94,6 +124,9 @@ class RothkoT(Splits):
     """Cuts the table into regions for as long as every part satisfies all models: at medians, or where it tells most of
     a target."""
 
+    sentence: ClassVar[str] = (
+        _CUTS + "at the median of the widest column, or where a cut tells most of the column to be predicted."
+    )
     name: Literal["rothko-t"]
 
 
@@ -101,6 +134,10 @@ class RothkoS(Splits):
     """The same for tables far larger than memory: the tree is grown on a sample, where a split must be allowable with
     high confidence, checked and pruned on all rows, and finished on them. docs/sampling.md says when to choose it."""
 
+    sentence: ClassVar[str] = (
+        _CUTS + "first on a sample of the rows, then checked, corrected and finished on all of them."
+    )
+    samples: ClassVar[bool] = True
     name: Literal["rothko-s"]
     sample: Whole = Field(default=200_000, ge=2)
     """The rows of a sample; a node that has no more rows is worked on as it is."""
@@ -123,6 +160,9 @@ class TopDown(AlgorithmParameters):
     """Cuts every quasi-identifier's hierarchy somewhere, each branch at a level of its own: from `*` down, the group
     whose children gain most takes their place, for as long as every class satisfies all models."""
 
+    sentence: ClassVar[str] = (
+        "Every column began as *, and the group whose parts gain most was replaced by them, again and again."
+    )
     recodes: ClassVar[Recodes] = Recodes.CUTS
     name: Literal["top-down"]
     quality: Literal["loss", "information-gain"] = "loss"
@@ -157,6 +197,18 @@ class _FullDomain(AlgorithmParameters):
     """`full-domain` shows a quasi-identifier at any level of its hierarchy; `attribute-suppression` as it is (level 0)
     or as `*` (level 1), with nothing between."""
 
+    def problems(self, quasi: Sequence[str]) -> Iterator[str]:
+        for key in ("limits", "weights"):
+            for name in getattr(self, key):
+                if name not in quasi:
+                    place = path_text(("algorithm", key, name))
+                    yield f"{place}: it is not a quasi-identifier; {did_you_mean(name, quasi)}"
+        if quasi and not any(self.weights.get(name, 1) for name in quasi):
+            yield (
+                "algorithm.weights: at least one quasi-identifier needs a weight above 0, which is 1 where none is"
+                " given."
+            )
+
     @property
     def suppresses_attributes(self) -> bool:
         """Whether a quasi-identifier is shown as it is or as `*`, with nothing between."""
@@ -181,6 +233,11 @@ class Incognito(_FullDomain):
     """Finds all generalizations that satisfy the models, subset by subset of the quasi-identifiers, and releases the
     best of the minimal ones."""
 
+    sentence: ClassVar[str] = _LEVELS + (
+        "All combinations of levels that satisfy the models were found, and the best of the least general "
+        "ones was taken."
+    )
+    exhaustive: ClassVar[bool] = True
     name: Literal["incognito"]
     variant: Literal["basic", "super-roots", "cube"] = "basic"
     """Where frequency sets come from: `basic` counts the roots of a candidate graph from the table, `super-roots` the
@@ -190,6 +247,10 @@ class Incognito(_FullDomain):
 class Samarati(_FullDomain):
     """Finds the generalizations of minimal height by binary search, and releases the best of them."""
 
+    sentence: ClassVar[str] = _LEVELS + (
+        "The least total height at which the models hold was found, and the best combination of that height was taken."
+    )
+    exhaustive: ClassVar[bool] = True
     name: Literal["samarati"]
 
 
@@ -197,6 +258,11 @@ class BottomUp(_FullDomain):
     """Finds all generalizations that satisfy the models, breadth first from the table as it is, and releases the best
     of the minimal ones."""
 
+    sentence: ClassVar[str] = _LEVELS + (
+        "Combinations of levels were looked at from the most exact one up, and the best of the least general "
+        "ones was taken."
+    )
+    exhaustive: ClassVar[bool] = True
     name: Literal["bottom-up"]
     rollup: bool = True
     """Whether a frequency set is rolled up from a more specific one instead of counted from the table."""
@@ -205,20 +271,56 @@ class BottomUp(_FullDomain):
 class Optimal(_FullDomain):
     """Finds the generalization of the best quality within the suppression budget, by branch and bound."""
 
+    sentence: ClassVar[str] = (
+        _LEVELS + "The best of all combinations of levels within the suppression budget was searched for."
+    )
+    stops_early: ClassVar[bool] = True
     name: Literal["optimal"]
 
 
 class Datafly(_FullDomain):
     """Generalizes, time and again, the attribute with the most distinct values; fast, and not minimal."""
 
+    sentence: ClassVar[str] = (
+        _LEVELS + "The column with the most values was generalized, time and again, until the models held."
+    )
     name: Literal["datafly"]
 
 
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
 Tree = Mondrian | RothkoT
-Algorithm = Annotated[Mondrian | RothkoT | RothkoS | TopDown | FullDomain, Field(discriminator="name")]
+_Own = Annotated[Mondrian | RothkoT | RothkoS | TopDown | FullDomain, Field(discriminator="name")]
+OWN_ALGORITHMS: Mapping[str, type[AlgorithmParameters]] = {
+    get_args(part.model_fields["name"].annotation)[0]: part for part in get_args(get_args(_Own)[0])
+}
+"""The program's own algorithms by name."""
 
 
-def seed_of(algorithm: Algorithm) -> int | None:
-    """What the samples that it draws depend on; None where it draws none."""
-    return algorithm.seed if isinstance(algorithm, RothkoS) else None
+def algorithm_names() -> list[str]:
+    """List the names of all algorithms, those of installed packages last."""
+    return [*OWN_ALGORITHMS, *(name for name in find_plugins(ALGORITHMS) if name not in OWN_ALGORITHMS)]
+
+
+def parameters_of_algorithm(name: Any) -> type[AlgorithmParameters] | None:
+    """Find the parameters that an algorithm takes; None where there is no algorithm of this name.
+
+    Raises PolicyError where an installed package adds it, but it can't be loaded.
+    """
+    if not isinstance(name, str):
+        return None
+    return OWN_ALGORITHMS.get(name) or load_parameters(ALGORITHMS, name, AlgorithmParameters)
+
+
+def _validate(given: Any, own: ValidatorFunctionWrapHandler) -> Any:
+    """Validate an entry by the parameters of its algorithm, whoever adds it."""
+    name = given.get("name") if isinstance(given, Mapping) else getattr(given, "name", None)
+    added = parameters_of_algorithm(name) if name not in OWN_ALGORITHMS else None
+    return own(given) if added is None else added.model_validate(given)
+
+
+Algorithm = Annotated[SerializeAsAny[_Own], WrapValidator(_validate)]
+
+
+def seed_of(algorithm: AlgorithmParameters) -> int | None:
+    """The seed that the samples of an algorithm depend on; None where it draws none."""
+    return getattr(algorithm, "seed", None)

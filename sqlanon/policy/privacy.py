@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, SerializeAsAny, WrapValidator
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from sqlanon.errors import PolicyError
-from sqlanon.plugins import GUARANTEES, find_plugins, load_plugin
+from sqlanon.plugins import GUARANTEES, find_plugins, load_parameters
 from sqlanon.policy.part import Number, Part, Whole
 
 
@@ -109,15 +108,7 @@ def parameters_of_model(name: Any) -> type[ModelParameters] | None:
     """
     if not isinstance(name, str):
         return None
-    if name in MODELS:
-        return MODELS[name]
-    added = load_plugin(GUARANTEES, name, object)
-    if added is None:
-        return None
-    parameters = getattr(added, "Parameters", None)
-    if not (isinstance(parameters, type) and issubclass(parameters, ModelParameters)):
-        raise PolicyError(f"The privacy model '{name}' has no class Parameters derived from ModelParameters.")
-    return parameters
+    return MODELS.get(name) or load_parameters(GUARANTEES, name, ModelParameters)
 
 
 def _validate(given: Any, own: ValidatorFunctionWrapHandler) -> Any:

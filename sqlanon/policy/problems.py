@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from sqlanon.policy import Algorithm, Attribute, Hierarchy, Policy
+from sqlanon.policy import Attribute, Hierarchy, Policy
+from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.document import Document, Path
 from sqlanon.policy.privacy import MODELS, ModelParameters, model_names, parameters_of_model
 from sqlanon.suggest import any_of, did_you_mean
-
-ALGORITHMS: Mapping[str, type[BaseModel]] = {
-    get_args(part.model_fields["name"].annotation)[0]: part for part in get_args(get_args(Algorithm)[0])
-}
 
 _TYPES = {
     "string_type": "text; put it in quotes",
@@ -63,7 +60,7 @@ def _real_parts(location: Path, data: Any, is_missing: bool) -> Iterator[str | i
     """
     if location[0] == "privacy" and len(location) > 2 and location[2] in MODELS:
         location = (*location[:2], *location[3:])
-    if location[0] == "algorithm" and len(location) > 1 and location[1] in ALGORITHMS:
+    if location[0] == "algorithm" and len(location) > 1 and location[1] in OWN_ALGORITHMS:
         location = (*location[:1], *location[2:])
     for part in location:
         there = _has(data, part)
@@ -86,7 +83,7 @@ def _owner(path: Path, data: Any) -> type[BaseModel]:
     if path[:1] == ("privacy",) and len(path) > 2:
         return parameters_of_model(data["privacy"][path[1]].get("model")) or Policy
     if len(path) > 1 and path[0] == "algorithm":
-        return ALGORITHMS.get(data.get("algorithm", {}).get("name"), Policy)
+        return parameters_of_algorithm(data.get("algorithm", {}).get("name")) or Policy
     if len(path) > 1 and path[0] in ("source", "release", "catalog"):
         part = Policy.model_fields[str(path[0])].annotation
         assert isinstance(part, type)
@@ -106,7 +103,7 @@ def _sentence(detail: ErrorDetails, path: Path, owner: type[BaseModel], document
     if kind in ("enum", "literal_error"):
         return _choice(path, re.findall(r"'([^']*)'", str(context["expected"])), document)
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        tag, choices = ("name", list(ALGORITHMS)) if path[0] == "algorithm" else ("model", model_names())
+        tag, choices = ("name", algorithm_names()) if path[0] == "algorithm" else ("model", model_names())
         if kind == "union_tag_not_found":
             return f"{place}.{tag} is missing; choose from {', '.join(choices)}."
         return _choice((*path, tag), choices, document)

@@ -9,11 +9,10 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from sqlanon.policy import Policy
-from sqlanon.policy.algorithms import MOST_BINS
+from sqlanon.policy.algorithms import MOST_BINS, OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.part import Part
 from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
-from sqlanon.policy.problems import ALGORITHMS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: dict[str, Any] = {"type": ["string", "integer"]}  # whole numbers stand for their text
@@ -29,27 +28,28 @@ def policy_schema() -> dict[str, Any]:
     parts = schema["$defs"]
     for name in model_names():
         if name not in MODELS:
-            _add_model(schema, name)
+            _add_part(parts, schema["properties"]["privacy"]["items"], name, parameters_of_model(name))
+    for name in algorithm_names():
+        if name not in OWN_ALGORITHMS:
+            _add_part(parts, schema["properties"]["algorithm"], name, parameters_of_algorithm(name))
     for part in _all_parts(Part):
         if part.__name__ in parts:
             _explain(parts[part.__name__], part)
-    for algorithm in ALGORITHMS.values():
+    for algorithm in OWN_ALGORITHMS.values():
         parts[algorithm.__name__]["required"] = ["name"]
     _allow_short_forms(parts)
     _explain(schema, Policy)
     return {"$schema": DIALECT, "title": "A policy of sqlanon", **{k: v for k, v in schema.items() if k != "title"}}
 
 
-def _add_model(schema: dict[str, Any], name: str) -> None:
-    """Let the schema know a privacy model of an installed package."""
-    parameters = parameters_of_model(name)
+def _add_part(parts: dict[str, Any], choice: dict[str, Any], name: str, parameters: type[Part] | None) -> None:
+    """Let a choice of the schema know what an installed package adds to it."""
     assert parameters is not None
-    key = f"model {name}"  # no class of the grammar has such a name
-    schema["$defs"][key] = parameters.model_json_schema(by_alias=True)
-    _explain(schema["$defs"][key], parameters)
-    models = schema["properties"]["privacy"]["items"]
-    models["discriminator"]["mapping"][name] = f"#/$defs/{quote(key)}"
-    models["oneOf"].append({"$ref": f"#/$defs/{quote(key)}"})
+    key = f"added {name}"  # no class of the grammar has such a name
+    parts[key] = parameters.model_json_schema(by_alias=True)
+    _explain(parts[key], parameters)
+    choice["discriminator"]["mapping"][name] = f"#/$defs/{quote(key)}"
+    choice["oneOf"].append({"$ref": f"#/$defs/{quote(key)}"})
 
 
 def _all_parts(part: type[BaseModel]) -> Iterator[type[BaseModel]]:

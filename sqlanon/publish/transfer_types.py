@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.digest import exact_text
 from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.engines.dialects import dialect_named
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation
 
@@ -51,7 +52,6 @@ _TO_DUCKDB = {
     "time without time zone": "TIME",
     "uuid": "UUID",
 }
-_TEXT = {"postgres": "text", "duckdb": "VARCHAR"}
 _TABLES = {"postgres": _TO_POSTGRES, "duckdb": _TO_DUCKDB}
 
 
@@ -98,7 +98,7 @@ def _carried_type(source: Engine, relation: Relation, column: Column, dialect: s
     if column.kind is Kind.OTHER:
         return None
     if column.kind in (Kind.TEXT, Kind.ENUM):
-        return _TEXT[dialect]
+        return dialect_named(dialect).text_type
     if column.kind is Kind.DECIMAL:
         return _decimal(source, relation, column)
     if source.dialect == dialect:

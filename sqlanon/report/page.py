@@ -81,7 +81,7 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "suppressed": policy.get("suppressed", "omit"),
         "remainder": policy.get("remainder", "suppress"),
         "algorithm": run.algorithm,
-        "searched": wording.ALGORITHMS.get(run.algorithm),
+        "searched": wording.searched(run.algorithm),
         "quasi_identifiers": list(_quasi_identifiers(result)),
         "distributions": list(_distributions(result)),
         "combinations": result and result.combinations,

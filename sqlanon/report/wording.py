@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlanon.catalog import Run
 from sqlanon.models import from_spec
+from sqlanon.policy.algorithms import parameters_of_algorithm
 from sqlanon.policy.privacy import parameters_of_model
 from sqlanon.report import numbers
 from sqlanon.results.measures import Distribution
@@ -19,23 +20,7 @@ ROLES = {
     "sensitive": "kept as it is",
     "insensitive": "kept as it is",
 }
-_CUTS = "The table was cut into ever smaller parts, for as long as each part satisfied every model: "
-_LEVELS = "Every column is shown at one level of its hierarchy. "
-ALGORITHMS = {
-    "mondrian": _CUTS + "at the median of the column that was widest in the part.",
-    "rothko-t": _CUTS + "at the median of the widest column, or where a cut tells most of the column to be predicted.",
-    "rothko-s": _CUTS + "first on a sample of the rows, then checked, corrected and finished on all of them.",
-    "top-down": "Every column began as *, and the group whose parts gain most was replaced by them, again and again.",
-    "incognito": _LEVELS + "All combinations of levels that satisfy the models were found, and the best of the least"
-    " general ones was taken.",
-    "samarati": _LEVELS + "The least total height at which the models hold was found, and the best combination of that"
-    " height was taken.",
-    "bottom-up": _LEVELS + "Combinations of levels were looked at from the most exact one up, and the best of the least"
-    " general ones was taken.",
-    "optimal": _LEVELS + "The best of all combinations of levels within the suppression budget was searched for.",
-    "datafly": _LEVELS + "The column with the most values was generalized, time and again, until the models held.",
-    "apply": "Nothing was searched: the rows were recoded by the rules of an earlier release.",
-}
+_APPLIED = "Nothing was searched: the rows were recoded by the rules of an earlier release."
 HIERARCHIES = {
     "mask": "characters masked",
     "date": "dates to periods",
@@ -109,6 +94,14 @@ RISKS = {
         "The share of all rows that are expected to be picked rightly if somebody tries to match every row.",
     ),
 }
+
+
+def searched(algorithm: str) -> str | None:
+    """Say how a release was searched for; None of a package's algorithm that is not installed any more."""
+    if algorithm == "apply":
+        return _APPLIED
+    parameters = parameters_of_algorithm(algorithm)
+    return None if parameters is None else parameters.sentence or None
 
 
 def in_population(people: int) -> str:

@@ -32,7 +32,7 @@ def place_of_row(engine: Engine, routes: Relation, words: int, rules: RuleTables
 
     routes: `(place, first, threshold, mask_0, …)`, as `route` makes them.
     """
-    if engine.dialect != "postgres" or rules.depth > cases.DEEPEST:
+    if not engine.traits.prefers_case or rules.depth > cases.DEEPEST:
         return None
     (nodes,) = engine.query_one("count_rows", table=routes)
     if nodes > 2 * cases.MOST_RULES:

@@ -46,11 +46,12 @@ def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:
     return tuple(found)
 
 
-def levels_record(engine: Engine, partition: Partition) -> RulesRecord:
+def levels_record(
+    engine: Engine, attributes: Sequence[RuleAttribute], passes: Sequence[Mapping[str, int]]
+) -> RulesRecord:
     """The rules of a full-domain generalization: the levels of its passes."""
-    passes: Sequence[Mapping[str, int]] = [one["levels"] for one in partition.found.get("passes", ())]
-    attributes = [a.as_json() for a in attributes_of(partition)]
-    content = {"dialect": engine.dialect, "attributes": attributes, "passes": passes or [partition.found["levels"]]}
+    listed = [attribute.as_json() for attribute in attributes]
+    content = {"dialect": engine.dialect, "attributes": listed, "passes": list(passes)}
     return RulesRecord(RulesKind.LEVELS, json.dumps(content), 0)
 
 

@@ -31,8 +31,7 @@ class _Temporary(Workspace):
         self._engine = engine
 
     def table(self, meaning: str, number: int | None = None) -> Relation:
-        name = f"sqlanon_{meaning}" + ("" if number is None else f"_{number}")
-        return Relation(name, "main", "temp") if self._engine.dialect == "duckdb" else Relation(name, "pg_temp")
+        return self._engine.temporary(f"sqlanon_{meaning}" + ("" if number is None else f"_{number}"))
 
 
 def list_rules(engine: Engine, stored: StoredRules, limit: int, offset: int) -> list[Rule]:

@@ -12,22 +12,24 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.catalog import RulesKind
 from sqlanon.engines.base import Engine, Kind
+from sqlanon.errors import VerificationError
 from sqlanon.partition.axes import Axis
 from sqlanon.policy import Show
 from sqlanon.release.recode import Recoding, cell_name
-from sqlanon.rules.tables import LISTED, RuleAttribute, RuleTables
+from sqlanon.rules.tables import LISTED, MadeRules, RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.text import text_of
 from sqlanon.work.workspace import Workspace
 
 
-def make_rules(
-    engine: Engine, workspace: Workspace, recoding: Recoding, names: Relation | None = None
-) -> tuple[tuple[RuleAttribute, ...], RuleTables]:
-    """The rules of a recoding whose search has grown a tree, in work tables.
+def make_tree(engine: Engine, workspace: Workspace, recoding: Recoding, names: Relation | None = None) -> MadeRules:
+    """Make the rules of a recoding whose search has grown a tree, in work tables, and check them.
 
     names: a table to create, `(leaf, rule)`: the rule of every leaf of the partition.
+
+    Raises VerificationError where the boxes have gaps or overlaps.
     """
     axes, tree = recoding.partition.axes, recoding.partition.tree
     assert tree is not None
@@ -37,10 +39,11 @@ def make_rules(
     boxes.make(tree)
     tables = RuleTables(boxes.nodes, boxes.leaves, segments, domain, boxes.depth)
     engine.analyze(*tables.all)
-    return attributes, tables
+    require_partition(engine, workspace, attributes, tables)
+    return MadeRules(RulesKind.TREE, attributes, tables)
 
 
-def chosen_column(attributes: Sequence[RuleAttribute], alias: str, name: str, of: str | None = None) -> Markup:
+def _chosen_column(attributes: Sequence[RuleAttribute], alias: str, name: str, of: str | None = None) -> Markup:
     """The bound `lo` or `hi` in row `alias` of the attribute that column `attribute` of row `of` names."""
     whens = [
         expression("WHEN {n} THEN {alias}.{c}", n=a.number, alias=Markup(alias), c=getattr(a, name)) for a in attributes
@@ -158,7 +161,7 @@ class _Boxes:
         self.engine.run("rules/create_boxes", boxes=boxes, mapped=mapped, attributes=self.attributes)
         self.engine.analyze(boxes)
         self.workspace.drop(mapped)
-        lo, hi = (chosen_column(self.attributes, "b", name) for name in ("lo", "hi"))
+        lo, hi = (_chosen_column(self.attributes, "b", name) for name in ("lo", "hi"))
         self.engine.run("rules/add_nodes", nodes=self.nodes, boxes=boxes, lo=lo, hi=hi)
         values = {"leaves": self.leaves, "boxes": boxes, "regions": self.regions}
         self.engine.run("rules/add_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
@@ -173,7 +176,7 @@ class _Boxes:
 
     def _close_gaps(self, boxes: Relation, lo: Markup, hi: Markup) -> None:
         gaps = self.workspace.table("gaps")
-        first, last = (chosen_column(self.attributes, "b", name, of="c") for name in ("lo", "hi"))
+        first, last = (_chosen_column(self.attributes, "b", name, of="c") for name in ("lo", "hi"))
         bounds = {"lo": lo, "hi": hi, "parent_lo": first, "parent_hi": last}
         self.engine.run("rules/create_gaps", gaps=gaps, boxes=boxes, nested=self.nested, **bounds)
         self.engine.run("rules/add_gap_nodes", nodes=self.nodes, gaps=gaps)
@@ -188,3 +191,26 @@ def _stand_ins(recoding: Recoding, attributes: Sequence[RuleAttribute]) -> list[
     for shown in recoding.shown:
         places[shown.name] = sum(len(s.cells) for s in recoding.shown[: len(places)])
     return [cell_name(places[a.name]) for a in attributes if a.keeps_stand_in]
+
+
+def require_partition(
+    engine: Engine, workspace: Workspace, attributes: Sequence[RuleAttribute], rules: RuleTables
+) -> None:
+    """Raise VerificationError unless the boxes partition the whole domain; two statements, however deep the tree.
+
+    The boxes are worked out anew, from the root down. The root's box is the whole domain. Where children follow each
+    other in one attribute from end to end of their parent's box, and have all else of it, they cover it once. So if
+    that holds at every node, every point of the domain is in exactly one leaf; and the rules must be just the leaves.
+    """
+    followed = workspace.table("followed")
+    lo, hi = (_chosen_column(attributes, "b", name, of="n") for name in ("lo", "hi"))
+    values = {"followed": followed, "nodes": rules.nodes, "attributes": attributes}
+    engine.run("rules/follow_tree", parent_lo=lo, parent_hi=hi, **values)
+    engine.analyze(followed)
+    torn, strays, orphans = engine.query_one("rules/count_torn", rules=rules.leaves, **values)
+    workspace.drop(followed)
+    if torn or strays or orphans:
+        raise VerificationError(
+            f"The rules do not cover the domain once: {torn} nodes are not the union of what is below them, "
+            f"{strays} rules and {orphans} nodes belong to none."
+        )

@@ -48,6 +48,15 @@ class Representatives:
 
 
 @dataclass(frozen=True)
+class PartNames:
+    """Names for what the two parts of a recoding add to its columns: the class of a row, its mask, representatives."""
+
+    class_column: Identifier
+    mask: Identifier
+    representatives: Representatives
+
+
+@dataclass(frozen=True)
 class RepresentedRules:
     """Rows are placed by keys that stand for what they show, which is worked out for a row of each class.
 

@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.comparing import is_short
+from sqlanon.engines.dialects import dialect_named
 from sqlanon.hierarchies.inline import has_keys, join_labels
 from sqlanon.hierarchies.mask import kept_part, mask_label
 from sqlanon.plan_checks import released_names
@@ -24,7 +25,8 @@ class RowSpelling:
 
     def __init__(self, stored: StoredRules, policy: Policy) -> None:
         self.attributes, self.policy = stored.attributes, policy
-        self.render = renderer(str(stored.content["dialect"]))
+        self.dialect = dialect_named(str(stored.content["dialect"]))
+        self.render = renderer(self.dialect.name)
         self._joined: dict[int, RuleAttribute] = {}
 
     def joins(self, *, keyed: bool = False) -> list[Markup]:

@@ -13,7 +13,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.rules.listing import list_replaced
-from sqlanon.rules.parts import Representatives, RepresentedRules
+from sqlanon.rules.parts import PartNames, RepresentedRules
 from sqlanon.rules.row_spelling import RowSpelling, listed
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
@@ -30,20 +30,20 @@ class LevelsSelect:
         """The rows of a table that are fitting, recoded."""
         return self._select(table, fitting, self._columns)
 
-    def represented(self, table: Relation, fitting: Markup | None, by: Representatives) -> RepresentedRules:
+    def in_two_parts(self, table: Relation, fitting: Markup | None, names: PartNames) -> RepresentedRules:
         """The same in two parts; PostgreSQL tells rows of a table by their addresses while a transaction goes on.
 
         What classes show is joined to their rows by address, and only the rows that are named so are read.
         """
-        kept = self.rows.kept()
+        by, kept = names.representatives, self.rows.kept()
         own = {column["name"] for column in kept}
         keys = [{"name": name, "value": key} for name, key in zip(by.keys, self._keys, strict=False)]
         address = {"name": by.address, "value": Markup("s.ctid")}
         label = {"name": by.class_column, "value": expression("c.{c}", c=by.class_column)}
         shown = [column for column in self._columns if column["name"] not in own]
-        names = {"table": by.table, "address": by.address}
-        chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", **names)
-        named = expression("s.ctid = ANY (ARRAY(SELECT o.{address} FROM {table} AS o))", **names)
+        place = {"table": by.table, "address": by.address}
+        chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", **place)
+        named = expression("s.ctid = ANY (ARRAY(SELECT o.{address} FROM {table} AS o))", **place)
         return RepresentedRules(
             assigning=self._select(table, fitting, [address, *keys, *kept], keyed=True),
             showing=self._select(table, named, [label, *keys, *shown], chosen, keyed=True),

@@ -17,7 +17,7 @@ from sqlanon.release.labels import EVERYTHING
 from sqlanon.rules import cases
 from sqlanon.rules.cases import Spelling, rule_case
 from sqlanon.rules.listing import fetch_rules
-from sqlanon.rules.parts import Masked, PlacedRules
+from sqlanon.rules.parts import Masked, PartNames, PlacedRules
 from sqlanon.rules.places import Places, read_places
 from sqlanon.rules.routing import value_of
 from sqlanon.rules.row_spelling import RowSpelling, listed
@@ -40,10 +40,9 @@ class TreeSelect:
         cells = {a.number: [self._cell(a, name) for name in self._cells[a.number]] for a in self.attributes}
         return self._routed(table, fitting, self.rows.columns(cells), self._rules)
 
-    def placed(
-        self, table: Relation, fitting: Markup | None, place: Identifier, mask: Identifier
-    ) -> PlacedRules | None:
+    def in_two_parts(self, table: Relation, fitting: Markup | None, names: PartNames) -> PlacedRules | None:
         """The same in two parts, with the columns of the rule and of the mask; None where rules show the same."""
+        place, mask = names.class_column, names.mask
         shown = [tuple(cells) for _, *cells in self._rules]
         if len(set(shown)) < len(shown):
             return None
@@ -152,7 +151,7 @@ class TreeSelect:
         """Whether a CASE is quicker than joins, and not too long; dates and intervals it would reckon at every node."""
         reckoned = [self.rows.policy.attributes[a.name].hierarchy for a in self.attributes]
         short = self.stored.record.leaves <= cases.MOST_RULES and self.tables.depth <= cases.DEEPEST
-        return self.render.dialect == "postgres" and short and not any(h and (h.date or h.intervals) for h in reckoned)
+        return self.rows.dialect.prefers_case and short and not any(h and (h.date or h.intervals) for h in reckoned)
 
     def _is_beyond(self, attribute: RuleAttribute, cut: str) -> Markup:
         """Whether a value is at a cut or beyond it."""

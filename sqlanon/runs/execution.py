@@ -10,11 +10,8 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.partition.collapse import Tuples
-from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy
-from sqlanon.release.recode import Recoding
-from sqlanon.rules.tables import MadeRules
 from sqlanon.runs.checkpoints import Basis
 from sqlanon.runs.files import FilesRead
 from sqlanon.runs.result_builder import ResultBuilder
@@ -69,18 +66,3 @@ class Encoded:
     left_out: int = 0
     basis: Basis | None = None
     values: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Recoded:
-    """What a release is to show of each row.
-
-    shown: the classes as wide as the release shows them, where the rules widen those of the search.
-    made: the rules by which it is written, where they were made before.
-    in_codes: whether the regions of rows are known in codes of these rows, so that the loss can be measured.
-    """
-
-    recoding: Recoding
-    shown: Partition
-    made: MadeRules | None = None
-    in_codes: bool = True

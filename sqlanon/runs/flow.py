@@ -18,21 +18,20 @@ from sqlanon.engines.files import source_version
 from sqlanon.environment import named
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.hierarchies.digests import describe_hierarchies
-from sqlanon.measures.before import count_labels, count_values, source_statistics
+from sqlanon.measures.before import count_values, source_statistics
 from sqlanon.measures.combinations import measure_combinations
-from sqlanon.measures.loss import measure_loss
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text, put_back
+from sqlanon.releases.base import Release
 from sqlanon.results.records import write_record
 from sqlanon.results.run_result import CatalogPlace, HierarchyUse, RunResult
 from sqlanon.runs.checkpoints import basis_of
 from sqlanon.runs.columns import columns_of
-from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.files import FilesRead
 from sqlanon.runs.fingerprint import fingerprint
 from sqlanon.runs.recording import hierarchy_record, quasi_identifier
 from sqlanon.runs.result_builder import ResultBuilder
-from sqlanon.runs.searching import distinct_tuples
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.trust import hold_trusted, origin_of
@@ -40,7 +39,6 @@ from sqlanon.work.control import Control
 from sqlanon.work.journal import Observer, Silent, status_after
 from sqlanon.work.session import Session, catalog_place
 from sqlanon.work.workspace import Workspace
-from sqlanon.workload.views import measures_of_run
 
 
 @contextlib.contextmanager
@@ -138,9 +136,9 @@ def _work(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple[i
         Control(run.catalog.channel(run.outcome.run), run.journal, *run.session.engines) as run.control,
     ):
         encoded = _encode(run, source, sink, version)
-        recoded = source.recode(run, encoded)
-        _measure(run, encoded, recoded)
-        sink.take(run, source, encoded, recoded)
+        release = source.decide(run, encoded)
+        _measure(run, encoded, release)
+        sink.take(run, source, encoded, release)
 
 
 def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple[int, ...] | None) -> Encoded:
@@ -148,7 +146,7 @@ def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple
     with run.journal.during("encode"):
         encoded = _snapshot(run, source, sink, version)
         coded, searches = encoded.coded, source.wishes is not None
-        tuples = distinct_tuples(run.engine, run.workspace, coded, run.models, run.policy) if searches else None
+        tuples = source.distinct_tuples(run, coded)
         if not encoded.left_out:  # otherwise these are not all rows of the source
             run.outcome.before = source_statistics(run.engine, coded, tuples)
             if sink.publishes:
@@ -188,27 +186,22 @@ def _record_hierarchies(run: RunExecution, coded: CodedTable) -> None:
             run.catalog.record_hierarchy(hierarchy_record(field))
 
 
-def _measure(run: RunExecution, encoded: Encoded, recoded: Recoded) -> None:
-    """Say in the outcome what the recoding came to, and what it costs."""
-    outcome, recoding = run.outcome, recoded.recoding
-    partition, shown = recoding.partition, recoded.shown
-    outcome.rounds = partition.rounds
-    outcome.suppressed = partition.suppressed + encoded.left_out
-    outcome.facts = dict(partition.found)
-    outcome.lattice = partition.chart
-    loss = None
-    if recoded.in_codes:
-        with run.journal.during("recode"):
-            if run.policy.target is not None:
-                outcome.predicted = measures_of_run(run.engine, recoding, run.policy.target)
-        suppressed = shown.suppressed + encoded.left_out
-        loss = measure_loss(run.engine, dataclasses.replace(shown, suppressed=suppressed))
+def _measure(run: RunExecution, encoded: Encoded, release: Release) -> None:
+    """Say in the outcome what the release came to, and what it costs."""
+    outcome, target = run.outcome, run.policy.target
+    outcome.rounds = release.rounds
+    outcome.suppressed = release.suppressed + encoded.left_out
+    outcome.facts = dict(release.facts)
+    outcome.lattice = release.lattice
     with run.journal.during("recode"):
-        labels = count_labels(run.engine, recoding)
+        if target is not None:
+            outcome.predicted = release.measure_prediction(run.engine, target)
+        loss = release.measure_loss(run.engine, encoded.left_out)
+        labels = release.count_labels(run.engine)
     outcome.gcp = None if loss is None else loss.gcp
     lost = {} if loss is None else loss.of
     outcome.quasi_identifiers = tuple(
-        quasi_identifier(one, encoded.values, labels, lost) for one in recoding.coded.quasi_identifiers
+        quasi_identifier(one, encoded.values, labels, lost) for one in encoded.coded.quasi_identifiers
     )
 
 

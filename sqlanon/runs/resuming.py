@@ -7,30 +7,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
-from sqlanon.catalog import Catalog, RulesKind, Run, Status
-from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.algorithms import SearchRequest
+from sqlanon.algorithms.full_domain import recode_at_levels
+from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
-from sqlanon.lattice.search import pose
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.partition import mondrian
-from sqlanon.partition.axes import carried
 from sqlanon.partition.result import Partition
-from sqlanon.policy import Algorithm, Policy
+from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.policy.loading import parse_stored
+from sqlanon.releases.base import Release
 from sqlanon.results.run_result import Resumed, RunResult
-from sqlanon.rules.levels import apply_cuts
-from sqlanon.rules.routing import route
+from sqlanon.rules.applying import divide_rows
 from sqlanon.rules.store import StoredRules, copy_rules, fetch_tables, stored_rules
 from sqlanon.runs.checkpoints import Basis, Checkpoint
-from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.sink import Publish
-from sqlanon.runs.source import Search, show_regions
-from sqlanon.runs.stored import recode_at_levels
-from sqlanon.sql import expression
+from sqlanon.runs.source import Search
 from sqlanon.work.journal import Observer
 from sqlanon.work.session import open_session
 
@@ -85,7 +82,7 @@ def _remains_of(catalog: Catalog, found: Run) -> Remains:
     rules = stored_rules(catalog, checkpoint.rules, checkpoint.digest)
     if any(catalog.store.resolve(table) is None for table in rules.relations):
         return Remains(found.id, reason="its tables are gone")
-    if parse_stored(found.policy).ranges == "cuts" and checkpoint.rules.kind is RulesKind.TREE:
+    if parse_stored(found.policy).ranges == "cuts" and checkpoint.rules.has_boxes:
         return Remains(found.id, reason="its policy says `ranges: cuts`, which shows ranges by the tree of the search")
     return Remains(found.id, checkpoint, rules)
 
@@ -93,22 +90,17 @@ def _remains_of(catalog: Catalog, found: Run) -> Remains:
 class Left(Search):
     """The recoding that a stopped run has left, if nothing has changed since; otherwise a search."""
 
-    def __init__(self, algorithm: Algorithm, wishes: Wishes, remains: Remains) -> None:
+    def __init__(self, algorithm: AlgorithmParameters, wishes: Wishes, remains: Remains) -> None:
         super().__init__(algorithm, wishes)
         self.remains = remains
 
-    def recode(self, run: RunExecution, encoded: Encoded) -> Recoded:
+    def _search(self, run: RunExecution, request: SearchRequest, encoded: Encoded) -> Any:
         self._compare(encoded.basis)
         checkpoint, rules = self.remains.checkpoint, self.remains.rules
         if checkpoint is None or rules is None:
-            return super().recode(run, encoded)
-        with run.journal.during("search"):
-            divided = self._divide(run, encoded, rules)
-            partition = dataclasses.replace(
-                divided, rounds=checkpoint.rounds, found=checkpoint.found, chart=checkpoint.chart, tree=None
-            )
-        with run.journal.during("recode"):
-            return show_regions(run, encoded.coded, partition)
+            return super()._search(run, request, encoded)
+        divided = _divide(run, request, rules)
+        return divided.as_searched(checkpoint.rounds, checkpoint.found, checkpoint.chart)
 
     def _compare(self, basis: Basis | None) -> None:
         """Leave the checkpoint alone if what it goes by has changed."""
@@ -118,22 +110,9 @@ class Left(Search):
             if changed:
                 self.remains = Remains(self.remains.run, reason=changed)
 
-    def _divide(self, run: RunExecution, encoded: Encoded, rules: StoredRules) -> Partition:
-        engine, workspace, coded = run.engine, run.workspace, encoded.coded
-        if rules.tables is None:
-            report = run.journal.progress
-            problem = pose(
-                engine, workspace, coded, encoded.tuples, run.models, run.policy, report, Wishes(any_size=True)
-            )
-            return recode_at_levels(problem, run.policy, rules)
-        tables = fetch_tables(engine, run.catalog, workspace, rules.tables)
-        if rules.record.kind is RulesKind.CUTS:
-            return apply_cuts(engine, workspace, coded, tables)
-        return _route(run, coded, dataclasses.replace(rules, tables=tables))
-
-    def keep_rules(self, run: RunExecution, recoded: Recoded) -> StoredRules | None:
+    def keep_rules(self, run: RunExecution, release: Release) -> StoredRules | None:
         rules = self.remains.rules
-        return super().keep_rules(run, recoded) if rules is None else copy_rules(run.catalog, run.outcome.run, rules)
+        return super().keep_rules(run, release) if rules is None else copy_rules(run.catalog, run.outcome.run, rules)
 
     def conclude(self, outcome: ResultBuilder) -> None:
         name, reason = self.remains.run, self.remains.reason
@@ -144,14 +123,10 @@ class Left(Search):
         outcome.resumed = Resumed(name, reused=reason is None, reason=reason)
 
 
-def _route(run: RunExecution, coded: CodedTable, rules: StoredRules) -> Partition:
-    """Show the leaves of a tree as narrow as their rows allow, which rules for other rows can't say."""
-    assert rules.tables is not None
-    axes = mondrian.pose(run.engine, run.workspace, coded, run.models).axes
-    routed = route(run.engine, run.workspace, coded, rules.attributes, rules.tables)
-    leaves = run.workspace.table("leaves")
-    run.engine.run("rules/measure_leaves", leaves=leaves, routed=routed.rows, axes=axes)
-    run.engine.analyze(leaves)
-    words = carried("r", coded.word_columns)
-    assigned = expression("(SELECT r.leaf{words} FROM {rows} AS r)", words=words, rows=routed.rows)
-    return Partition(axes, leaves, assigned, rounds=0)
+def _divide(run: RunExecution, request: SearchRequest, rules: StoredRules) -> Partition:
+    """Divide the rows as the search did that made the rules."""
+    if rules.tables is None:
+        return recode_at_levels(request, rules)
+    engine, workspace = run.engine, run.workspace
+    rules = dataclasses.replace(rules, tables=fetch_tables(engine, run.catalog, workspace, rules.tables))
+    return divide_rows(engine, workspace, request.coded, rules)

@@ -9,27 +9,25 @@ from pathlib import Path
 from sqlanon.catalog import ReleaseRecord, Status
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError, VerificationError
-from sqlanon.measures.distributions import measure_distributions
 from sqlanon.models import largest_k
 from sqlanon.plan import Plan, resolve
 from sqlanon.release.labels import EVERYTHING
-from sqlanon.release.recode import Recoding
-from sqlanon.release.staging import Staged, stage_release
+from sqlanon.release.staging import Staged
+from sqlanon.releases.base import Release
 from sqlanon.rules.store import StoredRules
 from sqlanon.runs.checkpoints import checkpoint_of
-from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.linking import judge_release
 from sqlanon.runs.recording import release_record
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.sql import Relation
-from sqlanon.verification.checking import check_release
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.workspace import release_lock
 
 
 class Sink(ABC):
-    """What becomes of a recoding that was found.
+    """What becomes of a release that was decided on.
 
     ends_as: what the catalog says of a run that came to its end.
     publishes: whether readers will see the release, so that the source's state is recorded.
@@ -51,8 +49,8 @@ class Sink(ABC):
         """Keep others from what the release would be in the way of."""
 
     @abstractmethod
-    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, recoded: Recoded) -> None:
-        """Do with the recoding what is to be done."""
+    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, release: Release) -> None:
+        """Do with the release what is to be done."""
 
 
 class Publish(Sink):
@@ -78,54 +76,49 @@ class Publish(Sink):
             return release_lock(run.session.target, run.plan.release)
         return release_lock(run.engine, Relation("file"), Path(file).resolve())
 
-    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, recoded: Recoded) -> None:
+    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, release: Release) -> None:
         with contextlib.ExitStack() as stack:
             with run.files.must_stay(source=False):  # which is not read again
-                rules = _keep_rules(run, source, encoded, recoded)
-                staged = self._stage(run, recoded, stack)
+                rules = _keep_rules(run, source, encoded, release)
+                staged = self._stage(run, release, stack)
                 with run.journal.during("verify"):
-                    _verify(run, staged, recoded.recoding)
+                    _verify(run, release, staged)
             if run.policy.digest == "run":
                 with run.journal.during("verify"):
                     run.outcome.digest = staged.digest()
             source.require_staged(run, staged)
             _publish(run, source, staged, rules)
 
-    def _stage(self, run: RunExecution, recoded: Recoded, stack: contextlib.ExitStack) -> Staged:
+    def _stage(self, run: RunExecution, release: Release, stack: contextlib.ExitStack) -> Staged:
         """Build the release where nobody sees it yet; what is not published goes with `stack`."""
         with run.journal.during("recode"):
-            if recoded.in_codes:
-                k = largest_k(run.models)
-                run.outcome.distributions = measure_distributions(run.engine, recoded.recoding, recoded.shown, k)
-            staging = stage_release(run.session, run.plan, run.workspace, recoded.recoding, self.replace)
+            run.outcome.distributions = release.measure_distributions(run.engine, largest_k(run.models))
+            staging = release.stage(run.session, run.plan, run.workspace, replace=self.replace)
             return stack.enter_context(staging)
 
 
-def _keep_rules(run: RunExecution, source: ReleaseSource, encoded: Encoded, recoded: Recoded) -> StoredRules | None:
+def _keep_rules(run: RunExecution, source: ReleaseSource, encoded: Encoded, release: Release) -> StoredRules | None:
     """Write the rules down; from then on a stopped run can be taken up here."""
     with run.journal.during("recode"):
-        rules = source.keep_rules(run, recoded)
+        rules = source.keep_rules(run, release)
         if rules is not None and encoded.basis is not None:
             left = checkpoint_of(encoded.basis, rules.record, rules.digest, run.outcome)
             run.catalog.record_checkpoint(run.outcome.run, left.as_json())
         return rules
 
 
-def _verify(run: RunExecution, staged: Staged, recoding: Recoding) -> None:
+def _verify(run: RunExecution, release: Release, staged: Staged) -> None:
     """Check the staged release on its own; raises VerificationError, and then nothing is published."""
     outcome, policy = run.outcome, run.policy
-    released = staged.engine.columns(staged.final)
-    outcome.checks = check_release(
-        run.engine, run.workspace, run.plan, recoding, staged.relation, released, staged.star
-    )
+    outcome.checks = release.check_claims(run.engine, run.workspace, run.plan, staged)
     with checked_hierarchies(staged.engine, policy, run.models, staged.final) as hierarchies:
         outcome.verification = verify_table(
             staged.engine,
             staged.final,
-            [cell.column.name for cell in recoding.cells],
+            release.shown_columns,
             run.models,
             hierarchies=hierarchies,
-            suppressed_label=None if recoding.partition.starred is None else EVERYTHING,
+            suppressed_label=EVERYTHING if release.starred else None,
             exempt=policy.exempts_stars,
             sensitive=policy.sensitive,
         )
@@ -159,8 +152,8 @@ def _publish(run: RunExecution, source: ReleaseSource, staged: Staged, rules: St
             run.control.finish()
         outcome.notes = staged.publish(within)
         outcome.published = True
-        for release in late:
-            catalog.record_release(outcome.run, release)
+        for missed in late:
+            catalog.record_release(outcome.run, missed)
             if rules is not None:
                 catalog.record_rules(outcome.run, rules.record, rules.relations)
 

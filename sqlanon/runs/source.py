@@ -1,27 +1,26 @@
-"""Where the recoding of a release comes from: a search; see `stored` and `resuming` for the others."""
+"""Where a release comes from: a search; see `stored` and `resuming` for the others."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
+from sqlanon.algorithms import SearchRequest, algorithm_of
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.lattice.wishes import Wishes
-from sqlanon.partition.result import Partition
+from sqlanon.partition.collapse import Tuples
 from sqlanon.plan import Plan
-from sqlanon.policy import Algorithm, seed_of
-from sqlanon.release.recode import Recoding, create_regions
+from sqlanon.policy import AlgorithmParameters
 from sqlanon.release.staging import Staged
+from sqlanon.releases.base import Release
 from sqlanon.results.source import Origin
-from sqlanon.rules.boxed import show_boxes
-from sqlanon.rules.keeping import keep_rules, make
 from sqlanon.rules.store import StoredRules
-from sqlanon.runs.execution import Encoded, Recoded, RunExecution
+from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.result_builder import ResultBuilder
-from sqlanon.runs.searching import search_partition
 
 
 class ReleaseSource(ABC):
-    """What decides how a release is recoded. The flow asks it in the order of these methods.
+    """Decides on a release. The flow asks it in the order of these methods.
 
     algorithm, seed, job: what the catalog records of the run.
     wishes: options of the search; None where nothing is searched, so that nothing is left to take up.
@@ -51,13 +50,17 @@ class ReleaseSource(ABC):
         """Code the source's rows, inside of the transaction that is the run's snapshot."""
         return Encoded(encode(run.engine, run.plan, run.workspace))
 
-    @abstractmethod
-    def recode(self, run: RunExecution, encoded: Encoded) -> Recoded:
-        """Find what each row is to show."""
+    def distinct_tuples(self, run: RunExecution, coded: CodedTable) -> Tuples | None:  # noqa: ARG002
+        """Count the distinct tuples that a search works on; None where none does."""
+        return None
 
     @abstractmethod
-    def keep_rules(self, run: RunExecution, recoded: Recoded) -> StoredRules | None:
-        """Write down how new rows are recoded like these; None where there is nothing to write down."""
+    def decide(self, run: RunExecution, encoded: Encoded) -> Release:
+        """Decide what becomes of the rows."""
+
+    @abstractmethod
+    def keep_rules(self, run: RunExecution, release: Release) -> StoredRules | None:
+        """Store the rules by which new rows are recoded alike; None where there are none, or they are stored."""
 
     def require_staged(self, run: RunExecution, staged: Staged) -> None:  # noqa: B027 - most have nothing to do
         """Refuse a staged release that may not take the place of the one that is there."""
@@ -71,40 +74,32 @@ class Search(ReleaseSource):
 
     wishes: Wishes
 
-    def __init__(self, algorithm: Algorithm, wishes: Wishes) -> None:
-        self.algorithm = algorithm.name
-        self.seed = seed_of(algorithm)
+    def __init__(self, parameters: AlgorithmParameters, wishes: Wishes) -> None:
+        self.searching = algorithm_of(parameters)
+        self.algorithm = parameters.name
+        self.seed = self.searching.seed
         self.wishes = wishes
 
-    def recode(self, run: RunExecution, encoded: Encoded) -> Recoded:
+    def distinct_tuples(self, run: RunExecution, coded: CodedTable) -> Tuples | None:
+        return self.searching.distinct_tuples(search_request(run, coded, self.wishes))
+
+    def decide(self, run: RunExecution, encoded: Encoded) -> Release:
+        request = search_request(run, encoded.coded, self.wishes, encoded.tuples)
         with run.journal.during("search"):
-            partition = self._search(run, encoded.coded, encoded)
+            decision = self._search(run, request, encoded)
         with run.journal.during("recode"):
-            return show_regions(run, encoded.coded, partition)
+            return self.searching.release(request, decision)
 
-    def _search(self, run: RunExecution, coded: CodedTable, encoded: Encoded) -> Partition:
-        report = run.journal.progress
-        return search_partition(
-            run.engine, run.workspace, coded, encoded.tuples, run.models, run.policy, report, self.wishes
-        )
+    def _search(self, run: RunExecution, request: SearchRequest, encoded: Encoded) -> Any:  # noqa: ARG002
+        return self.searching.search(request)
 
-    def keep_rules(self, run: RunExecution, recoded: Recoded) -> StoredRules | None:
-        return keep_rules(run.engine, run.catalog, run.workspace, run.outcome.run, recoded.recoding, recoded.made)
+    def keep_rules(self, run: RunExecution, release: Release) -> StoredRules | None:
+        return release.keep_rules(run.engine, run.catalog, run.workspace, run.outcome.run)
 
 
-def show_regions(run: RunExecution, coded: CodedTable, partition: Partition) -> Recoded:
-    """Say what a partition of these rows shows: ranges over the values of its classes, or from cut to cut."""
-    recoding = create_regions(run.engine, run.workspace, coded, partition)
-    if run.policy.ranges == "cuts" and partition.tree is not None:
-        return _show_cuts(run, recoding)
-    return Recoded(recoding, partition)
-
-
-def _show_cuts(run: RunExecution, recoding: Recoding) -> Recoded:
-    """Show ranges from cut to cut, by the recoding's own rules."""
-    names = run.workspace.table("rule_names")
-    made = make(run.engine, run.workspace, recoding, names)
-    assert made is not None
-    boxed, widened = show_boxes(run.engine, run.workspace, recoding, made, names)
-    run.workspace.drop(names)
-    return Recoded(boxed, widened, made)
+def search_request(
+    run: RunExecution, coded: CodedTable, options: Wishes, tuples: Tuples | None = None
+) -> SearchRequest:
+    """Ask for the release that the run's policy wants of coded rows."""
+    report = run.journal.progress
+    return SearchRequest(run.engine, run.workspace, coded, run.models, run.policy, options, report, tuples)

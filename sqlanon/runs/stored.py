@@ -1,4 +1,4 @@
-"""Where the recoding of a release comes from: the rules that another run has stored."""
+"""Where a release comes from: the rules that another run has stored."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sqlanon.catalog import Catalog, RulesKind, Run
+from sqlanon.algorithms import algorithm_of
+from sqlanon.algorithms.full_domain import recode_at_levels
+from sqlanon.catalog import Catalog, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.environment import named
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.lattice.problem import Problem
-from sqlanon.lattice.recoding import recode_node
-from sqlanon.lattice.remainder import recode_in_passes
-from sqlanon.lattice.search import pose
-from sqlanon.lattice.wishes import Wishes, node_of
+from sqlanon.lattice.wishes import Wishes
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
-from sqlanon.policy import FullDomain, Policy
+from sqlanon.policy import Policy
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.release.recode import Recoding, create_regions, end_name
 from sqlanon.release.staging import Staged
-from sqlanon.rules.classes import Applied, Suppression, show_regions
-from sqlanon.rules.levels import apply_cuts
-from sqlanon.rules.routing import route
+from sqlanon.releases.base import Release
+from sqlanon.releases.generalized import Reapplied
+from sqlanon.rules.applying import classify_rows
+from sqlanon.rules.classes import Applied, Suppression
 from sqlanon.rules.row_filter import find_fitting
 from sqlanon.rules.starred import complete
 from sqlanon.rules.store import StoredRules, fetch_tables
@@ -37,13 +36,10 @@ from sqlanon.runs.columns import (
     release_problem,
     require_columns,
 )
-from sqlanon.runs.execution import Encoded, Recoded, RunExecution
-from sqlanon.runs.searching import distinct_tuples
-from sqlanon.runs.source import ReleaseSource
+from sqlanon.runs.execution import Encoded, RunExecution
+from sqlanon.runs.source import ReleaseSource, search_request
 from sqlanon.sql import Relation
 from sqlanon.suggest import quoted
-
-_ANY = 1 - 1e-12  # the share of rows that may be suppressed, when the result says how many are
 
 
 @dataclass(frozen=True)
@@ -126,37 +122,28 @@ class Stored(ReleaseSource):
         coded = encode(run.engine, run.plan, run.workspace, fitting.condition)
         return Encoded(coded, left_out=fitting.left_out)
 
-    def recode(self, run: RunExecution, encoded: Encoded) -> Recoded:
+    def decide(self, run: RunExecution, encoded: Encoded) -> Release:
         with run.journal.during("search"):
             _require_same_heights(encoded.coded, self.stored)
-            if self.stored.tables is None:
-                partition = self._generalize(run, encoded)
-            else:
+            if self.stored.tables is not None:
                 return self._suppress(run, encoded, self._apply(run, encoded.coded))
+            partition = self._generalize(run, encoded)
         with run.journal.during("recode"):
-            return Recoded(create_regions(run.engine, run.workspace, encoded.coded, partition), partition)
+            return Reapplied(create_regions(run.engine, run.workspace, encoded.coded, partition), in_codes=True)
 
     def _generalize(self, run: RunExecution, encoded: Encoded) -> Partition:
         """Full-domain generalization at the stored levels."""
-        lenient = run.policy.model_copy(update={"suppression": _ANY})
-        report = run.journal.progress
-        engine, workspace, coded = run.engine, run.workspace, encoded.coded
-        tuples = distinct_tuples(engine, workspace, coded, run.models, run.policy)
-        problem = pose(engine, workspace, coded, tuples, run.models, lenient, report, Wishes(any_size=True))
-        partition = recode_at_levels(problem, run.policy, self.stored)
+        request = search_request(run, encoded.coded, Wishes()).without_suppression_limit()
+        request = request.with_tuples(algorithm_of(run.policy.algorithm))
+        partition = recode_at_levels(request, self.stored)
         self._refuse(partition.suppressed, encoded)
         return replace(partition, found=self._facts())
 
     def _apply(self, run: RunExecution, coded: CodedTable) -> Applied:
-        """The classes of these rows by the rules of a tree or of cuts."""
+        """Classify these rows by the rules of a tree or of cuts."""
         assert self.stored.tables is not None
-        engine, workspace = run.engine, run.workspace
-        rules = fetch_tables(engine, run.catalog, workspace, self.stored.tables)
-        if self.stored.record.kind is RulesKind.CUTS:
-            recoding = create_regions(engine, workspace, coded, apply_cuts(engine, workspace, coded, rules))
-            return Applied(recoding.regions, recoding.partition.assigned, recoding.shown)
-        routed = route(engine, workspace, coded, self.stored.attributes, rules)
-        return show_regions(engine, workspace, coded, self.stored.attributes, rules, routed)
+        tables = fetch_tables(run.engine, run.catalog, run.workspace, self.stored.tables)
+        return classify_rows(run.engine, run.workspace, coded, replace(self.stored, tables=tables))
 
     def _facts(self) -> dict[str, Any]:
         """What the result records of the application, as the policy is that of the other run."""
@@ -164,9 +151,9 @@ class Stored(ReleaseSource):
         of_job = {} if asked.job is None else {"job": asked.job, "version": asked.version}
         return {"applied": self.rules_run, **of_job, "on_violation": asked.on_violation, "budget": asked.budget}
 
-    def _suppress(self, run: RunExecution, encoded: Encoded, applied: Applied) -> Recoded:
+    def _suppress(self, run: RunExecution, encoded: Encoded, applied: Applied) -> Release:
         """Find the classes that violate a model, and suppress them if that is wanted."""
-        coded, stars, boxed = encoded.coded, run.policy.stars, self.stored.record.kind is RulesKind.TREE
+        coded, stars, boxed = encoded.coded, run.policy.stars, self.stored.record.has_boxes
         search = Suppression(run.engine, run.workspace, coded, run.models, applied, not stars, coded.source_rows)
         rows = search.run()
         self._refuse(rows, encoded)
@@ -185,7 +172,7 @@ class Stored(ReleaseSource):
             count = 0 if boxed else sum(len(shown.ends) for shown in applied.shown)
             regions = search.release(partition.starred is not None, [end_name(n) for n in range(count)])
             recoding = Recoding(regions, applied.cells, applied.shown, partition, coded, boxed, has_ends=not boxed)
-        return Recoded(recoding, partition, in_codes=False)
+        return Reapplied(recoding)
 
     def _complete(self, search: Suppression, rows: int, of: int) -> int:
         """Star further classes until the starred rows are one that satisfies the models; the rows starred then.
@@ -226,7 +213,7 @@ class Stored(ReleaseSource):
                 "nothing was published."
             )
 
-    def keep_rules(self, run: RunExecution, recoded: Recoded) -> None:
+    def keep_rules(self, run: RunExecution, release: Release) -> None:
         """Keep none: the rules are those of the other run."""
 
     def require_staged(self, run: RunExecution, staged: Staged) -> None:
@@ -246,7 +233,7 @@ def _holds(run: RunExecution, release: Relation) -> bool:
 
 def ranges_warnings(stored: StoredRules, policy: Policy, run: str) -> tuple[str, ...]:
     """The sentence about labels that differ from those of the run whose rules they are, where they do."""
-    if policy.ranges == "cuts" or stored.record.kind is not RulesKind.TREE:
+    if policy.ranges == "cuts" or not stored.record.has_boxes:
         return ()
     changed = quoted(a.name for a in stored.attributes if not a.keeps_stand_in)
     if not changed:
@@ -256,17 +243,6 @@ def ranges_warnings(stored: StoredRules, policy: Policy, run: str) -> tuple[str,
         f" ({', '.join(changed)}), open at the ends, so the same row may show another label. With `ranges: cuts` in"
         " the policy the first release and all later ones show the same.",
     )
-
-
-def recode_at_levels(problem: Problem, policy: Policy, stored: StoredRules) -> Partition:
-    """The full-domain generalization that rules of levels say, with what has to be suppressed."""
-    algorithm = policy.algorithm
-    assert isinstance(algorithm, FullDomain)
-    nodes = [node_of(problem.lattice, levels) for levels in stored.content["passes"]]
-    completes = policy.remainder == "recode" and policy.judges_stars
-    if len(nodes) > 1 or completes:
-        return recode_in_passes(problem, algorithm, nodes, judges_stars=completes)
-    return recode_node(problem.sets, nodes[0])
 
 
 def require_same(plan: Plan, stored: StoredRules, dialect: str) -> None:

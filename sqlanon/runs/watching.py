@@ -11,8 +11,8 @@ from pathlib import Path
 from sqlanon.catalog import Catalog, Status
 from sqlanon.catalog.live import LiveRun, ask_by_file, list_files
 from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.dialects import is_embedded
 from sqlanon.engines.duckdb import database_file
-from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.work.session import open_recorded
 
@@ -115,7 +115,7 @@ def watching(place: tuple[str, str, str | None], options: EngineOptions) -> Iter
 
     Raises AccessError where the database is not there, PolicyError where no run was ever recorded.
     """
-    if scheme_of(place[0]) == "duckdb":
+    if is_embedded(place[0]):
         yield _FileWatch(database_file(place[0]), place)
         return
     with open_recorded(place, options) as catalog:

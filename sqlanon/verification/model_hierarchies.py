@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import VerificationError
-from sqlanon.hierarchies.scratch import hierarchies_of_models, temporary
+from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Hierarchy, Policy
@@ -45,7 +45,7 @@ def _count_wrong(engine: Engine, column: Column, spec: Hierarchy, hierarchy: Hie
         text = text_of(engine.render, Markup("w.value"), column.kind, column.type)
         (longest,) = engine.query_one("verify/measure_length", witness=hierarchy.table, text=text)
         spec = spec.model_copy(update={"length": max(1, int(longest))})
-    lines = temporary(engine, f"hierarchy_lines_{place}")
+    lines = engine.temporary(f"hierarchy_lines_{place}")
     wrong = 0
     ladder = load_lines(engine, Ladder(spec), column, None, lines)
     for level in range(1, hierarchy.height + 1):

@@ -13,8 +13,8 @@ from sqlanon.catalog import Catalog
 from sqlanon.catalog.home import is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.dialects import WRITER_OF_FILES, dialect_named, find_dialect, is_embedded
 from sqlanon.engines.files import STANDARD_INPUT, directory_of
-from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Relation, short_hash
 
@@ -91,8 +91,10 @@ def carried_to(policy: Policy, dialect: str) -> str | None:
     """
     release = policy.release.url
     if release is not None and release != database_url(policy):
-        return "duckdb" if scheme_of(release) == "duckdb" else "postgres"
-    return "duckdb" if policy.release.file is not None and dialect != "duckdb" else None
+        found = find_dialect(release)
+        return None if found is None else found.name
+    writes_it = dialect_named(dialect).reads_files
+    return WRITER_OF_FILES.name if policy.release.file is not None and not writes_it else None
 
 
 @contextlib.contextmanager
@@ -109,7 +111,7 @@ def open_to_look(policy: Policy, options: EngineOptions | None) -> Iterator[tupl
             try:
                 target = stack.enter_context(connect(url, options))
             except AccessError:
-                if not url.startswith("duckdb:"):
+                if not is_embedded(url):
                     raise
         yield engine, target
 
@@ -135,7 +137,7 @@ def catalog_place(policy: Policy) -> tuple[str, str, str | None]:
 def database_url(policy: Policy) -> str | None:
     """The URL of the database that the work is done in; None in memory."""
     release = policy.release.url
-    return policy.source.url or (release if release is not None and release.startswith("duckdb:") else None)
+    return policy.source.url or (release if release is not None and is_embedded(release) else None)
 
 
 def _default_url(policy: Policy) -> str:
@@ -221,7 +223,7 @@ def look_into_catalog(policy: Policy, engine: Engine, options: EngineOptions | N
             try:
                 store = stack.enter_context(connect(url, options))
             except AccessError:
-                if not url.startswith("duckdb:"):
+                if not is_embedded(url):
                     raise
                 yield None
                 return

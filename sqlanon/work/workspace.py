@@ -47,10 +47,10 @@ class Workspace:
         self._staged_in: dict[str, Engine] = {}
         self._staged: set[LedgerEntry] = set()
         prefix = Relation(f"w_{short_hash(run)}_", home or catalog.home.schema)
-        if engine.dialect == "duckdb":
-            prefix = Relation(prefix.name, "main", "temp")
+        if engine.traits.is_embedded:
+            prefix = engine.temporary(prefix.name)
         self._prefix = LedgerEntry(run, prefix, database_of(engine), is_prefix=True)
-        if engine.dialect != "duckdb":
+        if not engine.traits.is_embedded:
             _ensure_schema(engine, prefix)
             _refuse_readers(engine, prefix)
             catalog.ledger_add(self._prefix)
@@ -132,8 +132,7 @@ class TemporaryWorkspace(Workspace):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         name = f"w_{secrets.token_hex(4)}_"
-        relation = Relation(name, "main", "temp") if engine.dialect == "duckdb" else Relation(name, "pg_temp")
-        self._prefix = LedgerEntry(name, relation, database_of(engine), is_prefix=True)
+        self._prefix = LedgerEntry(name, engine.temporary(name), database_of(engine), is_prefix=True)
 
     def close(self) -> None:
         """Nothing is left when the session ends."""
@@ -178,7 +177,7 @@ def gc(
     with catalog.dead_runs() as runs:
         for run in runs:
             done += _clear_dead(sessions, catalog, run)
-    if engine.dialect == "duckdb":
+    if engine.traits.is_embedded:
         done += _remove_live_files(engine)
     return done + remove_spill([*sessions.values(), catalog.store], temp_directory)
 
@@ -224,7 +223,7 @@ def remove_spill(engines: Iterable[Engine], told: str | None) -> list[str]:
 
     Older versions let DuckDB choose the place; what is there may be of another program, and is named alone.
     """
-    files = [Path(path) for engine in engines if engine.dialect == "duckdb" and (path := identity_of(engine))]
+    files = [Path(path) for engine in engines if engine.traits.is_embedded and (path := identity_of(engine))]
     places = dict.fromkeys(
         [Path(told or tempfile.gettempdir()), Path(tempfile.gettempdir()), *(file.parent for file in files)]
     )
@@ -262,7 +261,7 @@ def _drop_views(session: Engine, made: Iterable[_Made]) -> None:
 def _drop(session: Engine, tables: Iterable[Relation]) -> None:
     """Drop tables: all in one statement where the engine can."""
     names = list(tables)
-    if session.dialect == "duckdb":
+    if not session.traits.drops_together:
         for table in names:
             session.run("catalog/drop_table", table=table)
     elif names:

@@ -58,7 +58,7 @@ class Deassociation(PrivacyModel):
         """The part of the commonest value of each class; counts are compared with alpha as it is written, exactly."""
         alpha = Fraction(str(self.alpha))
         return render(
-            "sqlanon_deassociation:measure_deassociation",
+            "sqlanon_example:measure_deassociation",
             avs=relation(groups.avs),
             numerator=alpha.numerator,
             denominator=alpha.denominator,

@@ -1,0 +1,1 @@
+"""Parts that a package adds to sqlanon: a privacy model and an algorithm."""

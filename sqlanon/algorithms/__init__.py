@@ -1,0 +1,60 @@
+"""The registry of algorithms: the program's own by name, loaded when a policy asks for one, and those of packages."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from sqlanon.algorithms.base import Algorithm, SearchRequest
+from sqlanon.errors import PolicyError
+from sqlanon.plugins import ALGORITHMS, load_plugin
+from sqlanon.policy import AlgorithmParameters
+from sqlanon.policy.algorithms import algorithm_names, parameters_of_algorithm
+from sqlanon.policy.choices import Choice, describe_choices
+
+__all__ = ["Algorithm", "SearchRequest", "algorithm_of", "describe_algorithms"]
+
+_FULL_DOMAIN = "sqlanon.algorithms.full_domain:FullDomainGeneralization"
+OWN: Mapping[str, str] = {
+    "mondrian": "sqlanon.algorithms.trees:Tree",
+    "rothko-t": "sqlanon.algorithms.trees:Tree",
+    "rothko-s": "sqlanon.algorithms.trees:SampledTree",
+    "top-down": "sqlanon.algorithms.top_down:TopDownSpecialization",
+    "incognito": _FULL_DOMAIN,
+    "samarati": _FULL_DOMAIN,
+    "bottom-up": _FULL_DOMAIN,
+    "optimal": _FULL_DOMAIN,
+    "datafly": _FULL_DOMAIN,
+}
+"""The classes of the program's own algorithms: each family brings libraries of its own."""
+
+
+def algorithm_of(parameters: AlgorithmParameters) -> Algorithm[Any]:
+    """Make the algorithm that a policy asks for, the program's own or that of an installed package.
+
+    Raises PolicyError where there is none of this name, or it can't be loaded.
+    """
+    return _class_of(parameters.name)(parameters)
+
+
+def describe_algorithms() -> list[Choice]:
+    """Describe all algorithms, those of installed packages last.
+
+    Raises PolicyError where one of them can't be loaded.
+    """
+    names = algorithm_names()
+    for name in names:
+        _class_of(name)
+    return describe_choices(ALGORITHMS, names, OWN, parameters_of_algorithm)
+
+
+def _class_of(name: str) -> type[Algorithm[Any]]:
+    if name in OWN:
+        module, _, part = OWN[name].partition(":")
+        own: type[Algorithm[Any]] = getattr(importlib.import_module(module), part)
+        return own
+    added = load_plugin(ALGORITHMS, name, Algorithm)  # type: ignore[type-abstract]
+    if added is None:
+        raise PolicyError(f"There is no algorithm '{name}'; is the package that adds it installed?")
+    return added

@@ -1,0 +1,86 @@
+"""Algorithms: what a search is given, and what every algorithm has to answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.lattice.wishes import Wishes
+from sqlanon.models.base import PrivacyModel
+from sqlanon.partition.collapse import Tuples
+from sqlanon.policy import AlgorithmParameters, Policy
+from sqlanon.releases.base import Release
+from sqlanon.work.journal import Progress
+from sqlanon.work.workspace import Workspace
+
+Decision = TypeVar("Decision")
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A coded table, and the release that is wanted of it.
+
+    options: what the call asks of the search beside the policy.
+    report: takes the progress of the search, for whoever watches.
+    tuples: the distinct tuples of the coded rows with their counts, where the algorithm works on them.
+    """
+
+    engine: Engine
+    workspace: Workspace
+    coded: CodedTable
+    models: tuple[PrivacyModel, ...]
+    policy: Policy
+    options: Wishes
+    report: Callable[[Progress], None]
+    tuples: Tuples | None = None
+
+    def without_suppression_limit(self) -> SearchRequest:
+        """Ask for the same release however many rows it suppresses and however large its lattice is."""
+        lenient = self.policy.model_copy(update={"suppression": _ANY_SHARE})
+        return replace(self, policy=lenient, options=Wishes(any_size=True))
+
+    def with_tuples(self, algorithm: Algorithm[Any]) -> SearchRequest:
+        """Ask with the distinct tuples that an algorithm works on counted."""
+        return replace(self, tuples=algorithm.distinct_tuples(self))
+
+
+_ANY_SHARE = 1 - 1e-12  # of rows suppressed, where whoever asks counts them
+
+
+class Algorithm(ABC, Generic[Decision]):
+    """A search that policies name, with its parameters.
+
+    `search` decides what becomes of the rows, in statements that the database carries out; `release` gives the decision
+    the kind of release that shows it. Both may write work tables of the request's workspace, and nothing else.
+
+    Parameters: the class of the parameters in policies; its docstring is what people read of the algorithm.
+    """
+
+    Parameters: ClassVar[type[AlgorithmParameters]]
+
+    def __init__(self, parameters: Any) -> None:
+        self.parameters = parameters
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that its samples depend on; None where it draws none."""
+        return getattr(self.parameters, "seed", None)
+
+    def distinct_tuples(self, request: SearchRequest) -> Tuples | None:  # noqa: ARG002
+        """Count the distinct tuples that the search works on; None where it reads the coded rows."""
+        return None
+
+    @abstractmethod
+    def search(self, request: SearchRequest) -> Decision:
+        """Decide what becomes of the rows.
+
+        Raises ProtectionError where no release can meet the models.
+        """
+
+    @abstractmethod
+    def release(self, request: SearchRequest, decision: Decision) -> Release:
+        """Give a decision the kind of release that shows it."""

@@ -1,0 +1,54 @@
+"""Full-domain generalization: the searches over the lattice of generalizations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlanon.algorithms.base import Algorithm, SearchRequest
+from sqlanon.lattice import search as lattice_search
+from sqlanon.lattice.problem import Problem
+from sqlanon.lattice.recoding import Generalization, recode_node
+from sqlanon.lattice.remainder import recode_in_passes
+from sqlanon.lattice.wishes import Wishes, full_domain, node_of
+from sqlanon.partition.collapse import OFTEN_READ_SHARE, Tuples, collapse
+from sqlanon.partition.groups import groups_of
+from sqlanon.releases.generalized import Levels
+from sqlanon.rules.store import StoredRules
+
+
+def lattice_problem(request: SearchRequest) -> Problem:
+    """Count the table, by its distinct tuples where the request has them, and lay out its lattice."""
+    return lattice_search.pose(
+        request.engine,
+        request.workspace,
+        request.coded,
+        request.tuples,
+        request.models,
+        request.policy,
+        request.report,
+        request.options,
+    )
+
+
+class FullDomainGeneralization(Algorithm[Generalization]):
+    """One level of its hierarchy for every column; docs/optimal.md says which search is for what."""
+
+    def distinct_tuples(self, request: SearchRequest) -> Tuples | None:
+        fields = groups_of(self.parameters, request.models).fields(request.coded)
+        return collapse(request.engine, request.workspace, request.coded, fields, OFTEN_READ_SHARE)
+
+    def search(self, request: SearchRequest) -> Generalization:
+        return lattice_search.search(lattice_problem(request), request.policy, request.options)
+
+    def release(self, request: SearchRequest, decision: Generalization) -> Levels:
+        return Levels.create(request.engine, request.workspace, request.coded, decision)
+
+
+def recode_at_levels(request: SearchRequest, stored: StoredRules) -> Generalization:
+    """Generalize to the levels that stored rules name, whatever has to be suppressed; nothing is searched."""
+    problem, policy = lattice_problem(replace(request, options=Wishes(any_size=True))), request.policy
+    nodes = [node_of(problem.lattice, levels) for levels in stored.content["passes"]]
+    completes = policy.remainder == "recode" and policy.judges_stars
+    if len(nodes) > 1 or completes:
+        return recode_in_passes(problem, full_domain(policy), nodes, judges_stars=completes)
+    return recode_node(problem.sets, nodes[0])

@@ -1,0 +1,96 @@
+"""The one value that runs hang on: a release, as decided and not yet written.
+
+A family of methods adds a kind of release and an algorithm that comes to it. The flow of a run asks a release for what
+it needs and looks at nothing else: neither at the search that found it nor at its kind.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from sqlanon.catalog import Catalog
+from sqlanon.engines.base import Engine
+from sqlanon.measures.loss import Loss
+from sqlanon.plan import Plan
+from sqlanon.release.staging import Staged
+from sqlanon.results.measures import Check, Distributions
+from sqlanon.rules.store import StoredRules
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
+from sqlanon.workload.measures import Measures
+
+
+class Release(ABC):
+    """What is decided about the rows of one coded snapshot of a source."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """Count the rounds of statements that deciding took."""
+
+    @property
+    @abstractmethod
+    def suppressed(self) -> int:
+        """Count the rows that belong to no class, left out of the release or shown with stars."""
+
+    @property
+    @abstractmethod
+    def omitted(self) -> int:
+        """Count the rows of the snapshot that the release does not hold."""
+
+    @property
+    def starred(self) -> int:
+        """Count the rows that the release shows with stars."""
+        return self.suppressed - self.omitted
+
+    @property
+    @abstractmethod
+    def facts(self) -> Mapping[str, Any]:
+        """Say what is known of the decision, for people and for JSON."""
+
+    @property
+    @abstractmethod
+    def lattice(self) -> Mapping[str, Any] | None:
+        """Say what is known of the generalization lattice; None where none was searched."""
+
+    @property
+    @abstractmethod
+    def shown_columns(self) -> list[str]:
+        """Name the columns of the release whose values make its equivalence classes."""
+
+    @abstractmethod
+    def stage(
+        self, session: Session, plan: Plan, workspace: Workspace, *, replace: bool
+    ) -> AbstractContextManager[Staged]:
+        """Write the release where nobody sees it yet; what is not published goes with the context."""
+
+    @abstractmethod
+    def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
+        """Check what the release claims of its staged rows, by name, from raw values and policy alone."""
+
+    @abstractmethod
+    def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:
+        """Store the rules by which new rows are recoded alike; None where that has no meaning."""
+
+    @abstractmethod
+    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:
+        """Measure the information loss, `left_out` more rows suppressed; None where it can't be known."""
+
+    @abstractmethod
+    def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:
+        """Measure how well raw and released rows predict a target; None where it can't be known."""
+
+    @abstractmethod
+    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:
+        """Measure the columns before and after, no bar below `k` rows; None where it can't be known."""
+
+    @abstractmethod
+    def count_labels(self, engine: Engine) -> dict[str, int]:
+        """Count the labels that the release shows in place of each quasi-identifier's values."""
+
+    @abstractmethod
+    def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
+        """Count the equivalence classes by their size: pairs of rows in a class, and how many such classes."""

@@ -1,0 +1,218 @@
+"""Releases that show regions of the domain in place of quasi-identifiers: one kind for each kind of recoding function.
+
+Regions are the leaves of a partition tree (Mondrian, Rothko), levels those of a full-domain generalization, cuts those
+of a top-down specialization; all of them are written, checked and measured alike, and differ in the rules they leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlanon.catalog import Catalog, RulesKind
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.lattice.recoding import Generalization
+from sqlanon.measures.before import count_labels
+from sqlanon.measures.distributions import measure_distributions
+from sqlanon.measures.loss import Loss, measure_loss
+from sqlanon.partition.result import Partition
+from sqlanon.plan import Attribute, Plan
+from sqlanon.release.recode import Recoding, create_regions
+from sqlanon.release.staging import Staged, stage_release
+from sqlanon.releases.base import Release
+from sqlanon.results.measures import Check, Distributions
+from sqlanon.rules.boxed import show_boxes
+from sqlanon.rules.digest import rules_digest
+from sqlanon.rules.levels import attributes_of, levels_record, make_cuts
+from sqlanon.rules.making import make_tree
+from sqlanon.rules.store import StoredRules, store_rules
+from sqlanon.rules.tables import MadeRules
+from sqlanon.verification.checking import check_release
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
+from sqlanon.workload.measures import Measures
+from sqlanon.workload.views import measures_of_run
+
+
+@dataclass(frozen=True)
+class Generalized(Release):
+    """Equivalence classes of rows, each shown as a region of the domain."""
+
+    recoding: Recoding
+
+    @property
+    def partition(self) -> Partition:
+        return self.recoding.partition
+
+    @property
+    def rounds(self) -> int:
+        return self.partition.rounds
+
+    @property
+    def suppressed(self) -> int:
+        return self.partition.suppressed
+
+    @property
+    def omitted(self) -> int:
+        return self.partition.omitted
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return self.partition.found
+
+    @property
+    def lattice(self) -> Mapping[str, Any] | None:
+        return None
+
+    @property
+    def shown_columns(self) -> list[str]:
+        return [cell.column.name for cell in self.recoding.cells]
+
+    def stage(
+        self, session: Session, plan: Plan, workspace: Workspace, *, replace: bool
+    ) -> AbstractContextManager[Staged]:
+        return stage_release(session, plan, workspace, self.recoding, replace)
+
+    def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
+        released = staged.engine.columns(staged.final)
+        return check_release(engine, workspace, plan, self.recoding, staged.relation, released, staged.star)
+
+    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:
+        shown = self._as_shown
+        return measure_loss(engine, replace(shown, suppressed=shown.suppressed + left_out))
+
+    def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:
+        return measures_of_run(engine, self.recoding, target)
+
+    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:
+        return measure_distributions(engine, self.recoding, self._as_shown, k)
+
+    def count_labels(self, engine: Engine) -> dict[str, int]:
+        return count_labels(engine, self.recoding)
+
+    def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
+        sizes = engine.query("release/measure_regions", regions=self.recoding.regions)
+        return tuple((int(size), int(classes)) for size, classes in sizes)
+
+    def make_rules(self, engine: Engine, workspace: Workspace) -> MadeRules | None:  # noqa: ARG002
+        """Make the rules of the recoding in work tables; None where they need none, or there are none."""
+        return None
+
+    def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:
+        made = self.make_rules(engine, workspace)
+        if made is None:
+            return None
+        stored = store_rules(engine, catalog, run, made, self._planned)
+        workspace.drop(*made.tables.all)
+        return stored
+
+    @property
+    def _as_shown(self) -> Partition:
+        """The classes, as wide as the release shows them."""
+        return self.partition
+
+    @property
+    def _planned(self) -> list[Attribute]:
+        return [axis.field.attribute for axis in self.partition.axes]
+
+
+@dataclass(frozen=True)
+class Regions(Generalized):
+    """The leaves of a partition tree: regions that may overlap in any one column.
+
+    boxes: the rules that the release is written by, where it shows ranges from cut to cut.
+    widened: the classes as wide as these boxes.
+    """
+
+    boxes: MadeRules | None = None
+    widened: Partition | None = None
+
+    @classmethod
+    def create(
+        cls, engine: Engine, workspace: Workspace, coded: CodedTable, partition: Partition, ranges: str
+    ) -> Regions:
+        """Write down the regions, over the values of their classes, or from cut to cut (`ranges: cuts`)."""
+        recoding = create_regions(engine, workspace, coded, partition)
+        if ranges != "cuts" or partition.tree is None:
+            return cls(recoding)
+        names = workspace.table("rule_names")
+        boxes = make_tree(engine, workspace, recoding, names)
+        boxed, widened = show_boxes(engine, workspace, recoding, boxes, names)
+        workspace.drop(names)
+        return cls(boxed, boxes, widened)
+
+    @property
+    def _as_shown(self) -> Partition:
+        return self.partition if self.widened is None else self.widened
+
+    def make_rules(self, engine: Engine, workspace: Workspace) -> MadeRules | None:
+        """Make the boxes of the tree; None where the search has not written its tree down.
+
+        Raises VerificationError where the boxes have gaps or overlaps.
+        """
+        if self.partition.tree is None:
+            return None
+        return self.boxes or make_tree(engine, workspace, self.recoding)
+
+
+@dataclass(frozen=True)
+class Levels(Generalized):
+    """A full-domain generalization: whole columns at one level of their hierarchies, or at one for each pass."""
+
+    generalization: Generalization
+
+    @classmethod
+    def create(cls, engine: Engine, workspace: Workspace, coded: CodedTable, generalization: Generalization) -> Levels:
+        """Write down the regions of every class."""
+        return cls(create_regions(engine, workspace, coded, generalization), generalization)
+
+    @property
+    def lattice(self) -> Mapping[str, Any] | None:
+        return self.generalization.chart
+
+    def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules:  # noqa: ARG002
+        """Store the levels of every pass, which need no tables."""
+        attributes = attributes_of(self.partition)
+        record = levels_record(engine, attributes, self.generalization.passes)
+        digest = rules_digest(engine, record, attributes, None, self._planned)
+        return StoredRules(record, attributes, None, {}, digest)
+
+
+@dataclass(frozen=True)
+class Cuts(Generalized):
+    """Cuts through hierarchies: each branch of a column at a level of its own, the same for all rows."""
+
+    @classmethod
+    def create(cls, engine: Engine, workspace: Workspace, coded: CodedTable, partition: Partition) -> Cuts:
+        """Write down the regions of every class."""
+        return cls(create_regions(engine, workspace, coded, partition))
+
+    def make_rules(self, engine: Engine, workspace: Workspace) -> MadeRules:
+        """Make the list of the groups that their children have replaced."""
+        tables = make_cuts(engine, workspace, self.partition)
+        return MadeRules(RulesKind.CUTS, attributes_of(self.partition), tables)
+
+
+@dataclass(frozen=True)
+class Reapplied(Generalized):
+    """Rows recoded by the rules of another run.
+
+    in_codes: whether the regions are intervals of these rows' codes, so that the loss can be measured.
+    """
+
+    in_codes: bool = False
+
+    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:
+        return super().measure_loss(engine, left_out) if self.in_codes else None
+
+    def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:
+        return super().measure_prediction(engine, target) if self.in_codes else None
+
+    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:
+        return super().measure_distributions(engine, k) if self.in_codes else None
+
+    def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> None:
+        """Keep none: the rules are those of the other run."""
