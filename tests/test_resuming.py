@@ -212,7 +212,7 @@ def test_a_hierarchy_whose_file_has_changed_is_searched_anew(
     policy = database.policy(database.create(COLUMNS, ROWS), {**roles, "s": "insensitive", "id": "insensitive"})
     run = stopped(policy, "verify", monkeypatch)
     file.write_text("\n".join(lines).replace(";d;", ";c;"))
-    assert (resumed(policy, run).resumed or {})["reason"] == "a file of a hierarchy has changed"
+    assert getattr(resumed(policy, run).resumed, "reason", None) == "a file of a hierarchy has changed"
 
 
 def test_a_resumed_run_is_verified_anew(database: Database, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +256,7 @@ def test_a_run_that_is_stopped_again_can_be_resumed_again(
         resume_run(run, policy, replace=True, options=OPTIONS, observer=Stopping("verify"))
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         (again,) = (one.id for one in catalog.runs() if one.id != run)
-    assert (resumed(policy, again).resumed or {})["reused"]
+    assert getattr(resumed(policy, again).resumed, "reused", None)
     assert cleared(database, policy) == []
 
 
