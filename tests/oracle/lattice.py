@@ -304,7 +304,8 @@ def judged_cases() -> st.SearchStrategy[Case]:
     """Cases whose suppressed rows are judged as a class; by their number alone, so that ties don't matter."""
     models = [model for model in MODELS if model["model"] == "k-anonymity"]
     drawn = cases([*models, {"model": "k-anonymity", "k": 4}], budgets=[0.25, 0.5])
-    return drawn.map(lambda case: replace(case, suppressed="judged star"))
+    whole = drawn.filter(lambda case: all(model["k"] <= len(case.rows) for model in case.models))
+    return whole.map(lambda case: replace(case, suppressed="judged star"))
 
 
 @st.composite
