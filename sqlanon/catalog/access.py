@@ -49,5 +49,5 @@ class Access:
 
 
 def lock_of(run: str) -> str:
-    """What is locked for as long as a run is alive."""
+    """Name the lock that a run holds for as long as the run is alive."""
     return f"run {run}"

@@ -104,7 +104,7 @@ class DuckDBDialect(DefaultDialect):
         dbapi_connection.begin()
 
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **_: Any) -> bool:
-        """Whether the table is in that schema (by default the current one) of the current database."""
+        """Tell whether the table is in that schema (by default the current one) of the current database."""
         found = connection.execute(
             text(
                 "SELECT count(*) FROM duckdb_tables() WHERE database_name = current_database()"

@@ -47,7 +47,7 @@ def refusal(home: Home, problems: str) -> str:
 
 
 def place_of(home: Home) -> dict[str, Any]:
-    """What the statements about a catalog's tables interpolate."""
+    """Build the values of the statements about a catalog's tables."""
     return {
         "schema": Text(home.schema),
         "prefix": Text(home.prefix),

@@ -1,4 +1,4 @@
-"""Where a catalog's tables are: schema `sqlanon`, or the release's own schema for a role that can't have one."""
+"""Location of a catalog's tables: schema `sqlanon`, or the release's own schema for a role that can't have one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
 
 
 def is_there(session: Engine, schema: str, fallback: str | None) -> bool:
-    """Whether a catalog has been made that `find_home` would find for this session's role; nothing is changed."""
+    """Tell whether a catalog exists that `find_home` would find for this session's role; nothing is changed."""
     database, _, read_only = session.query_one("catalog/show_database")
     if session.traits.is_embedded:
         return not read_only and session.resolve(Relation("runs", schema, database)) is not None
@@ -74,7 +74,7 @@ def _made(session: Engine, schema: str, fallback: str | None) -> Home | None:
 
 
 def identity_of(engine: Engine) -> str | None:
-    """What tells the engine's database from all others: a file, or a cluster and a name; None for one in memory."""
+    """Identify the engine's database: by a file, or by a cluster and a name; None for one in memory."""
     identity: str | None = engine.query_one("catalog/show_database")[1]
     return identity
 
@@ -85,12 +85,12 @@ def database_of(engine: Engine) -> str:
 
 
 def is_same_database(one: Engine, other: Engine) -> bool:
-    """Whether both sessions are with the same database; of databases in memory only a session's own is."""
+    """Tell whether both sessions are with the same database; of databases in memory only a session's own is."""
     return one is other or (identity_of(one) is not None and identity_of(one) == identity_of(other))
 
 
 def is_schema(session: Engine, home: Home) -> bool:
-    """Whether the schema of a home is there (PostgreSQL)."""
+    """Tell whether the schema of a home exists (PostgreSQL)."""
     runs = home.relation("runs").name
     return bool(session.query("catalog/show_schema_access", schema=Text(home.schema), table=Text(runs)))
 

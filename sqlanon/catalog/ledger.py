@@ -1,4 +1,4 @@
-"""What runs leave until they end: work tables that are to be dropped, and checkpoints to take a run up from."""
+"""Ledger of unfinished runs: work tables that are to be dropped, and checkpoints to resume a run from."""
 
 from __future__ import annotations
 

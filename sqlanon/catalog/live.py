@@ -47,7 +47,7 @@ class LiveRun:
 
 
 class Channel(ABC):
-    """How one run is in touch with others."""
+    """The connection of one run with sessions that follow or end the run."""
 
     @abstractmethod
     def tell(self, state: Mapping[str, Any], seconds: float) -> bool:
@@ -110,7 +110,7 @@ def _files(database: Path, run: str) -> tuple[Path, Path]:
 
 
 def _is_from_us(request: Path) -> bool:
-    """Whether there is a request of this user, or of root: others may be able to write in the directory."""
+    """Tell whether there is a request of this user, or of root: others may be able to write in the directory."""
     with contextlib.suppress(FileNotFoundError):
         return not hasattr(os, "getuid") or request.lstat().st_uid in (os.getuid(), 0)
     return False

@@ -1,4 +1,4 @@
-"""Which runs go on, how far they are, and which died: by locks, processes and what runs tell."""
+"""Find the runs that go on, their progress, and the runs that died: by locks, processes and progress records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Liveness(Runs):
 
     @contextlib.contextmanager
     def stopped_run(self, run: str) -> Iterator[bool]:
-        """Whether no living process works on a run; if so nobody clears it up meanwhile."""
+        """Tell whether no living process works on a run; if so nobody clears it up meanwhile."""
         claimed = self._claim(run, self.run(run).process)
         try:
             yield claimed

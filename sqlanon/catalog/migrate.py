@@ -22,7 +22,7 @@ class CatalogTooNewError(SqlanonError):
 
 
 def migrations_directory() -> Path:
-    """Where the migrations are: in the wheel inside the package, in a checkout beside it."""
+    """Find the directory of the migrations: in the wheel inside the package, in a checkout beside it."""
     inside = Path(str(resources.files("sqlanon"))) / "migrations"
     return inside if inside.is_dir() else inside.parent.parent / "migrations"
 
@@ -42,7 +42,7 @@ class Migration:
     home: Home
 
     def has_versions(self) -> bool:
-        """Whether there is the table that holds the revision; it outlives a downgrade to the base."""
+        """Tell whether the table that holds the revision exists; the table outlives a downgrade to the base."""
         return self.session.resolve(self.home.relation(VERSION_TABLE)) is not None
 
     def current(self) -> str | None:

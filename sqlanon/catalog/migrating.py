@@ -35,7 +35,7 @@ class UnknownRevisionError(Exception):
 
 
 class DuckDBImpl(DefaultImpl):
-    """What Alembic wants to know of DuckDB: tables are created and dropped inside a transaction."""
+    """Facts about DuckDB for Alembic: tables are created and dropped inside a transaction."""
 
     __dialect__ = dialect.NAME
     transactional_ddl = True

@@ -1,4 +1,4 @@
-"""What the catalog holds of a run, as frozen values."""
+"""Records of a run in the catalog, as frozen values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """How far a run came."""
+    """The stage that a run has reached, or its end."""
 
     RUNNING = "running"
     PUBLISHED = "published"
@@ -30,21 +30,21 @@ RECODING = "rules-1:"  # what digests of recoding functions begin with; those of
 
 
 def recoded_alike(one: str | None, other: str | None) -> bool | None:
-    """Whether the digests of two recodings say that they are the same; None where they don't say."""
+    """Tell whether the digests of two recodings say that they are the same; None where they don't say."""
     if one is None or other is None or not one.startswith(RECODING) or not other.startswith(RECODING):
         return None
     return one == other
 
 
 class ReleaseKind(StrEnum):
-    """What a release consists of."""
+    """The kind of units that a release consists of."""
 
     REGIONS = "regions"  # every row shows the region of its class; the kind of the rules is with the rules
 
 
 @dataclass(frozen=True)
 class RunStart:
-    """What is known of a run before it begins; `policy` is its canonical text and holds no secret.
+    """The facts of a run before its beginning; `policy` is its canonical text and holds no secret.
 
     `seed` is what its samples depend on; None where it draws none.
     """
@@ -128,7 +128,7 @@ class ReleaseRecord:
 
 @dataclass(frozen=True)
 class Released:
-    """What a run released of a source.
+    """The release of a source by a run.
 
     rules: the run that found the rules, itself or another; digest: of these rules, see `recoded_alike`.
     republish: what the run's policy says of releases by other rules.
@@ -140,12 +140,12 @@ class Released:
     republish: str | None
 
     def is_by(self, rules: str | None, digest: str | None) -> bool:
-        """Whether these are the rules that the run `rules` found, or rules of this digest."""
+        """Tell whether these are the rules that the run `rules` found, or rules of this digest."""
         return self.rules == rules or bool(recoded_alike(self.digest, digest))
 
 
 class RulesKind(StrEnum):
-    """What the rules of a release are."""
+    """The kind of the rules of a release."""
 
     TREE = "tree"  # boxes of the domain
     LEVELS = "levels"  # one hierarchy level per attribute, or several such passes
@@ -167,7 +167,7 @@ class RulesRecord:
 
     @property
     def has_boxes(self) -> bool:
-        """Whether rows show the boxes of a tree, which may be wider than the values of their class."""
+        """Tell whether rows show the boxes of a tree, which may be wider than the values of their class."""
         return self.kind is RulesKind.TREE
 
 

@@ -1,4 +1,4 @@
-"""What runs released: the releases, the rules that they were recoded by, and hierarchies."""
+"""Records of releases, of the rules that rows were recoded by, and of hierarchies."""
 
 from __future__ import annotations
 

@@ -115,5 +115,5 @@ def _run(row: Row) -> Run:
 
 
 def _message(error: BaseException) -> str:
-    """What may be kept of an error: the project's own messages hold no cell value, other people's may."""
+    """Choose the text of an error to keep: the project's own messages hold no cell value, other people's may."""
     return str(error) if isinstance(error, SqlanonError) else "An unexpected error; its text is not kept."

@@ -1,4 +1,4 @@
-"""What tells a source from all others, however it was written down when it was released."""
+"""Identity of a source: it tells a source from all others, in whatever form a release recorded it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SourceIdentity:
 
 
 def path_digest(path: str) -> str:
-    """What a whole path is told by where it is not written down: parts of it may come from the environment."""
+    """Digest a whole path, to stand for it where it is not stored: parts of it may come from the environment."""
     return hashlib.sha256(path.encode(errors="surrogateescape")).hexdigest()
 
 

@@ -37,7 +37,7 @@ class Driver(Protocol):
         """Send rows with the statement that inserts rows of such columns; they may hold numbers out of the data."""
 
     def explain(self, error: Exception) -> tuple[bool, bool]:
-        """Whether an error means that the connection is lost, and whether it is a refused permission."""
+        """Tell whether an error means that the connection is lost, and whether it is a refused permission."""
 
     def alchemy(self) -> sqlalchemy.Engine:
         """SQLAlchemy over this one connection, for migrations."""

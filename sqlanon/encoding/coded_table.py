@@ -182,7 +182,7 @@ def _put_aside(engine: Engine, encoded: Relation, fields: Sequence[Field], aside
 
 
 def _count_kept(engine: Engine, plan: Plan, workspace: Workspace, fields: Sequence[Field]) -> Relation | None:
-    """What the release must still hold; rows are grouped unless equal values can look different, or hardly any are."""
+    """Count the rows that the release must still hold: by groups, unless equal values can differ or hardly repeat."""
     if not plan.kept:
         return None
     table = workspace.table("multiset")

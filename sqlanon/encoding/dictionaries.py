@@ -1,4 +1,4 @@
-"""How one attribute's values become codes: as whole numbers from an origin, or looked up in a dictionary."""
+"""Coding of one attribute's values: as whole numbers from an origin, or by a dictionary."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _stays_uncoded(plan: Plan, attribute: Attribute) -> bool:
 
 
 def _looks_different(engine: Engine, plan: Plan, attribute: Attribute) -> bool:
-    """Whether equal values of the attribute look different; those of floats are looked at, as few columns have any.
+    """Tell whether equal values of the attribute look different; floats are searched, as few columns have such values.
 
     Without any, floats are coded by their value: their text is dear to write, to group by, and to join by.
     """
@@ -107,7 +107,7 @@ def _create_values(engine: Engine, source: Relation, attribute: Attribute, value
 
 
 def plain_value(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
-    """What equal values are coded by, written in one way: of PostgreSQL's decimals without a scale, of both zeros.
+    """Write the value that equal values are coded by, in one form: PostgreSQL's decimals without scale, one zero.
 
     Numbers beyond a limit are coded by it.
     """
@@ -120,7 +120,7 @@ def plain_value(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
 
 
 def key_of(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
-    """What tells kept values apart byte for byte, where the engine's own equality doesn't."""
+    """Write the key that tells kept values apart byte for byte, where the engine's own equality doesn't."""
     macro = "exact_other" if attribute.column.kind is Kind.OTHER else "exact_number"
     return engine.render.macro(macro, value)
 

@@ -1,4 +1,4 @@
-"""Where each attribute's codes lie in the words of a coded row, and the SQL that reads them there."""
+"""Layout of a coded row: the bits of each attribute's code in its words, and the SQL that reads the code there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_BITS = 62  # codes above 0 that have a bit of their own in a BIGINT
 
 @dataclass(frozen=True)
 class Coding:
-    """How an attribute's values become codes: NULL is 0, values start at 1 and keep their order.
+    """The coding of an attribute's values: NULL is 0, values start at 1 and keep their order.
 
     Integers in a narrow range are `value - origin + 1`, and whole multiples of a unit `value * scale - origin + 1`;
     everything else is looked up in `dictionary` (`value`, `code` and, where equal values can look different, the `key`
@@ -44,7 +44,7 @@ class Coding:
 
     @property
     def is_looked_up(self) -> bool:
-        """Whether codes are those of values, in a dictionary."""
+        """Tell whether codes are those of values, in a dictionary."""
         return self.dictionary is not None and not self.is_aside
 
     @property
@@ -64,7 +64,7 @@ class Coding:
         return expression("CAST({whole} AS {type})", whole=whole, type=Markup(self.attribute.column.type))
 
     def whole_of(self, render: Renderer, value: Markup) -> Markup:
-        """How many units a value is worth."""
+        """Write the number of units that a value is worth."""
         return render.macro("units", value, self.scale)
 
 

@@ -52,7 +52,7 @@ def measure_fractions(engine: Engine, plan: Plan) -> dict[str, Range]:
 
 
 def _column(render: Renderer, number: int, attribute: Attribute) -> dict[str, Any]:
-    """What the statement says of one column: its values `t.…`, and how many units they are worth."""
+    """Build the statement's values for one column: its values `t.…`, and the number of units that they are worth."""
     value, units = Identifier(f"value_{number}"), Identifier(f"units_{number}")
     return {
         "value": attribute.limits.coded(

@@ -1,4 +1,4 @@
-"""What the rest of the house needs of a database: execute, fetch, load, describe, cancel."""
+"""Engine interface of the package: execute, fetch, load, describe and cancel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sqlanon.sql import Identifier, Relation, Renderer, Statement, renderer
 
 
 class Kind(StrEnum):
-    """What a column's values are, whatever the engine calls the type."""
+    """The kind of a column's values, whatever the engine calls the type."""
 
     INTEGER = "integer"
     DECIMAL = "decimal"
@@ -44,17 +44,17 @@ class Kind(StrEnum):
 
     @property
     def is_nominal(self) -> bool:
-        """Whether the values have no meaningful order, so that a region shows them as a set."""
+        """Tell whether the values have no meaningful order, so that a region shows them as a set."""
         return self in (Kind.TEXT, Kind.BOOLEAN, Kind.UUID)
 
     @property
     def has_day(self) -> bool:
-        """Whether a value lies on a day of the calendar."""
+        """Tell whether a value lies on a day of the calendar."""
         return self in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
     @property
     def looks_different(self) -> bool:
-        """Whether equal values may differ byte for byte: -0.0 and 0.0, 1.0 and 1.00."""
+        """Tell whether equal values may differ byte for byte: -0.0 and 0.0, 1.0 and 1.00."""
         return self in (Kind.FLOAT, Kind.DECIMAL, Kind.OTHER)
 
 
@@ -73,13 +73,13 @@ class Column:
 
     @property
     def decimals(self) -> int | None:
-        """How many digits after the point a decimal type declares, as in DECIMAL(10,2); None where it doesn't say."""
+        """The digits after the point that a decimal type declares, as in DECIMAL(10,2); None where it declares none."""
         found = re.search(r"\(\s*\d+\s*,\s*(\d+)\s*\)", self.type) if self.kind is Kind.DECIMAL else None
         return int(found[1]) if found else None
 
 
 class RelationType(StrEnum):
-    """What a name stands for in the database."""
+    """The kind of relation that a name stands for in the database."""
 
     TABLE = "table"
     VIEW = "view"
@@ -229,7 +229,7 @@ class Engine(ABC):
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open that a further one is to be a part of."""
+        """Tell whether a transaction is open that a further one is to be a part of."""
         return False
 
     @contextlib.contextmanager
@@ -255,7 +255,7 @@ class Engine(ABC):
 
     @property
     def memory_name(self) -> str:
-        """What tells a database in memory, which has no file, from the others of this process."""
+        """The name that tells a database in memory, which has no file, from the others of this process."""
         return ":memory:"
 
     @property
@@ -322,7 +322,7 @@ class Engine(ABC):
 
     @abstractmethod
     def home(self) -> Relation:
-        """Where tables are created whose names say neither catalog nor schema, as a relation without a name.
+        """Name the place of new tables whose names say neither catalog nor schema, as a relation without a name.
 
         It has no catalog where a session reaches one only, and no schema where new tables have to name theirs.
         """
@@ -333,7 +333,7 @@ class Engine(ABC):
 
     @abstractmethod
     def relation_type(self, relation: Relation) -> RelationType:
-        """What kind of relation it is; PolicyError where there is none."""
+        """Look up the kind of a relation; PolicyError where there is no such relation."""
 
     @abstractmethod
     def columns(self, relation: Relation) -> list[Column]:
@@ -349,7 +349,7 @@ class Engine(ABC):
         return frozenset()
 
     def code_of_others(self, relation: Relation) -> list[str]:
-        """What runs code of roles that are not trusted when a resolved relation is read, in the session's name."""
+        """List the code of untrusted roles that runs, in the session's name, when a resolved relation is read."""
         del relation
         return []
 
@@ -364,7 +364,7 @@ class Engine(ABC):
 
     @abstractmethod
     def reads(self, relation: Relation, table: Relation) -> bool:
-        """Whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
+        """Tell whether the rows of `relation` come from `table`: it is that table, or a view over it, however far."""
 
     def fork(self) -> Engine:
         """Another session with the same database and options."""

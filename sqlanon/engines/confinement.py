@@ -1,4 +1,4 @@
-"""What statements of a DuckDB session reach outside of its database.
+"""Confinement of a DuckDB session: list and limit the files that statements reach outside of the database.
 
 A database may be somebody else's, and its views and macros would read the user's own files, or load extensions that do
 more.

@@ -155,6 +155,6 @@ def find_dialect(url: str) -> Dialect | None:
 
 
 def is_embedded(url: str) -> bool:
-    """Whether a URL names a database that would live in this process; False where there is no engine for it."""
+    """Tell whether a URL names a database that would live in this process; False where there is no engine for it."""
     dialect = find_dialect(url)
     return dialect is not None and dialect.is_embedded

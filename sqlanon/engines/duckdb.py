@@ -374,7 +374,7 @@ def lists_of(rows: Sequence[Sequence[Any]]) -> list[list[list[Any]]]:
 
 
 def _mixes_types(values: list[Any]) -> bool:
-    """Whether DuckDB would have to convert values of a list: it has several types for numbers beyond 64 bits."""
+    """Tell whether DuckDB would convert values of a list: it has several types for numbers beyond 64 bits."""
     types = {type(value) for value in values if value is not None}
     return len(types) > 1 or (int in types and any(value is not None and abs(value) >= 2**63 for value in values))
 
@@ -418,7 +418,7 @@ def _check_file(path: str, create: bool) -> None:
 
 
 def _is_alone(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether this connection is the only one of its instance: settings of an instance are those of all of them."""
+    """Tell whether this connection is its instance's only one: settings of an instance hold for all of them."""
     try:
         return connection.execute("FROM duckdb_connection_count()").fetchall() == [(1,)]
     except duckdb.Error:  # an older version does not tell
@@ -451,7 +451,7 @@ def _scanned(plan: Any) -> Iterator[str]:
 
 
 def _places(relation: Relation, current: str) -> list[tuple[str, str]]:
-    """Where DuckDB looks for a name, as (catalog, schema): `a.t` may mean a schema or an attached database."""
+    """List the places where DuckDB looks for a name, as (catalog, schema): `a.t` may mean a schema or a database."""
     if relation.catalog is not None:
         return [(relation.catalog, relation.schema or "main")]
     if relation.schema is not None:

@@ -18,7 +18,7 @@ _QUOTABLE = (
 
 
 def opening_error(error: duckdb.Error, path: str) -> SqlanonError:
-    """Why the file `path` can't be opened."""
+    """Explain, as an error, why the file `path` can't be opened."""
     message = str(error)
     if "Conflicting lock" in message or "Could not set lock" in message:
         return ConflictError(
@@ -31,7 +31,7 @@ def opening_error(error: duckdb.Error, path: str) -> SqlanonError:
 
 
 def statement_error(error: BaseException, name: str) -> SqlanonError:
-    """Why the statement from template `name` failed."""
+    """Explain, as an error, why the statement from template `name` failed."""
     message = str(error)
     if isinstance(error, duckdb.InterruptException) or message == "Query interrupted":
         return Cancelled("Interrupted.")

@@ -110,7 +110,7 @@ class FileReader:
         return tuple(columns)
 
     def _explained(self, error: EngineError) -> AccessError | PolicyError | EngineError:
-        """What is wrong with the file, without a value of it."""
+        """Explain what is wrong with the file, without a value of the file."""
         cause = error.__cause__ or error.__context__
         message, line = str(cause), _LINE.search(str(cause))
         where = f"line {line[1]} of {self._path}" if line else self._path

@@ -21,7 +21,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 
 
 def is_data_file(name: str) -> bool:
-    """Whether a name stands for a data file: by its ending, or `-` for standard input."""
+    """Tell whether a name stands for a data file: by its ending, or `-` for standard input."""
     return name == STANDARD_INPUT or Path(name).suffix.lower() in (*_FORMATS, *_COMPRESSED)
 
 
@@ -39,7 +39,7 @@ class SourceFile:
 
 
 def source_file(path: str) -> SourceFile:
-    """What the file `path` is; refuses a missing, unreadable or unknown kind of file."""
+    """Describe the file `path`; refuse a missing, unreadable or unknown kind of file."""
     if path == STANDARD_INPUT:
         return SourceFile("csv", (path,))
     form = _format_of(path)
@@ -85,7 +85,7 @@ def directory_of(path: str) -> Path:
 
 
 def version_of(path: str) -> tuple[int, int, int]:
-    """What tells one version of a file from another without reading it: inode, size, time of change (ns)."""
+    """Identify the version of a file without reading it: inode, size, time of change (ns)."""
     found = Path(path).stat()
     return found.st_ino, found.st_size, found.st_mtime_ns
 

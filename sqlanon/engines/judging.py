@@ -47,7 +47,7 @@ USUAL_DATES = (
 
 @dataclass(frozen=True)
 class _Test:
-    """What texts of a column are put to; see the template `judge_texts`."""
+    """A test of a column's texts; see the template `judge_texts`."""
 
     column: str
     kind: str
@@ -132,7 +132,7 @@ class _Judge:
         return [self._present, *passed, *(self._test("survives", type_) for type_ in decimals)]
 
     def tests_for_hints(self, first: Mapping[_Test, int | None], every: Mapping[_Test, int | None]) -> list[_Test]:
-        """What people are told of a column that stays text."""
+        """List the tests whose results people are told for a column that stays text."""
         present = first.get(self._present)
         if self._wanted is not None or not present or self._chosen(every) is not None:
             return []
@@ -153,7 +153,7 @@ class _Judge:
         return next((test for test in tests if present and counts.get(test) == present), None)
 
     def problem(self) -> str | None:
-        """What is wrong with the type that the policy gives the column."""
+        """Explain what is wrong with the type that the policy gives the column."""
         present = self.counts[self._present] or 0
         if self._wanted in (None, "VARCHAR") or not present or self._chosen(self.counts) is not None:
             return None
@@ -189,7 +189,7 @@ class _Judge:
         return ReadColumn(self._name, type_, reason, None if chosen is None else chosen.format, remarkable=True)
 
     def _hint(self, present: int) -> str | None:
-        """What to write for a column that stays text, where it need not."""
+        """Suggest what to write for a column that stays text, where it need not."""
         numbers = self.counts.get(self._test("number"))
         dates = [test.format for test in self._by_format(USUAL_DATES) if self.counts.get(test) == present]
         if dates:
@@ -207,7 +207,7 @@ class _Judge:
 def _count(
     engine: Engine, texts: Relation, tests: Sequence[_Test], limit: int | None = None
 ) -> dict[_Test, int | None]:
-    """How many values pass each test."""
+    """Count the values that pass each test."""
     if not tests:
         return {}
     row = engine.query_one("engine/judge_texts", table=texts, tests=[test.arguments() for test in tests], limit=limit)

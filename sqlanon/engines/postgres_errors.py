@@ -49,7 +49,7 @@ _TOO_LONG = (
 
 
 def connection_error(error: psycopg.Error, url: str, password: object) -> SqlanonError:
-    """Why the server can't be reached."""
+    """Explain, as an error, why the server can't be reached."""
     reason = " ".join(str(error).split())
     for secret in (password, os.environ.get("PGPASSWORD")):
         if isinstance(secret, str) and secret:
@@ -58,7 +58,7 @@ def connection_error(error: psycopg.Error, url: str, password: object) -> Sqlano
 
 
 def read_only_error(is_standby: bool | None = None) -> AccessError:
-    """Why nothing can be written in this session; `is_standby` is None where it is not known."""
+    """Explain, as an error, why this session can write nothing; `is_standby` is None where that is not known."""
     where = "the server is a standby, which only reads: connect to its primary"
     setting = (
         "default_transaction_read_only is set for the role or the database: connect as a role that may write, or add "
@@ -69,7 +69,7 @@ def read_only_error(is_standby: bool | None = None) -> AccessError:
 
 
 def statement_error(error: psycopg.Error, name: str, lost: bool) -> SqlanonError:
-    """Why the statement from template `name` failed; `lost` says whether the connection is gone."""
+    """Explain, as an error, why the statement from template `name` failed; `lost`: the connection is gone."""
     state = error.sqlstate or ""
     if state in _LIMITS_OF_SESSIONS:
         limit = _LIMITS_OF_SESSIONS[state]

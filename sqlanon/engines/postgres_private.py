@@ -1,4 +1,4 @@
-"""What a session hands its server by COPY, since logs of statements and of their parameters show all else.
+"""Numbers and texts that a session sends its server by COPY, since logs of statements show all others.
 
 A server may log every statement (`log_statement`, `log_min_duration_statement`), with the parameters that are bound to
 it (`log_parameter_max_length`, in full by default); the rows of a COPY are in no log. So numbers out of the data, and

@@ -1,4 +1,4 @@
-"""What must not be read by others: directories for spilled data, and the modes of the files that a session makes.
+"""Private files: directories for spilled data, and the modes of the files that a session makes.
 
 A private directory is named so that `gc` can find it, and its process holds a lock on a file in it, so that `gc`
 removes those of dead processes alone.
@@ -79,13 +79,13 @@ def remove_dead_directories(parent: Path) -> Iterator[Path]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether it is a directory that this user made: the temporary directory is everyone's."""
+    """Tell whether a path is a directory that this user made: the temporary directory is everyone's."""
     made = path.lstat()
     return path.is_dir() and not path.is_symlink() and (not hasattr(os, "getuid") or made.st_uid == os.getuid())
 
 
 def _is_in_use(path: Path) -> bool:
-    """Whether the process that made a private directory lives.
+    """Tell whether the process that made a private directory lives.
 
     It holds a lock until it ends, however it ends, which another container sees too; its identity tells where locks are
     not to be had, and between the making of the directory and the lock. Ids alone are used again.

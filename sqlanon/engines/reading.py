@@ -1,4 +1,4 @@
-"""How a file is read: what a policy says of it, and what was decided for each of its columns."""
+"""Options for reading a file, from the policy, and the decision on each of the file's columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def type_named(name: str) -> str:
 
 
 def is_text_encoding(name: str) -> bool:
-    """Whether Python knows an encoding of text by this name."""
+    """Tell whether Python knows an encoding of text by this name."""
     try:
         "".encode(name)
     except (LookupError, ValueError):
@@ -47,7 +47,7 @@ def is_text_encoding(name: str) -> bool:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a policy says of its source file.
+    """The policy's options for its source file.
 
     delimiter: between fields; None for the one that the header shows.
     null: fields without quotes that stand for NULL.
@@ -64,7 +64,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class ReadColumn:
-    """What was decided for a column of a file: its type, the format of its dates, and why, in words."""
+    """The decision on a column of a file: its type, the format of its dates, and the reason, in words."""
 
     name: str
     type: str

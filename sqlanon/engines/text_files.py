@@ -25,7 +25,7 @@ _MOST_LINES = 100  # of a header
 
 
 def is_utf_8(encoding: str) -> bool:
-    """Whether an encoding is the one that DuckDB reads by itself, whatever it is called."""
+    """Tell whether an encoding is the one that DuckDB reads by itself, whatever its name."""
     return codecs.lookup(encoding).name in (UTF_8, "utf-8-sig")
 
 
@@ -62,7 +62,7 @@ def header_of(lines: Iterable[str]) -> str:
 
 
 def is_well_formed(text: str) -> bool:
-    """Whether text holds no bytes that are not UTF-8."""
+    """Tell whether a text holds no bytes that are not UTF-8."""
     return not any("\ud800" <= char <= "\udfff" for char in text)
 
 

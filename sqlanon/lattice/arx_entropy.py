@@ -48,7 +48,7 @@ class ArxEntropy(Quality):
         return math.fsum(parts)
 
     def _gone(self, node: Node) -> list[Sizes]:
-        """How many suppressed rows the groups of each attribute hold; nothing of attributes that show `*` alone."""
+        """Count the groups of each attribute by their suppressed rows; none of attributes that show `*` alone."""
         pairs = zip(self.sets.marginals, node, strict=True)
         parts = [Part(marginal, level) for marginal, level in pairs if level < marginal.dimension.height]
         gone = [Sizes() for _ in node]

@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Count:
-    """What a count of one generalization found, and how many tuples its frequency set would have."""
+    """The verdict on one generalization, and the number of tuples that its frequency set would have."""
 
     verdict: Verdict
     tuples: int
@@ -60,7 +60,7 @@ def count_failing_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdi
 
 
 def class_sizes_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Counter[int]]:
-    """How many classes of each size several generalizations have, in their order."""
+    """Count the classes of each size of several generalizations, in their order."""
     return _each(sets, [Step(node, sets.base) for node in nodes], _class_sizes)
 
 
@@ -110,7 +110,7 @@ def _batches(sets: FrequencySets, steps: Sequence[Step]) -> Iterator[list[int]]:
 
 
 def _stacked(sets: FrequencySets, steps: Sequence[Step], places: Sequence[int]) -> dict[str, Any]:
-    """What the statements over several generalizations interpolate; `node` is a step's place."""
+    """Build the values of statements over several generalizations; `node` is a step's place."""
     source = steps[places[0]].source
     masks = {place: sets.keys.masks(steps[place].node) for place in places}
     words = [word for word in range(sets.keys.words) if any(masks[place][word] for place in places)] or [0]

@@ -189,7 +189,7 @@ class BestFirst:
             findings.chosen, findings.score = node, score
 
     def _is_promising(self, bound: float, low: Node) -> bool:
-        """Whether a generalization with this bound can beat the best, or tie with it and be preferred.
+        """Tell whether a generalization with this bound can beat the best, or tie with it and be preferred.
 
         low: the preferred one of those that have the bound.
         """
@@ -200,7 +200,7 @@ class BestFirst:
         return bound < score - slack or (bound <= score + slack and preference(low) < preference(best))
 
     def _fails(self, place: Node) -> bool:
-        """Whether a generalization that can't satisfy the models is above this one."""
+        """Tell whether a generalization that can't satisfy the models is above this one."""
         return bool((self.failed >= np.array(self._node(place))).all(axis=1).any())
 
     def _bounds(self, boxes: Sequence[Box]) -> list[float]:

@@ -45,7 +45,7 @@ class Discernibility(ClassQuality):
     name: ClassVar[str] = "discernibility"
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
-        """What the classes cost if none were suppressed, and what it costs more at least to suppress so many rows.
+        """Bound the cost of the classes: with none suppressed, plus at least that of suppressing so many rows.
 
         A suppressed class costs N times its rows in place of their square. Beside that no kept row costs less than
         the least size of a class.

@@ -59,7 +59,7 @@ class Entropy(Quality):
         return math.fsum(parts)
 
     def _moved(self, node: Node, suppressed: int) -> list[Sizes]:
-        """What the suppressed rows change in the sizes of each attribute's groups and values."""
+        """Count the changes that the suppressed rows make in the sizes of each attribute's groups and values."""
         rows, heights = self.sets.task.rows, self.lattice.heights
         tops = [level == height for level, height in zip(node, heights, strict=True)]
         moved = [Sizes({rows - suppressed: 1, rows: -1}) if is_top else Sizes() for is_top in tops]

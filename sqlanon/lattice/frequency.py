@@ -74,7 +74,7 @@ class FrequencySets:
     _kept: tuple[Node, Relation, Verdict] | None = field(default=None, init=False)
 
     def satisfies(self, verdict: Verdict) -> bool:
-        """Whether a generalization with this verdict is within the budget."""
+        """Tell whether a generalization with this verdict is within the budget."""
         return verdict.suppressed <= self.task.budget
 
     def check(self, node: Node, source: FrequencySet | None = None) -> Verdict:
@@ -149,7 +149,7 @@ class FrequencySets:
         yield Markup(self.engine.render("lattice/failing_keys", table=table, words=words, keys=keys, failing=kept))
 
     def suppressed_tuples(self, node: Node) -> dict[str, Any]:
-        """What `lattice/suppressed_tuples` interpolates, for the classes to suppress at a generalization."""
+        """Build the values of `lattice/suppressed_tuples`, for the classes to suppress at a generalization."""
         keys = self.keys.of_node(node)
         if self.task.least_rows is None:
             self.suppress(node)
@@ -242,7 +242,7 @@ class FrequencySets:
         excluded: Relation | None = None,
         rows: int | None = None,
     ) -> dict[str, Any]:
-        """What the statements over failing classes interpolate; `rows` are those that are not left out."""
+        """Build the values of the statements over failing classes; `rows` are those that are not left out."""
         named = named_groups(sensitive)
         domains = {one.name: one for one in sensitive}
         measures = [

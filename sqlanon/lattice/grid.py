@@ -24,7 +24,7 @@ _FEW = 8  # if no more than one node in so many is flagged, the box around them 
 
 @dataclass(frozen=True)
 class Below:
-    """How many of some nodes a node generalizes, itself among them.
+    """The number of nodes among some that a node generalizes, the node itself among them.
 
     low: where the box around these nodes begins, along every axis.
     counts: for every place in the box.
@@ -85,7 +85,7 @@ class Grid:
         return places
 
     def places(self, numbers: Counts) -> Places:
-        """Where some nodes are."""
+        """List the places of some nodes."""
         places = np.empty((len(numbers), len(self.shape)), np.int64, order="F")  # they are read axis by axis
         for axis, along in enumerate(np.unravel_index(numbers, self.shape)):
             places[:, axis] = along
@@ -100,7 +100,7 @@ class Grid:
         return values.reshape(self.shape)[tuple(slice(place, None) for place in self._place(number))]
 
     def count_below(self, flags: Flags) -> Below:
-        """How many of the flagged nodes, of which there must be some, each one of them generalizes."""
+        """Count the flagged nodes, of which there must be some, that each of the flagged nodes generalizes."""
         low, high = self._box(flags)
         box = tuple(slice(first, last + 1) for first, last in zip(low, high, strict=True))
         counts = flags.reshape(self.shape)[box].astype(np.int32, order="C")

@@ -34,7 +34,7 @@ class Groups:
     sets: FrequencySets
 
     def looked_up(self, parts: Iterable[Part], words: Sequence[Identifier]) -> dict[str, Any]:
-        """What `lattice/rows_by_group` interpolates; `words` are those of the key that its rows have."""
+        """Build the values of `lattice/rows_by_group`; `words` are those of the key that its rows have."""
         rows = []
         for part in parts:
             masks = dict(part.marginal.words(part.level))
@@ -57,7 +57,7 @@ class Groups:
 
 
 def _counted(marginal: Marginal, level: int, words: Sequence[Identifier]) -> dict[str, Any]:
-    """What the template needs to count the groups of one attribute at one level."""
+    """Build the template's values to count the groups of one attribute at one level."""
     keys = {word: expression("({word} & {mask})", word=word, mask=mask) for word, mask in marginal.words(level)}
     return {
         "number": marginal.dimension.number,

@@ -79,7 +79,7 @@ class IncognitoSearch:
         return candidate.within(self._heights)
 
     def _is_known(self, candidate: Candidate) -> bool:
-        """Whether an attribute is at `*`: then the candidate is one of a smaller subset, which survived."""
+        """Tell whether an attribute is at `*`: then the candidate is of a smaller subset, in which it survived."""
         return any(
             level == self._heights[place] for place, level in zip(candidate.family, candidate.levels, strict=True)
         )
@@ -91,7 +91,7 @@ class IncognitoSearch:
                 self._sizes.note(node, count.tuples)
 
     def _start(self, roots: list[Candidate]) -> Callable[[Candidate], FrequencySet]:
-        """What roots are counted from: the base, their family's part of the cube, or what all of them generalize."""
+        """Choose the set that roots are counted from: the base, a part of the cube, or a set that all generalize."""
         base = self._problem.sets.base
         if self._cube is not None:
             cube = self._cube

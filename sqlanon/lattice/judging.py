@@ -30,7 +30,7 @@ def judge(sets: FrequencySets, node: Node) -> Verdict:
 
 
 def at_once(sets: FrequencySets) -> int:
-    """How many generalizations are worth judging together."""
+    """Choose the number of generalizations that are worth checking together."""
     if sets.base.tuples >= BUCKET_TUPLES:
         return 1
     return max(1, min(TOGETHER, sets.engine.stacked_tuples // max(sets.base.tuples, 1)))
@@ -52,7 +52,7 @@ def judge_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
 
 
 def settle(sets: FrequencySets, node: Node, verdict: Verdict) -> Verdict:
-    """What is left of a verdict within the budget, where suppression moves what the other classes are judged by."""
+    """Revise a verdict within the budget, where suppression moves the figures that other classes are checked by."""
     return sets.suppress(node) if sets.task.moves and sets.satisfies(verdict) else verdict
 
 
@@ -68,7 +68,7 @@ def _judge_one(sets: FrequencySets, node: Node) -> Verdict:
 
 
 def _in_parts(sets: FrequencySets, node: Node) -> bool:
-    """Whether there are so many tuples and classes that looking at some of the classes first pays."""
+    """Tell whether tuples and classes are so many that checking some of the classes first pays."""
     if sets.base.tuples < BUCKET_TUPLES:
         return False
     entropy = sum(marginal.levels[level].entropy for marginal, level in zip(sets.marginals, node, strict=True))

@@ -63,7 +63,7 @@ class Dimension(Ranged):
 
     @property
     def shifts(self) -> tuple[int, ...]:
-        """How far a code is shifted to the right to get its group, for each level."""
+        """The bits that a code is shifted to the right to get its group, for each level."""
         return _shifts(self.field, self.steps)
 
     def mask_in_row(self, level: int) -> int:
@@ -85,7 +85,7 @@ class Keys:
         return tuple(Identifier(f"k{word}") for word in range(self.words))
 
     def masks(self, node: Node) -> tuple[int, ...]:
-        """What a generalization keeps of each word."""
+        """Build the mask of each word that keeps the digits of a generalization."""
         masks = [0] * self.words
         for dimension, level in zip(self.dimensions, node, strict=True):
             for digit in dimension.digits[level:]:
@@ -117,7 +117,7 @@ class Keys:
         ]
 
     def masks_in_rows(self, node: Node, words: int) -> tuple[int, ...]:
-        """What a generalization keeps of each of the `words` words of a coded row."""
+        """Build the mask of each of the `words` words of a coded row that keeps the digits of a generalization."""
         masks = [0] * words
         for dimension, level in zip(self.dimensions, node, strict=True):
             masks[dimension.field.word] |= dimension.mask_in_row(level)
@@ -182,7 +182,7 @@ def _widths(field: Field, steps: Sequence[int]) -> list[int]:
 
 
 def _places(dimension: Dimension) -> list[int]:
-    """Where each digit begins in the word of the coded row."""
+    """List the bits at which the digits begin in the word of the coded row."""
     return [dimension.field.shift + lower for lower in dimension.shifts[:-1]]
 
 

@@ -42,7 +42,7 @@ class Lattice:
         return itertools.product(*(range(low, high + 1) for low, high in zip(self.bottom, self.top, strict=True)))
 
     def contains(self, node: Node) -> bool:
-        """Whether a generalization is within the limits."""
+        """Tell whether a generalization is within the limits."""
         return all(low <= level <= high for low, level, high in zip(self.bottom, node, self.top, strict=True))
 
     def successors(self, node: Node) -> Iterator[Node]:
@@ -63,7 +63,7 @@ class Lattice:
 
 
 def is_above(node: Node, other: Node) -> bool:
-    """Whether `node` generalizes `other` (or is it)."""
+    """Tell whether `node` generalizes `other` (or is it)."""
     return all(a >= b for a, b in zip(node, other, strict=True))
 
 

@@ -110,7 +110,7 @@ def _curve(level: Level, domain: int) -> tuple[Numbers, Numbers]:
 
 
 def _looked_up(marginal: Marginal, node: Node) -> dict[str, Any]:
-    """What the template needs to find the leaves that a class covers in one attribute."""
+    """Build the template's values to look up the leaves that a class covers in one attribute."""
     number = marginal.dimension.number
     level = node[number]
     alias = Identifier(f"m{number}")

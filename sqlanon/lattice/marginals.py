@@ -1,4 +1,4 @@
-"""What one quasi-identifier alone says of its levels: the groups there, their rows, and the leaves they cover."""
+"""The levels of one quasi-identifier by itself: the groups there, their rows, and the leaves they cover."""
 
 from __future__ import annotations
 

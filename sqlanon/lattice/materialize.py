@@ -1,4 +1,4 @@
-"""Which frequency sets to keep: those whose use is worth their writing, within a budget of tuples.
+"""Choose the frequency sets to keep: those whose use is worth their writing, within a budget of tuples.
 
 The rule and what was measured are in docs/decisions/0008-which-frequency-sets-are-kept.md.
 """
@@ -49,7 +49,7 @@ class FrequencySetCache:
 
     @property
     def room(self) -> int:
-        """How many more tuples may be kept."""
+        """The number of further tuples that may be kept."""
         return self._budget - sum(self._tables.values())
 
     def keep(self, wishes: Iterable[CacheCandidate]) -> dict[Node, FrequencySet]:

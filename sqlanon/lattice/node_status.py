@@ -1,4 +1,4 @@
-"""What is known of every generalization of a lattice, from those that were checked."""
+"""Map of a lattice: the status of every generalization, concluded from those that were checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Where = tuple[slice | int, ...]
 
 
 class NodeStatus(IntEnum):
-    """How a generalization stands to the models and the suppression budget."""
+    """The status of a generalization under the models and the suppression budget."""
 
     OPEN = 0  # not known
     FAILING = 1
@@ -101,7 +101,7 @@ class NodeStatusMap:
 
 
 def _count_below(wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many of the wanted nodes each node generalizes, or is."""
+    """Count the wanted nodes that each node generalizes, or is."""
     counts: NDArray[np.int64] = wanted.astype(np.int64)
     for axis in range(wanted.ndim):
         np.cumsum(counts, axis=axis, out=counts)

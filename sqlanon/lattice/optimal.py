@@ -47,7 +47,7 @@ def _grid(problem: Problem) -> Grid:
 
 @dataclass
 class _Search:
-    """What is known so far: one entry a node.
+    """The state of the search: one entry a node.
 
     open: whether it can still be the optimum.
     suppressed: the rows that it must suppress at least.
@@ -165,7 +165,7 @@ class _Search:
         self.open[numbers] &= self._is_promising(self.bounds[numbers], numbers)
 
     def _is_promising(self, bounds: Numbers, numbers: Counts) -> Flags:
-        """Whether nodes with these bounds can beat the best, or tie with it and be preferred."""
+        """Tell whether nodes with these bounds can beat the best, or tie with it and be preferred."""
         if self.best is None or self.findings.score is None:
             return np.ones(len(numbers), np.bool_)
         score, slack = self.findings.score, tolerance(self.findings.score)

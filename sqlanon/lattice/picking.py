@@ -1,4 +1,4 @@
-"""Which generalizations to check next: those that rule out the most others, whichever way they turn out. No database.
+"""Pick the generalizations to check next: those that rule out the most others, however they turn out. No database.
 
 If a check fails, the nodes below are ruled out; if not, and little is suppressed, those with a higher bound. Where
 nothing may be suppressed few nodes satisfy the models, so that those below alone decide.
@@ -41,5 +41,5 @@ def pick(grid: Grid, opened: Flags, bounds: Numbers | None, most: int) -> list[i
 
 
 def _counts_above(bounds: Numbers) -> Counts:
-    """How many of some bounds are no lower than each of them."""
+    """Count, for each of some bounds, those that are no lower."""
     return np.asarray(len(bounds) - np.searchsorted(np.sort(bounds), bounds))

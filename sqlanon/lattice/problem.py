@@ -1,4 +1,4 @@
-"""What a search over a lattice is given, and what it returns."""
+"""The input of a search over a lattice, and its result."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Problem:
 
     @property
     def is_late(self) -> bool:
-        """Whether the time is up."""
+        """Tell whether the time is up."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
 
 @dataclass
 class Findings:
-    """What a search found out.
+    """The result of a search.
 
     verdicts: of the generalizations that were checked.
     anonymous: those known to satisfy the models, checked or not.

@@ -1,4 +1,4 @@
-"""How far a search over a lattice is, for whoever follows it."""
+"""The progress of a search over a lattice, for whoever follows the search."""
 
 from __future__ import annotations
 

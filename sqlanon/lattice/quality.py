@@ -1,4 +1,4 @@
-"""How good a generalization is: the quality models, of which lower scores are better; docs/quality.md has the formulas.
+"""The quality of a generalization: models, of which lower scores are better; docs/quality.md has the formulas.
 
 A quality model scores a generalization that was checked, and bounds from below the scores of those that were not, so
 that a search may pass them over.
@@ -90,7 +90,7 @@ def tolerance(score: float) -> float:
 
 
 def is_better(score: float, node: Node, than: float, incumbent: Node) -> bool:
-    """Whether a node beats the incumbent: by score, and where scores are equal by preference."""
+    """Tell whether a node beats the incumbent: by score, and where scores are equal by preference."""
     if abs(score - than) <= tolerance(than):
         return preference(node) < preference(incumbent)
     return score < than

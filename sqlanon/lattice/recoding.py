@@ -105,7 +105,7 @@ def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> 
 
 
 def _described(sets: FrequencySets, one: Pass) -> dict[str, Any]:
-    """What the template of the leaves needs to know of a pass."""
+    """Build the values of a pass for the template of the leaves."""
     return {
         "classes": one.classes,
         "attributes": [_attribute(d, level) for d, level in zip(sets.keys.dimensions, one.node, strict=True)],

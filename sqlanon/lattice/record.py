@@ -1,4 +1,4 @@
-"""What a run writes down of the lattice that it searched, as plain values that a picture can be drawn from."""
+"""The record of a lattice that a run searched, as plain values that a picture can be drawn from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKS = {NodeStatus.OPEN: "?", NodeStatus.FAILING: "f", NodeStatus.ANONYMOUS: "
 
 
 def chart_of(problem: Problem, findings: Findings) -> NodeStatusMap:
-    """What an algorithm's findings say of all nodes."""
+    """Derive the status of all nodes from an algorithm's findings."""
     chart = NodeStatusMap(problem.lattice, problem.sets)
     for node, verdict in findings.verdicts.items():
         chart.learn(node, verdict)

@@ -1,4 +1,4 @@
-"""Why no generalization can be released: which model fails at the nearest, and how much suppression would do."""
+"""Explain why no generalization can be released: the model that fails at the nearest, the suppression that would do."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def refusal(problem: Problem, findings: Findings) -> ProtectionError:
 
 
 def _searched(problem: Problem, findings: Findings) -> str:
-    """How sure it is that there is none."""
+    """Say how sure it is that no generalization satisfies the models."""
     if not findings.proven and problem.is_late:
         return "Within the time limit, no generalization was found that satisfies"
     if not findings.proven and not problem.sets.task.predictive:
@@ -102,7 +102,7 @@ def _remedy(problem: Problem, node: Node, what: str = "The nearest found") -> st
 
 
 def _unattainable(sets: FrequencySets) -> Iterator[str]:
-    """What the whole table as one class says of models that no part of it can satisfy then."""
+    """Name the models that no part of the table can satisfy, since the whole table as one class does not."""
     whole = [model for model in sets.task.models if model.closed_under_union]
     try:
         require_attainable(sets.engine, sets.task.rows, whole, sets.task.sensitive)

@@ -133,7 +133,7 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Generalizat
 
 
 def _told(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any]:
-    """What the outcome says of the search."""
+    """List the facts of the search for the outcome."""
     assert findings.chosen is not None
     algorithm = full_domain(policy)
     return {

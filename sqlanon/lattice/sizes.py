@@ -104,7 +104,7 @@ def looked_up(values: list[NDArray[np.float64]], nodes: NDArray[np.int64]) -> ND
 
 
 class Rising:
-    """What is known of a quantity that never falls from a generalization to those above it.
+    """Known lower bounds of a quantity that never falls from a generalization to those above it.
 
     Of a lattice too large to hold it stays unknown: no search looks at all of its nodes then.
     """

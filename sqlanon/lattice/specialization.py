@@ -223,7 +223,7 @@ class _Specialization:
         return [self._candidate(parent.attribute, level, group) for group in groups]
 
     def _satisfies(self, candidate: Candidate) -> bool:
-        """Whether all classes would satisfy the models if the group were replaced by its children."""
+        """Tell whether all classes would satisfy the models if the group were replaced by its children."""
         sensitive = Markup("").join(
             expression(", {word} & {mask} AS {name}", word=one.word, mask=one.mask, name=sensitive_column(place))
             for place, one in enumerate(self.task.sensitive)
@@ -257,7 +257,7 @@ class _Specialization:
         return self._bits(candidate.attribute, candidate.level - 1)
 
     def _inside(self, candidate: Candidate) -> Markup:
-        """Whether a row is in the group."""
+        """Write the condition that a row is in the group."""
         one = self.coded.quasi_identifiers[candidate.attribute]
         shift = one.shift + self._shape(candidate.attribute)[0][candidate.level]
         bits = self._bits(candidate.attribute, candidate.level)

@@ -1,4 +1,4 @@
-"""What a generalization has to satisfy, and what a check says of it.
+"""The requirements on a generalization, and the verdict of a check.
 
 A generalization *satisfies* the models if the rows in classes that violate one are within the suppression budget; such
 classes are suppressed whole. Two facts let a search conclude from one generalization to others:
@@ -19,8 +19,10 @@ from sqlanon.partition.domains import Sensitive
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found: the rows that must be suppressed, and the floor (see the module). Both may stop counting
-    once they are over the budget."""
+    """The result of a check: the rows that must be suppressed, and the floor (see the module).
+
+    Both may stop counting once they are over the budget.
+    """
 
     suppressed: int
     floor: int
@@ -28,7 +30,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be satisfied.
+    """The models to satisfy, and the rows that may be suppressed.
 
     budget: how many rows may be suppressed.
     rows: of the table, or of the part of it that is generalized.
@@ -48,7 +50,7 @@ class Task:
 
     @property
     def predictive(self) -> bool:
-        """Whether a generalization that satisfies the models vouches for all above it.
+        """Tell whether a generalization that satisfies the models vouches for all above it.
 
         Where suppressed rows are judged it does not: those of a more general one may be too few for a class, and its
         other classes too large to join them.
@@ -57,17 +59,17 @@ class Task:
 
     @property
     def moves(self) -> bool:
-        """Whether more may have to be suppressed than the classes that violate a model in the whole table."""
+        """Tell whether more may have to be suppressed than the classes that violate a model in the whole table."""
         return self.shifts or self.completes
 
     @property
     def shifts(self) -> bool:
-        """Whether suppression changes what the remaining classes are judged by."""
+        """Tell whether suppression changes the figures by which the remaining classes are checked."""
         return self.omits and self.budget > 0 and not all(m.monotone_under_suppression for m in self.models)
 
     @property
     def completes(self) -> bool:
-        """Whether suppressed rows are a class that may need more rows."""
+        """Tell whether suppressed rows are a class that may need more rows."""
         return self.judges_stars and self.budget > 0
 
     @property

@@ -1,4 +1,4 @@
-"""What a call may ask of a search beside the policy: levels, time, and to go on however large the lattice is."""
+"""Options of a search beside the policy: levels, time, and to go on however large the lattice is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST_HELD = 5_000_000  # generalizations of which something is held in memory
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a run may ask of a search beside the policy.
+    """Options of a search beside the policy, as a run gives them.
 
     levels: the generalization to release, by attribute, in place of a search.
     time_limit: seconds after which a search that can stop early does.

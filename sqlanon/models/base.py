@@ -152,7 +152,7 @@ class PrivacyModel(ABC):
 
     @property
     def testable(self) -> bool:
-        """Whether classes can be judged by a sample of their rows (see `sample_test`)."""
+        """Tell whether classes can be checked by a sample of their rows (see `sample_test`)."""
         return self.decided_by_size or type(self).sample_test is not PrivacyModel.sample_test
 
     def sample_test(self, render: Renderer, groups: Groups) -> SampleTest | None:
@@ -166,8 +166,9 @@ class PrivacyModel(ABC):
         return None
 
     def min_suppressed(self) -> Markup:
-        """How many rows of a class that violates the model every division of the class must suppress: SQL over the
-        class `x` and its measure `m`, 0 where nothing is known.
+        """Write the number of rows that every division of a violating class must suppress.
+
+        SQL over the class `x`, which violates the model, and its measure `m`; 0 where nothing is known.
 
         Classes are left out if they violate the model in the whole table, and more of them as long as what is left
         makes others violate it. So what stays of a divided class satisfied the model in the whole table, class by
@@ -184,15 +185,16 @@ class PrivacyModel(ABC):
 
     @abstractmethod
     def is_met_by(self, worst: float, rows: int) -> bool | None:
-        """Whether the classes of a table of `rows` satisfy the model when their worst measure is this, by arithmetic of
-        its own: whoever believes what `measure` says of violations is to ask this too. False for what is no number.
+        """Tell whether the classes of a table of `rows` satisfy the model when their worst measure is `worst`.
 
-        It is as exact as `measure`; None where that goes by digits which `worst` has lost.
+        The arithmetic is independent of `measure`: whoever believes the violations that `measure` reports is to ask
+        this method too. False where `worst` is no number. The answer is as exact as that of `measure`; None where
+        `measure` goes by digits which `worst` has lost.
         """
 
     @abstractmethod
     def attainable(self, measure: float) -> str:
-        """What the whole table taken as one class would satisfy, in the policy's words (`k: 17`)."""
+        """Name the value that the whole table taken as one class would satisfy, in the policy's words (`k: 17`)."""
 
 
 def relation(part: Markup | None) -> Markup:

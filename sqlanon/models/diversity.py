@@ -45,7 +45,7 @@ from sqlanon.sql import Renderer, Statement
 
 
 class _LDiversity(PrivacyModel):
-    """What the three have in common: at least l values, so at least l rows, in every class."""
+    """The base of the three l-diversities: at least l values, so at least l rows, in every class."""
 
     monotone_under_generalization: ClassVar[bool] = True
     monotone_under_suppression: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""How thresholds are compared: in integers where they are rational; and how attainable parameters are rounded."""
+"""Comparison of thresholds: in integers where they are rational; and rounding of attainable parameters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def integer_type(render: Renderer, greatest: int) -> Markup:
 
 
 def threshold_of_ratios(value: float, rows: int) -> Fraction:
-    """What a ratio of two counts of at most `rows` must stay below to stay below `value`, with small terms.
+    """Find a fraction of small terms: ratios of two counts of at most `rows` are below the fraction as below `value`.
 
     It is the decimal number that `value` is written as (0.1 is a tenth, whatever the nearest double is), or where its
     denominator is greater than `rows`, the least fraction above it whose denominator is not: no ratio lies between.

@@ -75,7 +75,10 @@ class Axis(Ranged):
         return Identifier(f"level_{self.number}")
 
     def is_at(self, leaf: str, level: int) -> Markup:
-        """Whether the region of `leaf` is a group of this level, if it is not of a lower one; level 0 is the value."""
+        """Write the condition that the region of `leaf` is a group of this level; level 0 is the value.
+
+        Meant for regions that are no group of a lower level: lower levels are tested first.
+        """
         hierarchy, alias = self.field.coding.hierarchy, Markup(leaf)
         if self.leveled:
             return expression("{leaf}.{own} = {level}", leaf=alias, own=self.level, level=level)
@@ -85,18 +88,18 @@ class Axis(Ranged):
         )
 
     def is_value(self, leaf: str) -> Markup:
-        """Whether the region of `leaf` is one value, or NULL alone."""
+        """Write the condition that the region of `leaf` is one value, or NULL alone."""
         if self.leveled:
             return expression("({value} OR {null})", value=self.is_at(leaf, 0), null=self.is_null(leaf))
         return expression("{leaf}.{lo} = {leaf}.{hi}", leaf=Markup(leaf), lo=self.lo, hi=self.hi)
 
     def is_null(self, leaf: str) -> Markup:
-        """Whether the region of `leaf` is NULL alone."""
+        """Write the condition that the region of `leaf` is NULL alone."""
         alone = expression("{leaf}.{hi} = 0", leaf=Markup(leaf), hi=self.hi)
         return alone + Markup(" AND NOT ") + self._is_root(leaf) if self.leveled else alone
 
     def holds_all(self, leaf: str) -> Markup:
-        """Whether the region of `leaf` is the root for the reason that it holds NULL beside values."""
+        """Write the condition that the region of `leaf` is the root because the region holds NULL beside values."""
         if self.leveled:
             return self._is_root(leaf)
         return expression("{leaf}.{lo} = 0", leaf=Markup(leaf), lo=self.lo)
@@ -116,7 +119,7 @@ class Axis(Ranged):
 
     @property
     def child_shift(self) -> Markup:
-        """How far to shift a value right so that the digit below the node's lowest common ancestor comes last."""
+        """The bits to shift a value right so that the digit below the node's lowest common ancestor comes last."""
         hierarchy = self.field.coding.hierarchy
         if hierarchy is None:
             return Markup("CAST(NULL AS INT)")

@@ -1,4 +1,4 @@
-"""What a split gains, and the most that a cut inside a bin can gain: entropy for classes, squared error for numbers.
+"""Gains of splits, and bounds for cuts inside a bin: entropy for classes, squared error for numbers.
 
 Both are sums of a convex function over the sides of a cut, so that a bin's borders, and sums over the bin, bound what
 lies inside. Two classes are numbers 0 and 1, and scanned as numbers are; more classes are followed one by one.
@@ -39,7 +39,7 @@ class Scan:
 
 
 class Criterion(ABC):
-    """How splits are chosen, as the SQL that the shared statements of `gain` are made of.
+    """The choice of splits by a target, as the SQL that the shared statements of `gain` are made of.
 
     target: what is to be predicted.
     least: the least gain that is worth a split, in bits or as a share of a node's squared error.
@@ -51,7 +51,7 @@ class Criterion(ABC):
     @property
     @abstractmethod
     def keys(self) -> tuple[Identifier, ...]:
-        """What tells the groups of a node's value apart."""
+        """The columns that tell the groups of a node's value apart."""
 
     @property
     @abstractmethod
@@ -65,12 +65,12 @@ class Criterion(ABC):
     @property
     @abstractmethod
     def begun(self) -> Markup:
-        """What the scan of a whole node `s` begins with, beside what all criteria have."""
+        """The columns that the scan of a whole node `s` begins with, beside those of all criteria."""
 
     @property
     @abstractmethod
     def narrowed(self) -> Markup:
-        """What the scan of a bin `s` of a part `p` begins with."""
+        """The columns that the scan of a bin `s` of a part `p` begins with."""
 
     @property
     @abstractmethod
@@ -89,7 +89,7 @@ class Criterion(ABC):
 
     @property
     def responses(self) -> Markup:
-        """What of the target of a row `r` travels with its keys."""
+        """The target's columns of a row `r` that travel with the keys of the row."""
         return Markup(", r.y")
 
     @property
@@ -103,14 +103,14 @@ class Criterion(ABC):
 
     @abstractmethod
     def score_children(self, branch: Branch, scan: Scan, **values: Any) -> None:
-        """What splits by hierarchies gain, from the groups of the first scan."""
+        """Score splits by hierarchies, from the groups of the first scan."""
 
     def within(self, rows: int) -> Criterion:  # noqa: ARG002 - most count alike, however many there are
         """The same criterion for nodes of so many rows at most: the gains are the same."""
         return self
 
     def statistics(self, task: Task, render: Renderer) -> list[dict[str, Markup | Identifier]]:  # noqa: ARG002
-        """What is measured of every node: its least and its greatest target, and more."""
+        """The statistics of every node: its least and its greatest target, and more."""
         return [statistic("least", Markup("min(r.y)")), statistic("most", Markup("max(r.y)"))]
 
     def columns(self) -> Markup:
@@ -299,7 +299,7 @@ class Classes(ManyClasses):
 
 
 def _class_totals(scan: Scan) -> Markup:
-    """How often each class occurs in each node: the groups of any attribute say it."""
+    """Select the number of rows of each class in each node: the groups of any attribute tell this number."""
     return expression(
         "(SELECT part >> 6 AS place, y, sum(n) AS total FROM {groups} WHERE part & 63 = 0 GROUP BY part >> 6, y)",
         groups=scan.groups,
@@ -307,7 +307,7 @@ def _class_totals(scan: Scan) -> Markup:
 
 
 def _totals_of(scan: Scan) -> Markup:
-    """What the classes of a whole node begin with: none to the left."""
+    """Select the counts of classes that the scan of a whole node begins with: none to the left."""
     return expression(
         "(SELECT p.part, c.y, c.total, CAST(0 AS FLOAT8) AS n_before"
         " FROM {parts} AS p JOIN {totals} AS c ON c.place = p.place)",
@@ -317,7 +317,7 @@ def _totals_of(scan: Scan) -> Markup:
 
 
 def _counts_inside(scan: Scan, before: Scan) -> Markup:
-    """What the classes in a bin begin with: as many as lie to the left of it."""
+    """Select the counts of classes that the scan of a bin begins with: those of the rows to the left of the bin."""
     return expression(
         "(SELECT p.part, f.y, f.total, f.n_upto - f.n AS n_before"
         " FROM {parts} AS p JOIN {followed} AS f ON f.part = p.parent AND f.bin = p.parent_bin)",

@@ -26,7 +26,7 @@ _FINISH = (0x2C1B3C6D, 0x297A2D39, 0x1656667B)
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn: `size` rows of each of the nodes `(root, population, …)`, from the rows `(node, p0, …[, w])`."""
+    """A draw of `size` rows of each of the nodes `(root, population, …)`, from the rows `(node, p0, …[, w])`."""
 
     nodes: Relation | Markup
     rows: Relation | Markup

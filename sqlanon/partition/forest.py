@@ -60,7 +60,7 @@ class _Board:
         return tell
 
     def settle(self, name: str) -> None:
-        """What `name` still had to do has been handed on to others."""
+        """Count no more active rows of `name`, whose remaining work has been passed on to others."""
         with self._lock:
             last = self._latest.get(name, Progress(0, 0, 0, 0))
             self._latest[name] = Progress(last.round, 0, 0, last.leaves)

@@ -1,4 +1,4 @@
-"""Which groups a partition tree counts: it follows from how its splits are chosen, and by which models they are judged.
+"""The groups that a partition tree counts: they follow from the choice of its splits, and from the models.
 
 LeFevre, DeWitt, TR 1590, section 2, has three kinds, all counted for every active node of a level at once:
 
@@ -25,7 +25,7 @@ from sqlanon.policy import Algorithm, FullDomain, Mondrian, TopDown
 
 @dataclass(frozen=True)
 class Groups:
-    """What has to be counted beside the values of the quasi-identifiers, which are always.
+    """The attributes that have to be counted beside the values of the quasi-identifiers.
 
     target: the attribute of the AVC groups.
     sensitive: the attributes of the AVS groups, each once.

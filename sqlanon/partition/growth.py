@@ -27,7 +27,7 @@ LARGE = 5  # how many times as many rows as can be split a node must have, on av
 
 @dataclass(frozen=True)
 class Progress:
-    """What one round left: rows still active, classes finished so far."""
+    """The result of one round: rows still active, classes finished so far."""
 
     round: int
     active_rows: int
@@ -98,7 +98,7 @@ class Growth:
 
     @property
     def searches_thresholds(self) -> bool:
-        """Whether nodes where all medians fail are searched at every threshold."""
+        """Tell whether nodes where all medians fail are searched at every threshold."""
         return searchable(self.task)
 
     def prepare(self) -> None:
@@ -123,7 +123,7 @@ class Growth:
         )
 
     def _table(self, meaning: str, round_: int) -> Relation:
-        """What a round makes and the next one uses up: two tables take turns, so that statements are often the same."""
+        """Name a table that one round makes and the next uses up: two names alternate, so that statements repeat."""
         return self.branch.table(meaning, round_ % 2)
 
     def _inherits_until(self) -> int:
@@ -194,14 +194,14 @@ class Growth:
         return rows // (2 * frontier.parents)
 
     def _tries_at_once(self, frontier: Frontier) -> bool:
-        """Whether all attributes of a node are tried in one round: the split that stands is the same.
+        """Tell whether all attributes of a node are tried in one round: the split that stands is the same.
 
         Not while ranges are inherited: which rounds measure must not depend on how fast nodes are done with.
         """
         return self._has_at_most(frontier, self.cells_at_once) and frontier.round > frontier.inherits_until
 
     def _searches_in_same_round(self, frontier: Frontier) -> bool:
-        """Whether nodes that have tried all their attributes are searched at every threshold in this round already.
+        """Tell whether nodes that have tried all attributes are searched at every threshold already in this round.
 
         Not while ranges are inherited, either: their children would come to a round that measures, or to one that does
         not, in place of the next.
@@ -209,7 +209,7 @@ class Growth:
         return self.searches_thresholds and frontier.tight and frontier.round >= frontier.inherits_until
 
     def _judges_in_turn(self, frontier: Frontier) -> bool:
-        """Whether attributes that a node's parent did not have to look at are judged only where the others fell."""
+        """Tell whether attributes that a node's parent did not have to try are checked only where the others failed."""
         many = frontier.stage > 0 or self._tries_at_once(frontier)
         return many and not self._has_at_most(frontier, self.cells_in_turn)
 

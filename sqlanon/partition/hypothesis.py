@@ -24,7 +24,7 @@ from sqlanon.sql import Relation, Statement
 
 @dataclass(frozen=True)
 class Confidence:
-    """How sure a split on a sample must be.
+    """The confidence that a split on a sample must reach.
 
     alpha: the level of the tests of a split together; None takes the sample for the whole (the paper's naive check).
     """

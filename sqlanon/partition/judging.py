@@ -1,4 +1,4 @@
-"""Which candidates become splits: every child they would make is judged by every privacy model before a row moves.
+"""Check candidates: every child that a split would make is checked by every privacy model before a row moves.
 
 Sizes are judged first, for they are known from the cuts. What is left is judged on the AVS groups of the children
 (LeFevre, DeWitt, TR 1590, section 2), where models look at more than sizes.
@@ -27,7 +27,7 @@ class Judge:
     """The exact definitions of the models: what the rows are is all that there is."""
 
     def sizes_in_place(self, task: Task) -> bool:
-        """Whether sizes are all there is to judge: they are judged in the statement that records splits."""
+        """Tell whether sizes are all there is to check: they are checked in the statement that records splits."""
         return not task.models_of_content
 
     def size(self, branch: Branch, values: dict[str, Any], fewest: int) -> None:

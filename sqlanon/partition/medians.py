@@ -20,7 +20,7 @@ STEPS = 8  # to a half: widths that differ by less than a tenth are alike, so th
 
 @dataclass(frozen=True)
 class Candidates:
-    """What is tried in a level, one row a node and attribute, and where its values were counted.
+    """The candidates of a level, one row a node and attribute, and the table in which their values were counted.
 
     table: `(candidate, node, n, banned, stage, next_stage, breadth, attribute, share, width, lo, hi, shift,
         child_shift, mask_0, …, turn, bin_shift, first_bin)`; `share` is the range's part of the table's, `width` that

@@ -74,7 +74,7 @@ def pose(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequen
 def _beginning(
     engine: Engine, workspace: Workspace, coded: CodedTable, table: Relation, algorithm: Splits
 ) -> Beginning:
-    """What grows a tree by gain before it is cut at medians."""
+    """Build the function that grows a tree by gain before the tree is cut at medians."""
     criterion = criterion_of(engine, workspace, coded, algorithm)
 
     def begin(trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
@@ -84,7 +84,7 @@ def _beginning(
 
 
 def criterion_of(engine: Engine, workspace: Workspace, coded: CodedTable, algorithm: Splits) -> Criterion:
-    """How splits are chosen by a target, which is made of the coded table."""
+    """Build the criterion that chooses splits by a target, which is made of the coded table."""
     name, least = str(algorithm.target), algorithm.least
     if algorithm.split == "regression":
         return Moments(scale_numbers(engine, workspace, coded, name), least, None)
@@ -97,7 +97,7 @@ def criterion_of(engine: Engine, workspace: Workspace, coded: CodedTable, algori
 
 
 def told_of(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> dict[str, Any]:
-    """What a run says of how a tree was split."""
+    """List the facts of a tree's splits for the outcome of a run."""
     if isinstance(algorithm, Mondrian):
         return {}
     told: dict[str, Any] = {"split": algorithm.split, "groups": groups_of(algorithm, models).names}

@@ -23,7 +23,7 @@ ENDS = {"own": "", "along": "_along", "upto": "_upto", "before": "_before", "tot
 
 
 def fits(classes: int, rows: int) -> bool:
-    """Whether so many classes of a table of so many rows are few enough."""
+    """Tell whether so many classes of a table of so many rows are few enough."""
     return -(-classes // (EXACT_BITS // rows.bit_length())) <= MOST_WORDS
 
 

@@ -17,7 +17,7 @@ from sqlanon.sql import Relation
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is added to the nodes of a round, and to their parents, to make them nodes of the whole tree."""
+    """The numbers to add to the nodes of a round, and to their parents, to make them nodes of the whole tree."""
 
     nodes: int
     parents: int
@@ -68,5 +68,5 @@ def follow_episode(branch: Branch, tree: Tree, settled: Settled, sampled: Relati
 
 
 def _shift(branch: Branch) -> Markup:
-    """How far the values of the attribute of a split are shifted in their words."""
+    """Choose, by the attribute of a split, the bits that the attribute's values are shifted in their words."""
     return chosen(branch.task.axes, lambda axis: axis.shift)

@@ -40,7 +40,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Settled:
-    """What is left of a tree when it was pruned.
+    """The leaves that remain of a tree after pruning, and their rows.
 
     rows: `(node, p0, …[, w])`, the rows of every node in `ranges`, and others, which nobody should look for.
     ranges: `(node, n, lo_0, hi_0, …)`, one row a leaf.
@@ -182,7 +182,7 @@ class Repartition:
         return Markup(model.measure(self.branch.engine.render, judged).text)
 
     def _find_landing(self, violating: Relation, ranges: Relation, avs: Sequence[Relation]) -> tuple[Relation, int]:
-        """Where the rows of pruned nodes go, and how many nodes are pruned."""
+        """Find the leaves that rows of pruned nodes go to, and count the pruned nodes."""
         ancestry, cover = self.table("ancestry"), self.table("cover")
         inner, leaf_of_row = self.table("violating_inner"), self.table("leaf_of_row")
         routes, unit = self.tree.routes, self.unit

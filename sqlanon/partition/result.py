@@ -1,4 +1,4 @@
-"""What every search returns: the classes of the release, and which row goes where."""
+"""The result of every search: the classes of the release, and the class of each row."""
 
 from __future__ import annotations
 

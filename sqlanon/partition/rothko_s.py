@@ -53,7 +53,7 @@ class SamplingProgress:
 
 @dataclass
 class Counters:
-    """What the samples came to.
+    """Counters of the samples.
 
     scans: reads of rows in the episodes, in units of the whole table.
     """
@@ -81,7 +81,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Part:
-    """What an episode has settled, its nodes, and which of its leaves the next one samples again, if any.
+    """The leaves and nodes that an episode has settled, and those leaves that the next one samples again, if any.
 
     median_only: the leaves that are cut at medians from now on; None where all are.
     """

@@ -28,7 +28,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Care:
-    """What is asked of splits on a sample.
+    """The requirements on splits on a sample.
 
     fewest: rows that each child must have in the whole node.
     exact_below: nodes of fewer rows are not split on a sample.
@@ -63,7 +63,7 @@ class SampledGrowth(Growth):
 
     @property
     def min_counts(self) -> Relation:
-        """What the children of each sampled node must have in the sample."""
+        """The rows that the children of each sampled node must have in the sample."""
         return self.branch.table("min_counts")
 
     @property

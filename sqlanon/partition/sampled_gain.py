@@ -55,7 +55,7 @@ class SampledGainGrowth(GainGrowth):
 
     @property
     def _halves(self) -> Markup:
-        """What two children must have, and the fewest sampled rows of a node that is judged by its gain."""
+        """The rows that two children must have, and the fewest sampled rows of a node that is checked by its gain."""
         return expression(
             "(SELECT root, fewest, greatest(smallest, 2 * fewest) AS smallest FROM {min_counts} WHERE few = 2)",
             min_counts=self.min_counts,

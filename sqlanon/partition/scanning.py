@@ -1,4 +1,4 @@
-"""What all cuts of a level gain: AVC groups in bins, and value by value where a bin may hold a better one.
+"""Scan the gains of all cuts of a level: AVC groups in bins, and value by value where a bin may hold a better cut.
 
 LeFevre, DeWitt, TR 1590, section 2 (AVC groups). No cut inside a bin gains more than a bound, so that most values are
 never looked at.
@@ -24,7 +24,7 @@ NARROW_KEYS = 2**31
 
 @dataclass(frozen=True)
 class Least:
-    """How many rows each child of a split must have, as the statements see it.
+    """The rows that each child of a split must have, as the statements see the number.
 
     of_part: where `p` is a part, that is an attribute of a node.
     of_children: where `c` is the split of a node by a hierarchy, `(place, children, …)`.
@@ -43,7 +43,7 @@ class Least:
 
 @dataclass(frozen=True)
 class Scanned:
-    """What is known of the cuts of a level.
+    """The scanned cuts of a level.
 
     nodes: the nodes that can be split by gain, each with its place among them.
     keyed: their rows, with a key for every attribute.
@@ -158,7 +158,7 @@ class Scanner:
 
     @property
     def shape(self) -> dict[str, Any]:
-        """What the chosen attribute of a node is to the statements that judge splits and carry them out."""
+        """The attribute chosen for a node, as expressions of the statements that check splits and carry them out."""
         axes = self.branch.task.axes
         masks = [
             {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]

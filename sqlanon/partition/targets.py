@@ -66,7 +66,7 @@ def scale_numbers(engine: Engine, workspace: Workspace, coded: CodedTable, name:
 
 
 def unit_of(column: Column, span: float, rows: int) -> float:
-    """How many units one is divided into."""
+    """Choose the number of units that the number one is divided into."""
     bits = min(MOST_BITS, EXACT_BITS - rows.bit_length())
     own = _own_unit(column)
     if own is not None and span * own < 2.0**bits:
@@ -75,7 +75,7 @@ def unit_of(column: Column, span: float, rows: int) -> float:
 
 
 def _own_unit(column: Column) -> float | None:
-    """How many of a type's last digits make one; None where it has no last digit."""
+    """Count the units of a type's last digit that make one; None where the type has no last digit."""
     if column.kind is Kind.INTEGER:
         return 1.0
     return None if column.decimals is None else 10.0**column.decimals

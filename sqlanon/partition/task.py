@@ -1,4 +1,4 @@
-"""What tree growth works on: the task that all of a tree shares, and the branch of it that one session grows."""
+"""The inputs of tree growth: the task that all of a tree shares, and the branch that one session grows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLUSTERING_ROWS = 500_000
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be partitioned, and under which models.
+    """The rows to partition, and the models that their classes must satisfy.
 
     weighted: rows are distinct tuples with a count `w`.
     smallest: a node with fewer rows can't be split under any of the models.
@@ -59,12 +59,12 @@ class Task:
 
     @property
     def nested(self) -> bool:
-        """Whether any attribute has a hierarchy."""
+        """Tell whether any attribute has a hierarchy."""
         return any(axis.dimension is not None for axis in self.axes)
 
     @property
     def clusters(self) -> bool:
-        """Whether the rows are so many that it pays to sort them by node."""
+        """Tell whether the rows are so many that it pays to sort them by node."""
         return self.table_rows >= CLUSTERING_ROWS
 
     def over_tuples(self) -> Task:
@@ -72,7 +72,7 @@ class Task:
         return replace(self, weighted=True)
 
     def weight(self, alias: str) -> Markup:
-        """How many source rows the grouped rows stand for."""
+        """Write the number of source rows that the grouped rows stand for."""
         if not self.weighted:
             return Markup("count(*)")
         return expression("CAST(sum({alias}.w) AS BIGINT)", alias=Identifier(alias))

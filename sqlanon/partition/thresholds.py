@@ -40,7 +40,7 @@ class Contenders:
 
 
 def searchable(task: Task) -> bool:
-    """Whether thresholds other than the medians may be allowable where these are not.
+    """Tell whether thresholds other than the medians may be allowable where these are not.
 
     Not under k-anonymity alone: if any threshold leaves k rows on both sides, so does one of the median's two.
     """
@@ -156,6 +156,6 @@ class _Search:
         return model.measure(self.branch.engine.render, groups).text
 
     def _refuted(self) -> list[dict[str, Any]]:
-        """What a measured class says about its neighbours, under the models that can tell."""
+        """List the conditions under which a measured class refutes its neighbours, under the models that have one."""
         shown = [{"model": number, "condition": model.implies_violation()} for number, model in enumerate(self.models)]
         return [entry for entry in shown if entry["condition"] is not None]

@@ -1,4 +1,4 @@
-"""What a region looks like in the release: for every quasi-identifier one cell (or two bounds), as SQL.
+"""Cells of a region in the release: for every quasi-identifier one cell (or two bounds), as SQL.
 
 The expressions read a leaf `t` with, for axis i, the tight interval of codes `lo_i`, `hi_i` (0 is NULL) and the least
 code `known_i` of a known value; `low_i` and `high_i` are the dictionary rows of `known_i` and `hi_i`; `set_i` and
@@ -65,7 +65,7 @@ class Shown:
 
     @property
     def needs_set(self) -> bool:
-        """Whether a region is shown as the set of values that occur in it."""
+        """Tell whether a region is shown as the set of values that occur in the region."""
         return self.show is Show.LABEL and self.kind.is_nominal and self.hierarchy is None
 
     @property
@@ -157,7 +157,7 @@ class Shown:
 
     @property
     def _opens(self) -> tuple[Markup, Markup]:
-        """Whether the least value of a region stands for all below it, and the greatest for all above."""
+        """Write the conditions that a region's least value stands for all below it, and the greatest for all above."""
         column = self.axis.field.attribute.column
         return self._limits.is_bottom(self._low, column), self._limits.is_top(self._high, column)
 

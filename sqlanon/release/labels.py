@@ -1,4 +1,4 @@
-"""How a region is written in the release, as SQL; `docs/labels.md` has the grammar for readers.
+"""Labels of regions in the release, as SQL; `docs/labels.md` has the grammar for readers.
 
 `NULL` stands for NULL alone; `25` for one value; `[25-34]` for a closed interval; `{Clerk, Sales}` for the values that
 occur; braces also hold NULL beside values (`{NULL, 25-34}`). Members of sets are quoted like `"a, b"` where they could

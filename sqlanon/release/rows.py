@@ -90,7 +90,7 @@ class ReleasedColumn:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is sorted as an enumeration and released as plain text."""
+        """Tell whether the column is sorted as an enumeration and released as plain text."""
         return self.source is not None and self.type in (TEXT, _TEXT_TYPE)
 
 
@@ -173,7 +173,7 @@ def _sort_counted(engine: Engine, workspace: Workspace, recoding: Recoding, sour
 
 
 def _are_few(engine: Engine, recoding: Recoding) -> bool:
-    """Whether so many rows are equal that it pays to count them."""
+    """Tell whether so many rows are equal that it pays to count them."""
     if recoding.coded.source_rows < LEAST_ALIKE * FEW_ROWS:
         return False
     (different,) = engine.query_one("count_rows", table=recoding.regions)
@@ -183,7 +183,7 @@ def _are_few(engine: Engine, recoding: Recoding) -> bool:
 
 
 def _of_counted(sources: dict[str, Any], counted: Relation) -> dict[str, Any]:
-    """What the select of the rows reads where equal ones have been counted: their number `n` goes along."""
+    """List the sources of the rows' select where equal rows have been counted: their number `n` goes along."""
     number = {"name": Identifier("n"), "code": Markup("a.n")}
     codes = [{"name": c["name"], "code": expression("a.{name}", name=c["name"])} for c in sources["codes"]]
     columns = [*sources["columns"], {"name": number["name"], "value": Markup("o.n")}]
@@ -208,7 +208,7 @@ _Texts = dict[tuple[Relation, Identifier], Identifier]
 
 
 def _sources(engine: Engine, recoding: Recoding, columns: list[ReleasedColumn], types: _Texts | None) -> dict[str, Any]:
-    """What the select of the rows reads; with `types`, texts are enumerations of these, under names of their own."""
+    """List the sources of the rows' select; with `types`, texts are enumerations of these, under own names."""
     coded, early = recoding.coded, _early(recoding.coded)
     named = [
         {

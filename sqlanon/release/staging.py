@@ -1,4 +1,4 @@
-"""Where the release is built before anybody sees it: a table or part file beside the place it will take."""
+"""Staging of a release before anybody sees it: a table or part file beside the place that the release will take."""
 
 from __future__ import annotations
 

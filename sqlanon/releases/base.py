@@ -24,7 +24,7 @@ from sqlanon.workload.measures import Measures
 
 
 class Release(ABC):
-    """What is decided about the rows of one coded snapshot of a source."""
+    """The decisions about the rows of one coded snapshot of a source."""
 
     @property
     @abstractmethod
