@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlanon.exploring.posing import posed
 from sqlanon.lattice.problem import Findings, Problem
-from sqlanon.lattice.search import Wishes, solve
+from sqlanon.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 
@@ -106,7 +106,7 @@ def timed(wanted: Policy, search: Callable[[Problem], Findings] | None = None) -
 
         problem.sets.engine.listener = count
         wall, cpu = time.perf_counter(), _cpu()
-        findings = search(problem) if search else solve(problem, wanted, Wishes())
+        findings = search(problem) if search else solve(problem, wanted, SearchOptions())
         seconds, cpu_seconds = time.perf_counter() - wall, _cpu() - cpu
         return Timed(findings, problem.lattice.size, problem.sets.checked, statements, seconds, cpu_seconds)
 

@@ -28,7 +28,7 @@ from typing import Any
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.exploring.posing import posed
-from sqlanon.lattice.search import Wishes, solve
+from sqlanon.lattice.search import SearchOptions, solve
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Statement
 
@@ -171,7 +171,7 @@ def measure(name: str, source: dict[str, Any], memory_limit: str | None) -> dict
         coded = time.perf_counter()
         statements: list[str] = []
         problem.sets.engine.listener = lambda statement, _seconds, _rows: statements.append(statement.name)
-        findings = solve(problem, built, Wishes())
+        findings = solve(problem, built, SearchOptions())
         done = time.perf_counter()
         return {
             "scenario": name,

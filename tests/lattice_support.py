@@ -7,17 +7,19 @@ from collections.abc import Iterator
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.exploring import posing
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.lattice.problem import Problem
-from sqlanon.lattice.wishes import Wishes
 from sqlanon.policy import Policy
 from tests.oracle.lattice import Case
 from tests.run_support import OPTIONS, Database
 
 
 @contextlib.contextmanager
-def posed(policy: Policy, options: EngineOptions = OPTIONS, wishes: Wishes | None = None) -> Iterator[Problem]:
+def posed(
+    policy: Policy, options: EngineOptions = OPTIONS, search_options: SearchOptions | None = None
+) -> Iterator[Problem]:
     """The problem that a run of the policy would search."""
-    with posing.posed(policy, options, wishes) as found:
+    with posing.posed(policy, options, search_options) as found:
         yield found.problem
 
 

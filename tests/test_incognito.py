@@ -15,7 +15,7 @@ from sqlanon.lattice.cube import Cube
 from sqlanon.lattice.incognito import IncognitoSearch
 from sqlanon.lattice.materialize import CacheCandidate, FrequencySetCache, Sizes
 from sqlanon.lattice.problem import Findings, Problem
-from sqlanon.lattice.search import Wishes, solve
+from sqlanon.lattice.search import SearchOptions, solve
 from tests.lattice_support import posed, table_of
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import for_random
@@ -49,7 +49,7 @@ def found(database: Database, table: str, case: Case, algorithm: dict[str, Any])
     policy = database.policy(table, case.attributes, algorithm=asked, **case.policy)
     try:
         with posed(policy) as problem:
-            return solve(problem, policy, Wishes())
+            return solve(problem, policy, SearchOptions())
     except ProtectionError:
         return None
 
@@ -141,7 +141,7 @@ def test_no_work_tables_but_the_base_are_left_by_a_search(database: Database) ->
         with posed(policy) as problem:
             assert problem.sets.marginals  # these stay as long as the base
             before = _work_tables(problem)
-            assert solve(problem, policy, Wishes()).anonymous
+            assert solve(problem, policy, SearchOptions()).anonymous
             assert _work_tables(problem) == before
 
 
@@ -171,7 +171,7 @@ def test_the_paper_s_patients_have_three_minimal_generalizations(database: Datab
     for algorithm in COMPLETE:
         policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
         with posed(policy) as problem:
-            findings = solve(problem, policy, Wishes())
+            findings = solve(problem, policy, SearchOptions())
         assert findings.minimal == [(0, 1, 2), (1, 0, 2), (1, 1, 0)]
         assert findings.anonymous == {(0, 1, 2), (1, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)}
 
@@ -190,7 +190,7 @@ def test_keys_of_more_than_one_word_are_counted_by_all_of_them(database: Databas
         policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
         with posed(policy) as problem:
             assert problem.sets.keys.words > 1
-            findings = solve(problem, policy, Wishes())
+            findings = solve(problem, policy, SearchOptions())
         assert findings.anonymous == anonymous
 
 
@@ -223,5 +223,5 @@ def test_what_is_kept_stays_within_the_budget_and_changes_nothing(database: Data
                 node = tuple(1 if place in family else problem.lattice.heights[place] for place in range(3))
                 (count,) = count_each(problem.sets, [Step(node, source)])
                 assert count.verdict == problem.sets.check(node)
-            found.append(solve(problem, policy, Wishes()).anonymous)
+            found.append(solve(problem, policy, SearchOptions()).anonymous)
     assert found[0] == found[1] == found[2]

@@ -13,7 +13,7 @@ import pytest
 from sqlanon.engines.base import EngineOptions
 from sqlanon.lattice.incognito import IncognitoSearch
 from sqlanon.lattice.problem import Findings, Problem
-from sqlanon.lattice.search import Wishes, solve
+from sqlanon.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, needs_adult, quasi_identifiers
@@ -61,7 +61,7 @@ def assert_published(findings: Findings, k: int) -> None:
 def test_incognito_finds_the_published_generalizations(k: int, variant: str) -> None:
     with counted(k, {"name": "incognito", "variant": variant}) as (problem, policy, _):
         assert problem.lattice.size == 12_960
-        assert_published(solve(problem, policy, Wishes()), k)
+        assert_published(solve(problem, policy, SearchOptions()), k)
         assert problem.sets.checked < 250
 
 
@@ -75,7 +75,7 @@ def test_incognito_as_published_checks_3538_generalizations_in_few_statements() 
 
 def test_incognito_asks_little_where_smaller_subsets_have_decided() -> None:
     with counted(5, {"name": "incognito"}) as (problem, policy, names):
-        assert_published(solve(problem, policy, Wishes()), 5)
+        assert_published(solve(problem, policy, SearchOptions()), 5)
         assert problem.sets.checked == 162
         assert sum(names.values()) < 160
 
@@ -88,15 +88,15 @@ def test_a_check_is_one_statement() -> None:
 
 def test_bottom_up_finds_the_published_generalizations() -> None:
     with counted(5, {"name": "bottom-up"}) as (problem, policy, _):
-        assert_published(solve(problem, policy, Wishes()), 5)
+        assert_published(solve(problem, policy, SearchOptions()), 5)
         assert problem.sets.checked == 12_900
 
 
 def test_samarati_and_incognito_agree_on_the_least_height() -> None:
     with counted(5, {"name": "samarati"}) as (problem, policy, _):
-        lowest = solve(problem, policy, Wishes())
+        lowest = solve(problem, policy, SearchOptions())
     with counted(5, {"name": "incognito"}) as (problem, policy, _):
-        findings = solve(problem, policy, Wishes())
+        findings = solve(problem, policy, SearchOptions())
     height = min(map(sum, findings.anonymous))
     assert {node for node in findings.anonymous if sum(node) == height} <= lowest.anonymous
     assert lowest.chosen == findings.chosen

@@ -8,7 +8,7 @@ import pytest
 
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.lattice.lattice import is_above
-from sqlanon.lattice.search import Wishes, solve
+from sqlanon.lattice.search import SearchOptions, solve
 from tests.lattice_support import posed, table_of
 from tests.oracle.lattice import Case, Node, Row, cases, minimal
 from tests.random_cases import for_random
@@ -47,7 +47,7 @@ def test_bottom_up_finds_all_and_the_minimal_generalizations(database: Database,
         policy = database.policy(table, case.attributes, algorithm=ALGORITHM, **case.policy)
         try:
             with posed(policy) as problem:
-                findings = solve(problem, policy, Wishes())
+                findings = solve(problem, policy, SearchOptions())
         except ProtectionError:
             assert case.suppressed_rows(case.nodes[-1])
             return

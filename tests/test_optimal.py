@@ -22,7 +22,7 @@ from sqlanon.lattice.optimal import optimal
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import Nodes, Numbers
-from sqlanon.lattice.search import Wishes, solve
+from sqlanon.lattice.search import SearchOptions, solve
 from sqlanon.policy import Optimal, Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, ATTRIBUTES, needs_adult, quasi_identifiers
@@ -83,7 +83,7 @@ def attempt(
     try:
         policy = database.policy(table, case.attributes, algorithm=algorithm, **case.policy)
         with posed(policy) as problem:
-            return solve(change(problem), policy, Wishes())
+            return solve(change(problem), policy, SearchOptions())
     except ProtectionError:
         assert case.suppressed_rows(case.nodes[-1])
         return Findings()

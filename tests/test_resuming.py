@@ -13,7 +13,7 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError, VerificationError
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.plan import resolve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import load_policy
@@ -170,7 +170,7 @@ def test_a_source_that_has_changed_is_searched_anew(
 def test_every_change_that_a_search_could_notice_is_noticed(database: Database, policy: Policy) -> None:
     def source() -> str:
         with connect(database.url) as engine:
-            return basis_of(engine, resolve(policy, engine), Wishes()).source
+            return basis_of(engine, resolve(policy, engine), SearchOptions()).source
 
     table, found = policy.source.table, [source()]
     changes = ("SET a = 4", "SET b = 'zz'", "SET s = NULL", "SET a = NULL", "SET s = 4")

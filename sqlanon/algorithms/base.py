@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.collapse import Tuples
 from sqlanon.policy import AlgorithmParameters, Policy
@@ -34,14 +34,14 @@ class SearchRequest:
     coded: CodedTable
     models: tuple[PrivacyModel, ...]
     policy: Policy
-    options: Wishes
+    options: SearchOptions
     report: Callable[[Progress], None]
     tuples: Tuples | None = None
 
     def without_suppression_limit(self) -> SearchRequest:
         """Ask for the same release however many rows it suppresses and however large its lattice is."""
         lenient = self.policy.model_copy(update={"suppression": _ANY_SHARE})
-        return replace(self, policy=lenient, options=Wishes(any_size=True))
+        return replace(self, policy=lenient, options=SearchOptions(any_size=True))
 
     def with_tuples(self, algorithm: Algorithm[Any]) -> SearchRequest:
         """Ask with the distinct tuples that an algorithm works on counted."""

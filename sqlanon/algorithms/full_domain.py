@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.lattice import search as lattice_search
+from sqlanon.lattice.options import SearchOptions, full_domain, node_of
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.recoding import Generalization, recode_node
 from sqlanon.lattice.remainder import recode_in_passes
-from sqlanon.lattice.wishes import Wishes, full_domain, node_of
 from sqlanon.partition.collapse import OFTEN_READ_SHARE, Tuples, collapse
 from sqlanon.partition.groups import groups_of
 from sqlanon.releases.generalized import Levels
@@ -46,7 +46,7 @@ class FullDomainGeneralization(Algorithm[Generalization]):
 
 def recode_at_levels(request: SearchRequest, stored: StoredRules) -> Generalization:
     """Generalize to the levels that stored rules name, whatever has to be suppressed; nothing is searched."""
-    problem, policy = lattice_problem(replace(request, options=Wishes(any_size=True))), request.policy
+    problem, policy = lattice_problem(replace(request, options=SearchOptions(any_size=True))), request.policy
     nodes = [node_of(problem.lattice, levels) for levels in stored.content["passes"]]
     completes = policy.remainder == "recode" and policy.judges_stars
     if len(nodes) > 1 or completes:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sqlanon.engines import base, files
     from sqlanon.exploring import explorer, trials
     from sqlanon.jobs import cron, environment, freezing, pg_cron, running, schedulers
-    from sqlanon.lattice import refusal, wishes
+    from sqlanon.lattice import options, refusal
     from sqlanon.policy import loading, schema
     from sqlanon.report import material, page
     from sqlanon.results import codec
@@ -50,7 +50,7 @@ _PARTS = {
     "sqlanon.engines": ("base", "files"),
     "sqlanon.exploring": ("explorer", "trials"),
     "sqlanon.jobs": ("cron", "environment", "freezing", "pg_cron", "running", "schedulers"),
-    "sqlanon.lattice": ("refusal", "wishes"),
+    "sqlanon.lattice": ("options", "refusal"),
     "sqlanon.policy": ("loading", "schema"),
     "sqlanon.report": ("material", "page"),
     "sqlanon.results": ("codec",),
@@ -89,6 +89,7 @@ __all__ = [
     "loading",
     "material",
     "models",
+    "options",
     "page",
     "pg_cron",
     "picture",
@@ -111,7 +112,6 @@ __all__ = [
     "trials",
     "utility",
     "watch",
-    "wishes",
     "workspace",
 ]
 

@@ -11,15 +11,15 @@ import typer
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, TrustOwner, command, expanded
 from sqlanon.cli.deferred import api, before_after, linking, loading, plans, resuming, runner, summary
 from sqlanon.cli.deferred import dry_run as dry
+from sqlanon.cli.deferred import options as lattice_options
 from sqlanon.cli.deferred import progress as progressing
-from sqlanon.cli.deferred import wishes as wished
 from sqlanon.cli.lattice import AnySize, TimeLimit
 from sqlanon.cli.levels import parse_levels
 from sqlanon.cli.writing import STDOUT, quoted, write
 from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
-    from sqlanon.lattice.wishes import Wishes
+    from sqlanon.lattice.options import SearchOptions
     from sqlanon.plan import Plan
     from sqlanon.policy import Policy
     from sqlanon.profile.costs import Trial
@@ -131,7 +131,7 @@ def check_command(
     """
     loaded = loading.load_policy(policy)
     if sql:
-        _print_dry_run(call, loaded, replace, wished.Wishes())
+        _print_dry_run(call, loaded, replace, lattice_options.SearchOptions())
         return
     plan, refusal = linking.check_run(loaded, replace=replace, options=call.options)
     if call.json:
@@ -170,14 +170,16 @@ def run_command(
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
     loaded = loading.load_policy(policy)
-    wishes = wished.Wishes(None if levels is None else parse_levels(levels), time_limit, any_size)
+    search_options = lattice_options.SearchOptions(
+        None if levels is None else parse_levels(levels), time_limit, any_size
+    )
     if dry_run:
         if resume is not None:
             raise PolicyError("--dry-run does not go with --resume: what can be used again shows in the run alone.")
-        _print_dry_run(call, loaded, replace, wishes)
+        _print_dry_run(call, loaded, replace, search_options)
         return
     with progressing.observer(call, progress, quiet) as watching:
-        common = {"replace": replace, "options": call.options, "observer": watching, **vars(wishes)}
+        common = {"replace": replace, "options": call.options, "observer": watching, **vars(search_options)}
         result = runner.run(loaded, **common) if resume is None else resuming.resume_run(resume, loaded, **common)
     result = result.with_command(call.began)
     with call.telling(result.run):
@@ -197,9 +199,9 @@ def _tell(call: Call, loaded: Policy, result: RunResult, policy: Path) -> None:
     print("\n" + summary.next_text(result.run, os.fspath(policy), loaded))
 
 
-def _print_dry_run(call: Call, policy: Policy, replace: bool, wishes: Wishes) -> None:
+def _print_dry_run(call: Call, policy: Policy, replace: bool, search_options: SearchOptions) -> None:
     """The plan and what a run would do: as a script with comments, or as one object."""
-    printed = dry.run_dry(policy, call.options, replace, wishes)
+    printed = dry.run_dry(policy, call.options, replace, search_options)
     if call.json:
         steps = [{"phase": s.phase, "name": s.name, "statement": s.statement} for s in printed.steps]
         call.emit({**_plan_object(printed.plan), "statements": steps})

@@ -16,7 +16,7 @@ from sqlanon.dry_run.script import Script
 from sqlanon.dry_run.session import open_dry_session
 from sqlanon.dry_run.source import ShortSearch
 from sqlanon.engines.base import EngineOptions
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.plan import Plan, with_word_of_release
 from sqlanon.policy import Policy
 from sqlanon.runs.execution import RunExecution
@@ -52,16 +52,19 @@ class PrintRelease(Publish):
 
 
 def run_dry(
-    policy: Policy, options: EngineOptions | None = None, replace: bool = False, wishes: Wishes | None = None
+    policy: Policy,
+    options: EngineOptions | None = None,
+    replace: bool = False,
+    search_options: SearchOptions | None = None,
 ) -> DryRun:
     """Carry out a run that changes nothing, and return what it would have done; raises what the run would raise.
 
     A release that exists is taken to be replaced; without `replace` a warning of the plan says what a run needs.
     """
-    wishes = wishes or Wishes()
-    policy = wishes.applied_to(policy)
+    search_options = search_options or SearchOptions()
+    policy = search_options.applied_to(policy)
     answers = FakeAnswers(Script())
     with interruptible(), open_dry_session(policy, options or EngineOptions(), answers) as session:
         sink = PrintRelease(answers, replace)
-        carry_out(session, policy, ShortSearch(policy, wishes, answers), sink, answers.script)
+        carry_out(session, policy, ShortSearch(policy, search_options, answers), sink, answers.script)
     return DryRun(answers.plan, answers.script.steps)

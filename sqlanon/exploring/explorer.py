@@ -15,11 +15,11 @@ from sqlanon.exploring.posing import Posed, posed
 from sqlanon.lattice.classify import classify
 from sqlanon.lattice.lattice import Node, preference
 from sqlanon.lattice.node_status import NodeStatusMap
+from sqlanon.lattice.options import LARGEST, SearchOptions, full_domain, on_lattice, require_size
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.record import chart_of
 from sqlanon.lattice.refusal import refusal
 from sqlanon.lattice.search import solve
-from sqlanon.lattice.wishes import LARGEST, Wishes, full_domain, on_lattice, require_size
 from sqlanon.policy import Policy
 from sqlanon.work.journal import Journal, Observer, Silent
 
@@ -47,13 +47,14 @@ def explore(
     """
     written, policy = policy.algorithm.name, on_lattice(policy)
     try:
-        wishes = Wishes(time_limit=time_limit, any_size=any_size)
+        search_options = SearchOptions(time_limit=time_limit, any_size=any_size)
         if not everything:
-            wishes.applied_to(policy)
+            search_options.applied_to(policy)
         journal = Journal(observer or Silent())
-        posed_wishes = replace(wishes, any_size=True) if everything else wishes  # of `--all`, `_search` says the size
-        with posed(policy, options, posed_wishes, journal) as found:
-            return _Exploring(found, everything, wishes, journal).carry_out()
+        # of `--all`, `_search` says the size
+        posed_options = replace(search_options, any_size=True) if everything else search_options
+        with posed(policy, options, posed_options, journal) as found:
+            return _Exploring(found, everything, search_options, journal).carry_out()
     except PolicyError as error:
         if policy.algorithm.name != written:
             error.add_note(
@@ -68,11 +69,11 @@ def explore(
 class _Exploring:
     """The state that the parts of one exploration share."""
 
-    def __init__(self, posed_: Posed, everything: bool, wishes: Wishes, journal: Journal) -> None:
+    def __init__(self, posed_: Posed, everything: bool, search_options: SearchOptions, journal: Journal) -> None:
         self.posed = posed_
         self.policy = posed_.plan.policy
         self.everything = everything
-        self.wishes = wishes
+        self.search_options = search_options
         self.journal = journal
 
     def carry_out(self) -> Exploration:
@@ -82,11 +83,11 @@ class _Exploring:
 
     def _search(self, problem: Problem) -> tuple[Findings, NodeStatusMap | None]:
         if self.everything:
-            require_size(problem.lattice, "--all", self.wishes.any_size)
+            require_size(problem.lattice, "--all", self.search_options.any_size)
             findings, chart = classify(problem)
             return findings, chart
-        findings = solve(problem, self.policy, self.wishes)
-        if problem.lattice.size > LARGEST and not self.wishes.any_size:
+        findings = solve(problem, self.policy, self.search_options)
+        if problem.lattice.size > LARGEST and not self.search_options.any_size:
             return findings, None
         return findings, chart_of(problem, findings)
 

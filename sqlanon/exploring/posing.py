@@ -19,8 +19,8 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import SqlanonError
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.lattice.problem import Problem
-from sqlanon.lattice.wishes import Wishes
 from sqlanon.models import models_of
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy, seed_of
@@ -47,7 +47,7 @@ class Posed:
 def posed(
     policy: Policy,
     options: EngineOptions | None = None,
-    wishes: Wishes | None = None,
+    search_options: SearchOptions | None = None,
     journal: Journal | None = None,
 ) -> Iterator[Posed]:
     """Code the policy's source and pose its problem; everything is dropped at the end.
@@ -69,8 +69,8 @@ def posed(
             with journal.during("search"):
                 started = time.perf_counter()
                 models = models_of(policy)
-                wished = wishes or Wishes()
-                request = SearchRequest(engine, workspace, coded, models, policy, wished, journal.progress)
+                chosen_options = search_options or SearchOptions()
+                request = SearchRequest(engine, workspace, coded, models, policy, chosen_options, journal.progress)
                 request = request.with_tuples(algorithm_of(policy.algorithm))
                 yield Posed(plan, lattice_problem(request), started)
 

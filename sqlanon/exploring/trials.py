@@ -12,7 +12,7 @@ from sqlanon.catalog import Run, Status
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.exploring.posing import NO_RELEASE
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan import Plan, resolve_source
 from sqlanon.policy import Policy
@@ -171,7 +171,7 @@ def _family(policy: dict[str, Any]) -> dict[str, Any]:
 def _try(policy: Policy, k: int, options: EngineOptions, observer: Observer) -> Trial:
     with open_session(_beside_source(policy), options) as session:
         try:
-            return Trial(k, carry_out(session, policy, Search(policy.algorithm, Wishes()), Measure(), observer))
+            return Trial(k, carry_out(session, policy, Search(policy.algorithm, SearchOptions()), Measure(), observer))
         except ProtectionError as error:
             return Trial(k, None, str(error))
 

@@ -52,13 +52,13 @@ class FrequencySetCache:
         """The number of further tuples that may be kept."""
         return self._budget - sum(self._tables.values())
 
-    def keep(self, wishes: Iterable[CacheCandidate]) -> dict[Node, FrequencySet]:
+    def keep(self, candidates: Iterable[CacheCandidate]) -> dict[Node, FrequencySet]:
         """Make the sets that pay, those that gain most first, while there is room."""
         room, steps = self.room, []
-        for wish in sorted(wishes, key=lambda wish: (-wish.gain, wish.step.node)):
-            if wish.gain > 0 and wish.tuples <= room:
-                room -= wish.tuples
-                steps.append(wish.step)
+        for candidate in sorted(candidates, key=lambda candidate: (-candidate.gain, candidate.step.node)):
+            if candidate.gain > 0 and candidate.tuples <= room:
+                room -= candidate.tuples
+                steps.append(candidate.step)
         return self.make(steps)
 
     def make(self, steps: Sequence[Step]) -> dict[Node, FrequencySet]:

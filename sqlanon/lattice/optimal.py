@@ -17,12 +17,12 @@ from sqlanon.lattice.best_first import BestFirst
 from sqlanon.lattice.grid import Counts, Flags, Grid
 from sqlanon.lattice.judging import at_once, judge_each, settle
 from sqlanon.lattice.lattice import Node
+from sqlanon.lattice.options import LARGEST_HELD
 from sqlanon.lattice.picking import pick
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.quality import Numbers, is_better, tolerance
 from sqlanon.lattice.task import Verdict
-from sqlanon.lattice.wishes import LARGEST_HELD
 from sqlanon.policy import Optimal
 
 _PART = 50_000  # nodes whose bounds are found together: more would take much memory

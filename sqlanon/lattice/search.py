@@ -18,6 +18,7 @@ from sqlanon.lattice.incognito import incognito
 from sqlanon.lattice.keys import steps_of
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.optimal import optimal
+from sqlanon.lattice.options import SearchOptions, full_domain, node_of, require_end, require_size
 from sqlanon.lattice.problem import Findings, Problem
 from sqlanon.lattice.progress import LatticeProgress
 from sqlanon.lattice.qualities import quality_of
@@ -27,7 +28,6 @@ from sqlanon.lattice.refusal import refusal, refusal_of
 from sqlanon.lattice.remainder import recode_remainder
 from sqlanon.lattice.samarati import samarati
 from sqlanon.lattice.task import Task
-from sqlanon.lattice.wishes import Wishes, full_domain, node_of, require_end, require_size
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.domains import create_domains, require_attainable
@@ -46,12 +46,12 @@ _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
 }
 
 
-def search(problem: Problem, policy: Policy, wishes: Wishes) -> Generalization:
+def search(problem: Problem, policy: Policy, search_options: SearchOptions) -> Generalization:
     """Find and recode the release.
 
-    Raises ProtectionError when no generalization satisfies the models, or the wished one doesn't.
+    Raises ProtectionError when no generalization satisfies the models, or the given one doesn't.
     """
-    return release(problem, policy, solve(problem, policy, wishes))
+    return release(problem, policy, solve(problem, policy, search_options))
 
 
 def pose(
@@ -62,7 +62,7 @@ def pose(
     models: tuple[PrivacyModel, ...],
     policy: Policy,
     report: Report,
-    wishes: Wishes,
+    search_options: SearchOptions,
 ) -> Problem:
     """Count the table, by its distinct tuples where these are given, and lay out its lattice."""
     algorithm = full_domain(policy)
@@ -73,14 +73,14 @@ def pose(
     if not budget:
         require_attainable(engine, coded.source_rows, models, sensitive)
     lattice = lattice_of(coded, algorithm)
-    if wishes.levels is None and algorithm.exhaustive:
-        require_size(lattice, algorithm.name, wishes.any_size)
-    if wishes.levels is None and algorithm.stops_early:
-        require_end(lattice, algorithm.name, wishes)
+    if search_options.levels is None and algorithm.exhaustive:
+        require_size(lattice, algorithm.name, search_options.any_size)
+    if search_options.levels is None and algorithm.stops_early:
+        require_end(lattice, algorithm.name, search_options)
     if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
-        require_end(lattice, "remainder: recode", wishes)
+        require_end(lattice, "remainder: recode", search_options)
     sets = create_base(engine, workspace, coded, tuples, task, algorithm.suppresses_attributes)
-    deadline = None if wishes.time_limit is None else time.monotonic() + wishes.time_limit
+    deadline = None if search_options.time_limit is None else time.monotonic() + search_options.time_limit
     return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)
 
 
@@ -101,14 +101,14 @@ def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:
     return Lattice(names, heights, tuple(low for low, _ in limits), tuple(high for _, high in limits))
 
 
-def solve(problem: Problem, policy: Policy, wishes: Wishes) -> Findings:
-    """Search as the policy says, or check the generalization that was wished for."""
-    if wishes.levels is not None:
-        return _check_wished(problem, node_of(problem.lattice, wishes.levels))
+def solve(problem: Problem, policy: Policy, search_options: SearchOptions) -> Findings:
+    """Search as the policy says, or check the generalization that the options name."""
+    if search_options.levels is not None:
+        return _check_requested(problem, node_of(problem.lattice, search_options.levels))
     return _ALGORITHMS[policy.algorithm.name](problem, policy.algorithm)
 
 
-def _check_wished(problem: Problem, node: Node) -> Findings:
+def _check_requested(problem: Problem, node: Node) -> Findings:
     verdict = problem.sets.check(node)
     findings = Findings({node: verdict}, proven=False)  # others were not looked at
     if problem.sets.satisfies(verdict):

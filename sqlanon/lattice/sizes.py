@@ -20,7 +20,7 @@ from sqlanon.lattice.batches import class_sizes_each
 from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.marginals import Marginal
-from sqlanon.lattice.wishes import LARGEST_HELD
+from sqlanon.lattice.options import LARGEST_HELD
 from sqlanon.sql import Relation, expression
 
 SLACK = 1e-12  # the part of a bound, or of its greatest term, that the rounding of doubles may have added to it

@@ -19,7 +19,7 @@ from sqlanon.catalog import RulesKind, RulesRecord
 from sqlanon.comparing import hashable
 from sqlanon.engines.base import Engine
 from sqlanon.hierarchies.digests import describe_hierarchies
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.models import models_of
 from sqlanon.plan import Plan
 from sqlanon.policy.writer import policy_text
@@ -75,7 +75,7 @@ class Checkpoint:
         )
 
 
-def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
+def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions) -> Basis:
     """What a search over this plan goes by. Inside the transaction that codes the source, of the same snapshot.
 
     Of the source those columns count that the search or a model looks at.
@@ -87,7 +87,7 @@ def basis_of(engine: Engine, plan: Plan, wishes: Wishes) -> Basis:
     columns = [hashable(engine, column, Markup(Identifier(column.name))) for column in looked_at]
     (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
     return Basis(
-        policy=_digest(policy_text(policy) + json.dumps(asdict(wishes))),
+        policy=_digest(policy_text(policy) + json.dumps(asdict(search_options))),
         hierarchies=_digest(json.dumps(describe_hierarchies(policy))),
         versions=f"sqlanon {__version__}, {engine.version}",
         source=_digest(f"{plan.source_place} {source}"),

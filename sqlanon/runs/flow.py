@@ -145,7 +145,7 @@ def _encode(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple
     """Code one snapshot of the source, and count what it holds before anything is recoded."""
     with run.journal.during("encode"):
         encoded = _snapshot(run, source, sink, version)
-        coded, searches = encoded.coded, source.wishes is not None
+        coded, searches = encoded.coded, source.search_options is not None
         tuples = source.distinct_tuples(run, coded)
         if not encoded.left_out:  # otherwise these are not all rows of the source
             run.outcome.before = source_statistics(run.engine, coded, tuples)
@@ -167,8 +167,8 @@ def _snapshot(run: RunExecution, source: ReleaseSource, sink: Sink, version: tup
         encoded = source.encode(run)
         outcome.columns = columns_of(engine, plan.source)
         outcome.origin = None if run.policy.source.file else origin_of(engine, plan.source)
-        if sink.publishes and source.wishes is not None:
-            encoded = dataclasses.replace(encoded, basis=basis_of(engine, plan, source.wishes))
+        if sink.publishes and source.search_options is not None:
+            encoded = dataclasses.replace(encoded, basis=basis_of(engine, plan, source.search_options))
         if sink.publishes:
             outcome.fingerprint = fingerprint(engine, plan)
     coded = encoded.coded

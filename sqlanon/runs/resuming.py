@@ -14,7 +14,7 @@ from sqlanon.algorithms.full_domain import recode_at_levels
 from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.partition.result import Partition
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.policy.loading import parse_stored
@@ -60,8 +60,8 @@ def resume_run(
 
     Raises what `run` raises; PolicyError for a run that was published, ConflictError for one that goes on.
     """
-    wishes = Wishes(levels, time_limit, any_size)
-    wished = wishes.applied_to(policy)
+    search_options = SearchOptions(levels, time_limit, any_size)
+    adjusted = search_options.applied_to(policy)
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
         found = session.catalog.run(name)
         if found.status is Status.PUBLISHED:
@@ -70,7 +70,9 @@ def resume_run(
             if not is_stopped:
                 raise ConflictError(f"Run {found.id} goes on; `sqlanon cancel` ends it.")
             remains = _remains_of(session.catalog, found)
-            return carry_out(session, wished, Left(wished.algorithm, wishes, remains), Publish(replace), observer)
+            return carry_out(
+                session, adjusted, Left(adjusted.algorithm, search_options, remains), Publish(replace), observer
+            )
 
 
 def _remains_of(catalog: Catalog, found: Run) -> Remains:
@@ -90,8 +92,8 @@ def _remains_of(catalog: Catalog, found: Run) -> Remains:
 class Left(Search):
     """The recoding that a stopped run has left, if nothing has changed since; otherwise a search."""
 
-    def __init__(self, algorithm: AlgorithmParameters, wishes: Wishes, remains: Remains) -> None:
-        super().__init__(algorithm, wishes)
+    def __init__(self, algorithm: AlgorithmParameters, search_options: SearchOptions, remains: Remains) -> None:
+        super().__init__(algorithm, search_options)
         self.remains = remains
 
     def _search(self, run: RunExecution, request: SearchRequest, encoded: Encoded) -> Any:

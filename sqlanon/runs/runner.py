@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.policy import Policy
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.flow import carry_out, interruptible
@@ -34,7 +34,7 @@ def run(
 
     Raises what `carry_out` raises.
     """
-    wishes = Wishes(levels, time_limit, any_size)
-    wished = wishes.applied_to(policy)
+    search_options = SearchOptions(levels, time_limit, any_size)
+    adjusted = search_options.applied_to(policy)
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return carry_out(session, wished, Search(wished.algorithm, wishes), Publish(replace), observer)
+        return carry_out(session, adjusted, Search(adjusted.algorithm, search_options), Publish(replace), observer)

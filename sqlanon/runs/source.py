@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlanon.algorithms import SearchRequest, algorithm_of
 from sqlanon.encoding.coded_table import CodedTable, encode
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.partition.collapse import Tuples
 from sqlanon.plan import Plan
 from sqlanon.policy import AlgorithmParameters
@@ -23,7 +23,7 @@ class ReleaseSource(ABC):
     """Decides on a release. The flow asks it in the order of these methods.
 
     algorithm, seed, job: what the catalog records of the run.
-    wishes: options of the search; None where nothing is searched, so that nothing is left to take up.
+    search_options: options of the search; None where nothing is searched, so that nothing is left to take up.
     pinned: what the source has to be, where the recoding is bound to one.
     rules_run, rules_digest: the run whose rules are applied, and their digest; None where rules are searched for.
     """
@@ -31,7 +31,7 @@ class ReleaseSource(ABC):
     algorithm: str
     seed: int | None = None
     job: str | None = None
-    wishes: Wishes | None = None
+    search_options: SearchOptions | None = None
     pinned: Origin | None = None
     rules_run: str | None = None
     rules_digest: str | None = None
@@ -72,19 +72,19 @@ class ReleaseSource(ABC):
 class Search(ReleaseSource):
     """The search that the policy's algorithm asks for."""
 
-    wishes: Wishes
+    search_options: SearchOptions
 
-    def __init__(self, parameters: AlgorithmParameters, wishes: Wishes) -> None:
+    def __init__(self, parameters: AlgorithmParameters, search_options: SearchOptions) -> None:
         self.searching = algorithm_of(parameters)
         self.algorithm = parameters.name
         self.seed = self.searching.seed
-        self.wishes = wishes
+        self.search_options = search_options
 
     def distinct_tuples(self, run: RunExecution, coded: CodedTable) -> Tuples | None:
-        return self.searching.distinct_tuples(search_request(run, coded, self.wishes))
+        return self.searching.distinct_tuples(search_request(run, coded, self.search_options))
 
     def decide(self, run: RunExecution, encoded: Encoded) -> Release:
-        request = search_request(run, encoded.coded, self.wishes, encoded.tuples)
+        request = search_request(run, encoded.coded, self.search_options, encoded.tuples)
         with run.journal.during("search"):
             decision = self._search(run, request, encoded)
         with run.journal.during("recode"):
@@ -98,7 +98,7 @@ class Search(ReleaseSource):
 
 
 def search_request(
-    run: RunExecution, coded: CodedTable, options: Wishes, tuples: Tuples | None = None
+    run: RunExecution, coded: CodedTable, options: SearchOptions, tuples: Tuples | None = None
 ) -> SearchRequest:
     """Ask for the release that the run's policy wants of coded rows."""
     report = run.journal.progress

@@ -12,7 +12,7 @@ from sqlanon.catalog import Catalog, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.environment import named
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.lattice.wishes import Wishes
+from sqlanon.lattice.options import SearchOptions
 from sqlanon.partition.result import Partition
 from sqlanon.plan import Plan
 from sqlanon.policy import Policy
@@ -133,7 +133,7 @@ class Stored(ReleaseSource):
 
     def _generalize(self, run: RunExecution, encoded: Encoded) -> Partition:
         """Full-domain generalization at the stored levels."""
-        request = search_request(run, encoded.coded, Wishes()).without_suppression_limit()
+        request = search_request(run, encoded.coded, SearchOptions()).without_suppression_limit()
         request = request.with_tuples(algorithm_of(run.policy.algorithm))
         partition = recode_at_levels(request, self.stored)
         self._refuse(partition.suppressed, encoded)

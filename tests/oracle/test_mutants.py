@@ -22,7 +22,7 @@ from sqlanon.lattice.classify import classify
 from sqlanon.lattice.judging import judge
 from sqlanon.lattice.lattice import is_above
 from sqlanon.lattice.problem import Problem
-from sqlanon.lattice.search import Wishes, solve
+from sqlanon.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from tests.lattice_support import posed, table_of
 from tests.oracle import thresholds
@@ -65,7 +65,7 @@ def check_all(database: Database, case: Case) -> None:
     """Hold the bottom-up search and Incognito against all generalizations that satisfy the models."""
     for algorithm in ({"name": "bottom-up"}, {"name": "incognito"}):
         with problem_of(database, case, algorithm) as (problem, policy):
-            findings = solve(problem, policy, Wishes())
+            findings = solve(problem, policy, SearchOptions())
             assert findings.anonymous == case.satisfying()
             if findings.chosen is not None:
                 assert findings.suppressed == len(case.suppressed_rows(findings.chosen))
@@ -80,7 +80,7 @@ def check_chart(database: Database, case: Case) -> None:
 def check_samarati(database: Database, case: Case) -> None:
     """Hold Samarati's search against the best generalization of the least height."""
     with problem_of(database, case, {"name": "samarati"}) as (problem, policy):
-        assert solve(problem, policy, Wishes()).chosen == case.best(sum)
+        assert solve(problem, policy, SearchOptions()).chosen == case.best(sum)
 
 
 def check_optimal(database: Database, case: Case) -> None:
@@ -88,7 +88,7 @@ def check_optimal(database: Database, case: Case) -> None:
     weights = [1.0] * len(case.names)
     for quality, score in (("height", sum), ("loss", lambda node: case.loss(node, weights))):
         with problem_of(database, case, {"name": "optimal", "quality": quality}) as (problem, policy):
-            findings = solve(problem, policy, Wishes())
+            findings = solve(problem, policy, SearchOptions())
             assert findings.chosen == case.best(score)
             for node in findings.anonymous:
                 assert findings.verdicts[node].suppressed == len(case.suppressed_rows(node))
@@ -126,7 +126,7 @@ def check_bounds(database: Database, case: Case) -> None:
                 assert bounds[-1] <= exact + 1e-9
                 if suppressed[node] <= case.budget:
                     assert problem.quality.score(node, suppressed[node]) == pytest.approx(exact, abs=1e-9)
-            assert solve(problem, policy, Wishes()).chosen == case.best(
+            assert solve(problem, policy, SearchOptions()).chosen == case.best(
                 lambda node, scored=score: scored(case, node, [1.0] * len(case.names))
             )
 

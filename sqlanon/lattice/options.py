@@ -15,7 +15,7 @@ LARGEST_HELD = 5_000_000  # generalizations of which something is held in memory
 
 
 @dataclass(frozen=True)
-class Wishes:
+class SearchOptions:
     """Options of a search beside the policy, as a run gives them.
 
     levels: the generalization to release, by attribute, in place of a search.
@@ -28,9 +28,9 @@ class Wishes:
     any_size: bool = False
 
     def applied_to(self, policy: Policy) -> Policy:
-        """The policy with full-domain generalization as its algorithm, if levels are wished for.
+        """Return the policy, with full-domain generalization as its algorithm if levels are given.
 
-        Raises PolicyError where the wishes don't go together, or the algorithm can't grant them.
+        Raises PolicyError where the options don't go together, or the algorithm can't follow them.
         """
         if self.time_limit is not None and self.levels is not None:
             raise PolicyError("--time-limit does not go with --levels: there is nothing to search.")
@@ -69,9 +69,9 @@ def require_size(lattice: Lattice, what: str, any_size: bool) -> None:
         )
 
 
-def require_end(lattice: Lattice, what: str, wishes: Wishes) -> None:
+def require_end(lattice: Lattice, what: str, search_options: SearchOptions) -> None:
     """Raise PolicyError if `what` would go best first, which may not end in any time, without a limit of time."""
-    if lattice.size > LARGEST_HELD and wishes.time_limit is None and not wishes.any_size:
+    if lattice.size > LARGEST_HELD and search_options.time_limit is None and not search_options.any_size:
         raise _too_large(
             lattice,
             f"of more than {LARGEST_HELD:,} {what} may not find the best in days. With --time-limit SECONDS it takes"
