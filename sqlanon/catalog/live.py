@@ -25,10 +25,10 @@ SILENT = 15.0  # seconds without a sign of life, after which a run counts as dea
 
 @dataclass(frozen=True)
 class LiveRun:
-    """A run that has not ended, as it told last.
+    """A run that has not ended, by its last report.
 
-    state: `phase`, and the figures of its search (`sqlanon.work.figures`); empty where it tells nothing on its way.
-    seconds: since it began, when it told; silent: how long ago that was, None where it is not to tell.
+    state: `phase`, and the figures of its search (`sqlanon.work.figures`); empty where it reports nothing on its way.
+    seconds: since it began, at the report; silent: the report's age, None where the run is not to report.
     alive: whether its process lives, as far as can be known.
     """
 
@@ -68,8 +68,8 @@ class CatalogChannel(Channel):
 
     def tell(self, state: Mapping[str, Any], seconds: float) -> bool:
         values = {"run": self._run, "state": json.dumps(dict(state)), "seconds": seconds}
-        told = self._connection.do("note how far a run is", lambda t: t.rows("tell_progress", values))
-        return any(row["cancel"] for row in told)
+        rows = self._connection.do("note how far a run is", lambda t: t.rows("tell_progress", values))
+        return any(row["cancel"] for row in rows)
 
     def close(self) -> None:
         table, values = self._connection.tables.live, {"run": self._run}
@@ -92,11 +92,11 @@ class FileChannel(Channel):
         self.tell({}, 0.0)
 
     def tell(self, state: Mapping[str, Any], seconds: float) -> bool:
-        told = self._facts | {"state": dict(state), "seconds": seconds}
+        progress = self._facts | {"state": dict(state), "seconds": seconds}
         part = self._file.with_suffix(".part")
         part.unlink(missing_ok=True)
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump(told, file)
+            json.dump(progress, file)
         part.replace(self._file)
         return _is_from_us(self._request)
 
@@ -131,15 +131,17 @@ def list_files(database: Path) -> Iterator[tuple[Path, LiveRun]]:
     """The runs that keep a file beside a DuckDB file, the oldest first; those whose process is gone count as dead."""
     for file in sorted(database.parent.glob(f"{_escaped(database.name)}.run-*.json")):
         try:
-            told, at = json.loads(file.read_text(encoding="utf-8")), file.stat().st_mtime
+            progress, at = json.loads(file.read_text(encoding="utf-8")), file.stat().st_mtime
         except FileNotFoundError:  # it ended meanwhile
             continue
-        yield file, _live_run(told, max(0.0, time.time() - at))
+        yield file, _live_run(progress, max(0.0, time.time() - at))
 
 
-def _live_run(told: Mapping[str, Any], silent: float) -> LiveRun:
+def _live_run(progress: Mapping[str, Any], silent: float) -> LiveRun:
     names = ("run", "source", "release", "process", "state", "seconds")
-    return LiveRun(**{name: told[name] for name in names}, silent=silent, alive=process.is_alive(told["process"]))
+    return LiveRun(
+        **{name: progress[name] for name in names}, silent=silent, alive=process.is_alive(progress["process"])
+    )
 
 
 def _escaped(name: str) -> str:

@@ -425,11 +425,11 @@ def _is_alone(connection: duckdb.DuckDBPyConnection) -> bool:
         return True
 
 
-def _spill_directory(told: str | None, beside: Path | None) -> Path:
+def _spill_directory(directory: str | None, beside: Path | None) -> Path:
     """A private directory: where the user says, else on the disk of the database, else where temporary files go."""
-    if told is None and beside is not None and os.access(beside, os.W_OK | os.X_OK):
+    if directory is None and beside is not None and os.access(beside, os.W_OK | os.X_OK):
         return make_private_directory(beside)
-    return make_private_directory(told)
+    return make_private_directory(directory)
 
 
 def _same(one: str | None, other: str | None) -> bool:

@@ -89,9 +89,9 @@ class FileReading:
 
     def as_json(self) -> dict[str, Any]:
         """The public form, with what there is to tell."""
-        told = {"delimiter": self.delimiter, "encoding": self.encoding, "null": list(self.null) or None}
+        given = {"delimiter": self.delimiter, "encoding": self.encoding, "null": list(self.null) or None}
         columns = [{"name": one.name, "type": one.type, "reason": one.reason} for one in self.columns]
-        return {"format": self.format, **{key: value for key, value in told.items() if value}, "columns": columns}
+        return {"format": self.format, **{key: value for key, value in given.items() if value}, "columns": columns}
 
     def lines(self) -> list[str]:
         """The same for people: a line on the file, and a line for each column that is worth a look."""

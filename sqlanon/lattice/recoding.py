@@ -39,8 +39,8 @@ class Generalization(Partition):
     def levels(self) -> tuple[frozenset[int], ...]:
         return self.shown
 
-    def as_searched(self, rounds: int, found: Mapping[str, Any], chart: Mapping[str, Any] | None) -> Self:
-        return replace(self, rounds=rounds, found=found, chart=chart)
+    def as_searched(self, rounds: int, facts: Mapping[str, Any], chart: Mapping[str, Any] | None) -> Self:
+        return replace(self, rounds=rounds, facts=facts, chart=chart)
 
 
 @dataclass(frozen=True)

@@ -148,10 +148,10 @@ def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, jud
     if suppressed > sets.task.budget:
         sets.workspace.drop(*(made.classes for made in passes.done))
         partition = recode_node(sets, node)
-        return replace(partition, found=_told(problem, [(node, sets.task.rows - partition.suppressed)], passes))
+        return replace(partition, facts=_pass_facts(problem, [(node, sets.task.rows - partition.suppressed)], passes))
     partition = release_of(sets, passes.done, suppressed)
     pairs = zip((made.node for made in passes.done), passes.placed, strict=True)
-    return replace(partition, found=_told(problem, list(pairs), passes))
+    return replace(partition, facts=_pass_facts(problem, list(pairs), passes))
 
 
 def recode_in_passes(
@@ -186,10 +186,10 @@ def _too_few(rows: int) -> str:
     )
 
 
-def _told(problem: Problem, placed: list[tuple[Node, int]], passes: Passes) -> dict[str, Any]:
+def _pass_facts(problem: Problem, placed: list[tuple[Node, int]], passes: Passes) -> dict[str, Any]:
     names = problem.lattice.names
-    told = [{"levels": dict(zip(names, node, strict=True)), "rows": rows} for node, rows in placed]
-    return {"passes": told, "checked": problem.sets.checked + passes.checked}
+    passed = [{"levels": dict(zip(names, node, strict=True)), "rows": rows} for node, rows in placed]
+    return {"passes": passed, "checked": problem.sets.checked + passes.checked}
 
 
 def _leave_out(passes: Passes) -> int:

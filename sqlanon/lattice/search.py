@@ -122,17 +122,17 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Generalizat
     """Recode the table to the chosen generalization."""
     if findings.chosen is None:
         raise refusal(problem, findings)
-    told, chart = _told(problem, policy, findings), record(problem, findings)
+    facts, chart = _search_facts(problem, policy, findings), record(problem, findings)
     if policy.remainder == "recode":
         partition = recode_remainder(problem, full_domain(policy), findings.chosen, judges_stars=policy.judges_stars)
-        return replace(partition, found={**told, **partition.found}, chart=chart)
+        return replace(partition, facts={**facts, **partition.facts}, chart=chart)
     partition = recode_node(problem.sets, findings.chosen)
     if partition.suppressed != findings.suppressed:
         raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")
-    return replace(partition, found=told, chart=chart)
+    return replace(partition, facts=facts, chart=chart)
 
 
-def _told(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any]:
+def _search_facts(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any]:
     """List the facts of the search for the outcome."""
     assert findings.chosen is not None
     algorithm = full_domain(policy)

@@ -88,8 +88,8 @@ def search(
     tree.begin(rows, Markup("1") if tuples is None else Markup("w"))
     tree.run(report)
     done = tree.assigned if tuples is None else expand(coded, tuples, tree.assigned)
-    told = {"quality": algorithm.quality, "specializations": tree.done, "checked": tree.tried}
-    return Partition(tree.axes, tree.leaves(), done, tree.done, found=told)
+    facts = {"quality": algorithm.quality, "specializations": tree.done, "checked": tree.tried}
+    return Partition(tree.axes, tree.leaves(), done, tree.done, facts=facts)
 
 
 Gains = dict[tuple[int, int], tuple[float, int]]

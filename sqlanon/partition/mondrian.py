@@ -49,7 +49,7 @@ def search(
     else:
         grown = grow_forest(engine, workspace, task, lambda trunk, _: trunk.root(table), report, records=True)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, found=told_of(algorithm, models))
+    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, facts=split_facts(algorithm, models))
 
 
 def pose(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Task:
@@ -96,14 +96,14 @@ def criterion_of(engine: Engine, workspace: Workspace, coded: CodedTable, algori
     return PackedClasses(target, least, scale, coded.source_rows) if few else Classes(target, least, scale)
 
 
-def told_of(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> dict[str, Any]:
+def split_facts(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> dict[str, Any]:
     """List the facts of a tree's splits for the outcome of a run."""
     if isinstance(algorithm, Mondrian):
         return {}
-    told: dict[str, Any] = {"split": algorithm.split, "groups": groups_of(algorithm, models).names}
+    facts: dict[str, Any] = {"split": algorithm.split, "groups": groups_of(algorithm, models).names}
     if algorithm.target is not None:
-        told |= {"target": algorithm.target, "bins": algorithm.bins, "least_gain": algorithm.least}
-    return told
+        facts |= {"target": algorithm.target, "bins": algorithm.bins, "least_gain": algorithm.least}
+    return facts
 
 
 def _inherited_bans(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:

@@ -64,7 +64,7 @@ class Counters:
     pruned: int = 0
     scans: float = 0.0
 
-    def as_found(self) -> dict[str, Any]:
+    def as_facts(self) -> dict[str, Any]:
         """As `run --json` shows them."""
         return {**vars(self), "scans": round(self.scans, 4)}
 
@@ -108,10 +108,10 @@ def search(
 
     Raises ProtectionError, before any split, when no release can meet the models.
     """
-    told = mondrian.told_of(algorithm, models)
+    facts = mondrian.split_facts(algorithm, models)
     if coded.source_rows <= algorithm.sample:
         whole = mondrian.search(engine, workspace, coded, tuples, models, algorithm.on_all_rows, report)
-        return replace(whole, found=told | Counters().as_found())
+        return replace(whole, facts=facts | Counters().as_facts())
     task = mondrian.pose(engine, workspace, coded, models)
     task = task if tuples is None else task.over_tuples()
     table = coded.rows if tuples is None else tuples.table
@@ -121,8 +121,8 @@ def search(
     sampling.run(table)
     grown = grow_forest(engine, workspace, task, sampling.hand_on, report, records=True)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    found = told | sampling.counters.as_found()
-    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, found=found)
+    facts |= sampling.counters.as_facts()
+    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, facts=facts)
 
 
 @dataclass

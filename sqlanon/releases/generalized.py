@@ -61,7 +61,7 @@ class Generalized(Release):
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        return self.partition.found
+        return self.partition.facts
 
     @property
     def lattice(self) -> Mapping[str, Any] | None:

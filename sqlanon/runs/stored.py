@@ -137,7 +137,7 @@ class Stored(ReleaseSource):
         request = request.with_tuples(algorithm_of(run.policy.algorithm))
         partition = recode_at_levels(request, self.stored)
         self._refuse(partition.suppressed, encoded)
-        return replace(partition, found=self._facts())
+        return replace(partition, facts=self._facts())
 
     def _apply(self, run: RunExecution, coded: CodedTable) -> Applied:
         """Classify these rows by the rules of a tree or of cuts."""
@@ -166,7 +166,7 @@ class Stored(ReleaseSource):
             rounds=0,
             suppressed=rows,
             starred=-1 if stars and rows else None,
-            found={**self._facts(), "suppressed_classes": search.classes},
+            facts={**self._facts(), "suppressed_classes": search.classes},
         )
         with run.journal.during("recode"):
             count = 0 if boxed else sum(len(shown.ends) for shown in applied.shown)
