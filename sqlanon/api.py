@@ -1,4 +1,4 @@
-"""What a program may want of the house, each in one call: draft, check, verify; `run` is in `runs.runner`."""
+"""Calls for programs, each a whole task: draft, check, verify; `run` is in `runs.runner`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release did to a table, for people: without an identifier, and without a raw value of a quasi-identifier.
+"""Comparison of a release with its source, for people: without identifiers or raw values of quasi-identifiers.
 
 Of the source only types and numbers of values are shown; of the release, what classes of k rows or more show.
 """

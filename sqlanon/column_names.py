@@ -1,4 +1,4 @@
-"""What names of columns say: words, and whether they name a key, or the key of a person."""
+"""Words in names of columns, and signs that a column is a key, or the key of a person."""
 
 from __future__ import annotations
 

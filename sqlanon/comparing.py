@@ -1,4 +1,4 @@
-"""When two values are the same, as SQL: what verification, digests and measures group and compare by."""
+"""Equality of values, as SQL: the expressions that verification, digests and measures group and compare by."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def as_sensitive(engine: Engine, column: Column, value: Markup) -> Markup:
 
 
 def is_short(column: Column) -> bool:
-    """Whether a value is a whole number of 32 bits at most, a day or a truth value."""
+    """Tell whether a value is a whole number of 32 bits at most, a day or a truth value."""
     return column.kind in (Kind.BOOLEAN, Kind.DATE) or column.type.upper() in _HALF_WORDS
 
 

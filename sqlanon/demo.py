@@ -58,7 +58,7 @@ suppression: 0.0
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demonstration works on."""
+    """The database and the policy of the demonstration."""
 
     database: Path
     policy: Path

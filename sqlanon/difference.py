@@ -1,4 +1,4 @@
-"""What changed between two releases: the policy, the recoding, and the figures; and whether the two are linked."""
+"""Differences between two releases: of policy, recoding and figures; and whether the two can be linked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlanon.results.codec import to_json
 
 
 class Recoding(StrEnum):
-    """How the recoding functions of two releases compare."""
+    """The relation between the recoding functions of two releases."""
 
     SAME = "same"
     DIFFERENT = "different"
@@ -147,7 +147,7 @@ def _warnings(one: Run, other: Run, same_source: bool, recoding: Recoding) -> It
 
 
 def _labels(catalog: Catalog, run: Run) -> str:
-    """How the labels of a release were formed."""
+    """Name the form of a release's labels."""
     assert run.result is not None
     rules = catalog.rules(catalog.rules_run(run.id))
     if rules is not None and rules.kind is not RulesKind.TREE:

@@ -79,7 +79,7 @@ def table_statement(engine: Engine, relation: Relation | Markup, columns: Sequen
 
 
 def digest_head(columns: Sequence[Column]) -> str:
-    """What is hashed before the numbers of `table_statement`: the names of the columns."""
+    """Write the head of a digest, hashed before the numbers of `table_statement`: the names of the columns."""
     return json.dumps([column.name for column in columns], ensure_ascii=False) + "\n"
 
 

@@ -72,7 +72,7 @@ def refuse_odd_data(data: Any) -> None:
 
 
 def _parts(data: Any) -> Iterator[Any]:
-    """What data holds directly; keys are text, and hold nothing."""
+    """Yield the values that data holds directly; keys are text, and hold nothing."""
     if isinstance(data, str) and not is_text(data):
         raise PolicyError(f"It holds {NO_TEXT}.")
     if isinstance(data, dict):
@@ -86,7 +86,7 @@ NO_TEXT = "half a character (a lone surrogate) or a NUL, which is no text to a d
 
 
 def is_text(text: str) -> bool:
-    """Whether databases and files can hold a text: Python's, JSON's and YAML's may have lone surrogates and NULs."""
+    """Tell whether databases and files can hold a text: Python, JSON and YAML may hold lone surrogates and NULs."""
     try:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:

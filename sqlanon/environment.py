@@ -63,7 +63,7 @@ def named(text: str) -> str:
 
 
 def resolved(name: str) -> str:
-    """What a name that `named` gave stands for."""
+    """Return the value that a name given by `named` stands for."""
     return expanded(name) if references(name) else name
 
 

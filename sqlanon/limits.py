@@ -40,7 +40,7 @@ class Limits:
         return Limits(bottom, top)
 
     def of_whole(self, number: int) -> int:
-        """What a whole number is coded with, where the limits are whole numbers."""
+        """Return the code of a whole number, where the limits are whole numbers."""
         if self.bottom is not None and number < self.bottom:
             return int(self.bottom)
         return int(self.top) if self.top is not None and number > self.top else number
@@ -59,11 +59,11 @@ class Limits:
         return expression("CASE {whens} ELSE {v} END", whens=Markup(" ").join(whens), v=value)
 
     def is_bottom(self, value: Markup, column: Column) -> Markup:
-        """Whether a coded value stands for all numbers below it, too."""
+        """Tell whether a coded value stands for all numbers below it, too."""
         return _is_end(value, self.bottom, column)
 
     def is_top(self, value: Markup, column: Column) -> Markup:
-        """Whether a coded value stands for all numbers above it, too."""
+        """Tell whether a coded value stands for all numbers above it, too."""
         return _is_end(value, self.top, column)
 
 
@@ -106,7 +106,7 @@ def literal(number: Decimal, column: Column) -> Markup:
 
 
 def limit_problem(number: Decimal, column: Column) -> str | None:
-    """Why a number is no value of a column; None if it is one."""
+    """Say why a number is no value of a column; None if it is one."""
     if column.kind is Kind.INTEGER and number != number.to_integral_value():
         return f"{number:f} is no whole number, and the column is {column.type}."
     if column.kind is Kind.DECIMAL and column.decimals is not None:
@@ -142,7 +142,7 @@ def as_decimal(number: float | Decimal) -> Decimal:
 
 
 def _survives(number: Decimal) -> bool:
-    """Whether a number is the same in a policy."""
+    """Tell whether a number is the same in a policy."""
     return abs(number) < 2**63 if number == number.to_integral_value() else as_decimal(float(number)) == number
 
 

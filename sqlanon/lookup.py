@@ -33,7 +33,7 @@ def unknown_table(engine: Engine, text: str) -> str:
 
 
 def is_of_a_catalog(engine: Engine, table: Relation) -> bool:
-    """Whether a table is, or would be, in the schema of a catalog, or has the name of a catalog's table elsewhere."""
+    """Tell whether a table is, or would be, in a catalog's schema, or has the name of a catalog's table elsewhere."""
     if table.name in _STRAY:
         return True
     return all(engine.resolve(table.sibling(name)) is not None for name in _OF_CATALOGS)

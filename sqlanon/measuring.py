@@ -1,4 +1,4 @@
-"""What planning, profiling and coding look at in a table: ranges and NULLs, or a part of the values."""
+"""Measurements of a table for planning, profiling and coding: ranges and NULLs, or a part of the values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def countable(column: Column) -> Markup:
 
 
 def in_part(engine: Engine, values: Sequence[Markup], modulus: int) -> Markup:
-    """Whether a combination of values is in the first of `modulus` parts, by hash: all its rows are, or none is."""
+    """Test whether a combination of values is in the first of `modulus` parts, by hash: all its rows are, or none."""
     return engine.render.macro("hashes_to_zero", values, modulus) if modulus > 1 else Markup("TRUE")
 
 
@@ -35,7 +35,7 @@ def portions(columns: Sequence[_Columns], most: int = MOST_COLUMNS) -> list[Sequ
 
 @dataclass(frozen=True)
 class Measured:
-    """What one scan of a table tells.
+    """The figures of one scan of a table.
 
     nulls: by column, the rows in which it is NULL; ranges: by column, the least and the greatest whole number, None if
     there is none.

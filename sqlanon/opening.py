@@ -62,7 +62,7 @@ def open_release_table(engine: Engine, policy: Policy, table: str | None = None)
 
 
 def is_star_of(engine: Engine, policy: Policy, found: Relation) -> bool:
-    """Whether a relation is the view of a star, and the policy publishes such."""
+    """Tell whether a relation is the view of a star, and the policy publishes stars."""
     return policy.release.layout == "star" and publisher_of(engine).form(found) is Form.STAR
 
 

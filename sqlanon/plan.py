@@ -270,7 +270,7 @@ def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
 
 
 def _is_beside_records(policy: Policy, release: Relation) -> bool:
-    """Whether the release goes into the schema that the policy's catalog has, or will have."""
+    """Tell whether the release goes into the schema that the policy's catalog has, or will have."""
     url, schema, _ = catalog_place(policy)
     dialect, named = find_dialect(url), release.schema or ""
     same = named == schema if dialect is None else dialect.fold(named) == dialect.fold(schema)

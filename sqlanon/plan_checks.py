@@ -1,4 +1,4 @@
-"""What can be wrong with a policy for a given table, and what is worth a warning. No database is asked here."""
+"""Problems of a policy with a given table, and warnings about it. No database is asked here."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def problems(subject: Subject) -> Iterator[str]:
 
 
 def subject_problems(subject: Subject) -> Iterator[str]:
-    """What keeps a release of rows from being published as one of persons."""
+    """List the reasons why a release of rows can't be published as one of persons."""
     problem = subject.repetition.problem
     if problem is not None and subject.policy.subject is None:
         yield problem
@@ -168,7 +168,7 @@ def _target_problems(subject: Subject) -> Iterator[str]:
 
 
 def target_problem(target: str, roles: Mapping[str, Role], table: str) -> str | None:
-    """Why a column can't be what readers of the release are to predict; None if it can."""
+    """Say why a column can't be what readers of the release are to predict; None if it can."""
     kept = [name for name, role in roles.items() if role in (Role.SENSITIVE, Role.INSENSITIVE)]
     if target not in roles:
         return f"{table} has no such column; {did_you_mean(target, kept)}"
@@ -233,7 +233,7 @@ def _collision(name: str, other: str, where: str) -> str:
 
 
 def warnings(subject: Subject) -> Iterator[str]:
-    """What can be carried out, but may not be what was meant."""
+    """List the parts of a policy that can be carried out, but may not be meant."""
     yield from _protection_warnings(subject)
     asked = subject.policy.suppression or subject.policy.stars or subject.policy.remainder == "recode"
     if asked and not subject.policy.algorithm.suppresses:

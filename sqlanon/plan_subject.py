@@ -1,4 +1,4 @@
-"""What the checks of a policy need to know of the live table that it is about."""
+"""Facts about a policy's live table, for the checks of the policy."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class Subject:
 
     @property
     def place_of_names(self) -> str:
-        """Where a column can get another name."""
+        """The place where a column can get another name."""
         return "in a view" if self.policy.source.file is None else "in the file"
 
     @property
     def recast(self) -> str:
-        """How a column gets another type."""
+        """The way in which a column gets another type."""
         if self.policy.source.file is None:
             return "cast the column in a view"
         return "write it into the file as numbers, texts, dates or times, or name its type (source.types)"
@@ -112,7 +112,7 @@ def identifying(policy: Policy, columns: Sequence[Column]) -> list[Column]:
 
 
 def _repeats(measured: Measured, name: str) -> bool:
-    """Whether the range of a column of whole numbers is too narrow for its values to be all different."""
+    """Tell whether the range of a column of whole numbers is too narrow for its values to be all different."""
     ends = measured.ranges.get(name)
     return ends is not None and ends[1] - ends[0] + 1 < UNIQUE * (measured.rows - measured.nulls[name])
 

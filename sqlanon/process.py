@@ -29,7 +29,7 @@ def this_process_unasked() -> str:
 
 
 def is_alive(identity: str, seen: float | None = None) -> bool:
-    """Whether the process lives.
+    """Tell whether the process lives.
 
     seen: when it lived, in seconds since 1970, which a later process of the same id did not.
 
@@ -50,7 +50,7 @@ def is_alive(identity: str, seen: float | None = None) -> bool:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process of this id exists on this host now, and is no zombie."""
+    """Tell whether a process of this id exists on this host now, and is no zombie."""
     import psutil
 
     try:
@@ -63,14 +63,14 @@ def is_running(pid: int) -> bool:
 
 @dataclass(frozen=True)
 class _Start:
-    """When a process started, in seconds since 1970, and since its host did."""
+    """The start of a process, in seconds since 1970, and since its host started."""
 
     moment: float
     after_boot: float
 
 
 def _start_of(pid: int) -> _Start | None:
-    """When a process started; None where this one may not ask, or it has just ended."""
+    """Return the start of a process; None where this process may not ask, or the other has just ended."""
     import psutil
 
     boot = psutil.boot_time()

@@ -48,7 +48,7 @@ def run_record(
 def diff_runs(
     a: str, b: str, *, policy: Policy | None = None, url: str | None = None, options: EngineOptions | None = None
 ) -> Difference:
-    """What changed between the releases of two runs of the same catalog; see `run_report` for the arguments.
+    """Compare the releases of two runs of the same catalog; see `run_report` for the arguments.
 
     Raises PolicyError for an unknown run, or one that published nothing.
     """
@@ -57,7 +57,7 @@ def diff_runs(
 
 
 def _url_of_release(policy: Policy | None, url: str | None) -> str | None:
-    """What opens the database of a run's release, which the record names without a password."""
+    """Return the URL of the database of a run's release, which the record names without a password."""
     return url if policy is None else policy.release.url or policy.source.url
 
 

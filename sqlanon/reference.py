@@ -194,7 +194,7 @@ def _command(name: str, function: Callable[..., Any]) -> str:
 
 
 def _info(part: inspect.Parameter) -> Any:
-    """What Typer was told of a parameter."""
+    """Return the typer description of a parameter."""
     return part.annotation.__metadata__[0]
 
 
@@ -210,7 +210,7 @@ def _spelled(part: inspect.Parameter) -> str:
 
 
 def _value(kind: Any) -> str:
-    """What an option takes."""
+    """Describe the value of an option."""
     arguments = [part for part in get_args(kind) if part is not type(None)]
     if get_origin(kind) is Literal:
         return "|".join(arguments)

@@ -26,7 +26,7 @@ class Repetition:
 
     @property
     def sentence(self) -> str | None:
-        """What stands beside every verdict on rows; None where no identifier repeats."""
+        """The note beside every verdict on rows; None where no identifier repeats."""
         if self.columns:
             names = "; ".join(map(str, self.columns))
             return f"Rows are counted, not persons: {names}. A class of k rows may be of fewer persons than k."
@@ -37,7 +37,7 @@ class Repetition:
 
     @property
     def problem(self) -> str | None:
-        """Why a policy that says nothing of its subject is refused; None where it is not."""
+        """The reason why a policy that says nothing of its subject is refused; None where it is not."""
         reasons = [*map(str, self.columns), *([] if not self.unread else [_unread(self.unread)])]
         if not reasons:
             return None
@@ -48,7 +48,7 @@ class Repetition:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """What programs read of it."""
+        """Return the repetition for programs."""
         repeating = [vars(column) for column in self.columns]
         return {"repeating": repeating, "unread": list(self.unread), "note": self.sentence}
 

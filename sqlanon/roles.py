@@ -1,4 +1,4 @@
-"""Who does what in PostgreSQL: the names of two roles."""
+"""Roles of PostgreSQL: the names of the one that runs policies and the one that reads releases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Roles:
-    """Who runs policies and jobs and owns their catalog, and who reads releases."""
+    """The role that runs policies and jobs and owns their catalog, and the role that reads releases."""
 
     runner: str = "sqlanon_runner"
     reader: str = "sqlanon_reader"

@@ -195,7 +195,7 @@ _LAYOUT = re.compile(
 
 
 def template_directory() -> Path:
-    """Where the templates are: in the wheel inside the package, in a checkout beside it."""
+    """Return the directory of the templates: in the wheel inside the package, in a checkout beside it."""
     inside = Path(str(resources.files("sqlanon"))) / "sql_templates"
     return inside if inside.is_dir() else inside.parent.parent / "sql_templates"
 

@@ -27,7 +27,7 @@ def text_of(render: Renderer, value: Markup, kind: Kind, type_name: str = "") ->
 
 
 def is_single(type_name: str) -> bool:
-    """Whether this is the type of floats of four bytes."""
+    """Tell whether this is the type of floats of four bytes."""
     return type_name.lower() in _SINGLE
 
 

@@ -1,4 +1,4 @@
-"""Whose code runs when a source is read: on PostgreSQL in the name of the role that reads."""
+"""Code of others that runs when a source is read: on PostgreSQL in the name of the role that reads."""
 
 from __future__ import annotations
 

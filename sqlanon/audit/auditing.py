@@ -36,7 +36,7 @@ _OF_SOURCE = ("rows_add_up", "values_equal", *LINKED)
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found.
+    """The findings of an audit.
 
     verification: how the models stand; None where the release lacks columns that they are about.
     checks: each check that was made, by its name. unchecked: those that were not, and why.
@@ -61,7 +61,7 @@ class Audit:
 
     @property
     def satisfied(self) -> bool:
-        """Whether every model is, and no check that was made found a violation."""
+        """Tell whether every model is satisfied, and no check that was made found a violation."""
         return self.verification is not None and self.verification.satisfied and not self.failed
 
 

@@ -33,7 +33,7 @@ LINKED = ("regions_contain", "classes_equal", "labels_fit")
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the run that made a release.
+    """Facts about the run that made a release.
 
     boxed: whether it shows boxes from cut to cut, as stored rules do; None where nothing is known of it.
     budget: the share of rows that it may leave out. rows: how many it released, where that is known of this source.
@@ -46,7 +46,7 @@ class Known:
 
 @dataclass
 class Held:
-    """What the checks found: those that were made, and why others were not; how many rows are left out."""
+    """Results of the checks: those that were made, the reasons why others were not, and the number of rows left out."""
 
     left_out: int | None = None
     checks: dict[str, Check] = field(default_factory=dict)

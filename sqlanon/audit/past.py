@@ -1,4 +1,4 @@
-"""What the catalog knows of the run that made a release, and whether the source is still what it was then."""
+"""Facts of the catalog about the run that made a release, and the test whether the source has changed since."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Past:
     run: Run | None = None
 
     def is_of(self, engine: Engine, plan: Plan) -> bool | None:
-        """Whether the source is what it was then; None where that is not known."""
+        """Tell whether the source is the same as when the run read it; None where that is not known."""
         if self.run is None:
             return None
         recorded = None if self.run.result is None else self.run.result.source.digest
@@ -76,7 +76,7 @@ def _newest(catalog: Catalog, policy: Policy, release: str) -> Run | None:
 
 
 def _is_named(recorded: str, named: str, *, file: bool) -> bool:
-    """Whether a name in the catalog, which is whole, is the one that people wrote, of which parts may be left out."""
+    """Tell whether a whole name in the catalog is the name that people wrote, of which parts may be left out."""
     if file:
         return whole_path(resolved(recorded)) == whole_path(named)
     parts = Relation.parse(named).parts

@@ -1,4 +1,4 @@
-"""Which class each source row is in, by what the classes of a published release show.
+"""The class of each source row, by the labels that the classes of a published release show.
 
 Classes are boxes in the space of codes, and a row is in the one that holds it. To look at few boxes for each tuple of
 values, boxes and tuples are divided together: where a node has many boxes, it is cut in two at the place that leaves

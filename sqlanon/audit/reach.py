@@ -59,14 +59,14 @@ class ShownField:
 
     @property
     def is_vague(self) -> bool:
-        """Whether the cells do not say which values they stand for."""
+        """Tell whether the cells do not say which values they stand for."""
         hierarchy = self.field.coding.hierarchy
         return self.show in (Show.MEAN, Show.MIDPOINT, Show.RANGE) or (
             self.show is Show.BOUNDS and hierarchy is not None
         )
 
     def reads_oddly(self, engine: Engine) -> bool:
-        """Whether a label of its hierarchy may as well stand for NULL, or for everything."""
+        """Tell whether a label of its hierarchy may as well stand for NULL, or for everything."""
         hierarchy = self.field.coding.hierarchy
         if hierarchy is None or self.show is not Show.LABEL:
             return False
@@ -172,7 +172,7 @@ def _values(engine: Engine, workspace: Workspace, coded: CodedTable, shown: Show
 
 
 def open_ends(engine: Engine, classes: Relation, shown: ShownField) -> bool:
-    """Whether a label of numbers, dates, times or texts has an open end, as those of stored rules have."""
+    """Tell whether a label of numbers, dates, times or texts has an open end, as those of stored rules have."""
     attribute = shown.field.attribute
     if shown.show is not Show.LABEL or attribute.hierarchy is not None or attribute.limits:
         return False

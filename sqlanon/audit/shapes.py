@@ -1,4 +1,4 @@
-"""Whether labels are of the kind that the policy's algorithm makes: no wider than they must be, or alike throughout.
+"""Check that labels are of the kind that the policy's algorithm makes: as narrow as they can be, or of one level.
 
 A label that is true of its rows may still have been exchanged for a wider one.
 """

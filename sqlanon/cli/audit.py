@@ -1,4 +1,4 @@
-"""What `verify POLICY` says: the models, each check against the source, and what was not checked."""
+"""Text of `verify POLICY`: the models, each check against the source, and the checks that were not made."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _checked(name: str, violations: int) -> str:
 
 
 def _unchecked(audit: Audit) -> list[str]:
-    """Why checks were not made, a line for each reason."""
+    """List the reasons why checks were not made, a line for each reason."""
     reasons = defaultdict(list)
     for name, reason in audit.unchecked.items():
         reasons[reason].append(_SAID[name])

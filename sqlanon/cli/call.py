@@ -1,4 +1,4 @@
-"""What all commands share: the options of their sessions, how they print, and how they end."""
+"""Options of sessions, printing and endings, which all commands share."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ MemoryLimit = Annotated[
     str | None, typer.Option(help="Memory the database may use, such as 2GB.", rich_help_panel=_DATABASE)
 ]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads it may use.", rich_help_panel=_DATABASE)]
-TempDirectory = Annotated[str | None, typer.Option(help="Where DuckDB spills to disk.", rich_help_panel=_DATABASE)]
+TempDirectory = Annotated[str | None, typer.Option(help="Directory to which DuckDB spills.", rich_help_panel=_DATABASE)]
 StatementTimeout = Annotated[
     float | None, typer.Option(min=0.001, help="Seconds that a statement may take.", rich_help_panel=_DATABASE)
 ]
@@ -208,7 +208,7 @@ def _end(call: Call, work: Callable[[], int | None]) -> NoReturn:
 
 
 def _forget_output() -> None:
-    """What is left to be written to stdout goes nowhere, so that the end of the process does not fail by it."""
+    """Send the rest of stdout nowhere, so that the end of the process does not fail by it."""
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 

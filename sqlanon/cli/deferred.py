@@ -127,7 +127,7 @@ class _Later:
 
 
 def __getattr__(name: str) -> Any:
-    """What stands for the module of that name."""
+    """Return the stand-in for the module of that name."""
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return _Later(f"{_PACKAGE_OF.get(name, 'sqlanon')}.{name}")

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def demo_command(
     call: Call,
-    directory: Annotated[Path, typer.Option(help="Where the database and the policy go.")] = Path("sqlanon-demo"),
+    directory: Annotated[Path, typer.Option(help="Directory of the database and the policy.")] = Path("sqlanon-demo"),
 ) -> None:
     """Anonymize a real table of a medical survey in a DuckDB file. Needs no network; run it as often as you like.
 

@@ -37,7 +37,7 @@ def export_command(
         ),
     ],
     name: Annotated[
-        str | None, typer.Option("--name", help="What the view is called, the procedure's job, or the dbt model.")
+        str | None, typer.Option("--name", help="The name of the view, of the procedure's job, or of the dbt model.")
     ] = None,
     source: Annotated[
         str | None,

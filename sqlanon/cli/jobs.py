@@ -87,7 +87,7 @@ def freeze_command(
 
 
 def _alike(catalog: Catalog, *jobs: Job) -> bool | None:
-    """Whether two versions have the same rules; None where that is not known."""
+    """Tell whether two versions have the same rules; None where that is not known."""
     return catalogs.recoded_alike(*(catalog.recoding_digest(job.run) for job in jobs))
 
 
@@ -132,7 +132,7 @@ def _end(run: Run) -> list[Any]:
 
 
 def _when(job: Job, times: list[str] | None) -> str:
-    """When a job runs and what starts it; `times`: at which pg_cron calls it, None where that is not known."""
+    """Say when a job runs and what starts it; `times`: at which pg_cron calls it, None where that is not known."""
     if job.scheduler == "pg_cron" and times is None:
         return f"{job.schedule} (pg_cron)"
     listed = [f"{text} (pg_cron)" for text in times or []]
@@ -179,7 +179,7 @@ def show_command(
 
 
 def _choice(job: Job) -> str:
-    """What becomes of classes that violate a model."""
+    """Say how the job treats classes that violate a model."""
     if job.on_violation == "error":
         return "the job ends with an error, and the old release stays"
     return "suppressed" if job.budget is None else f"suppressed, at most {job.budget:g} of the rows"

@@ -71,7 +71,7 @@ def lattice_command(
 
 
 def exploration_text(found: Exploration) -> str:
-    """What is known of a lattice, for people."""
+    """Describe the exploration of a lattice, for people."""
     parts = [
         f"Lattice of {found.source}: {found.rows:,} rows, {found.lattice.size:,} generalizations of "
         f"{len(found.lattice.names)} quasi-identifiers",

@@ -53,7 +53,7 @@ def init_command(
     ] = True,
     trust_owner: TrustOwner = False,
     encoding: Annotated[str, _of_file("Its encoding, such as latin-1.")] = "utf-8",
-    delimiter: Annotated[str | None, _of_file("What divides its fields: a character, or tab.")] = None,
+    delimiter: Annotated[str | None, _of_file("Its delimiter of fields: a character, or tab.")] = None,
     null: Annotated[list[str] | None, _of_file("A field that stands for NULL; may be repeated.")] = None,
     dates: Annotated[list[str] | None, _of_file("A format of its dates, such as %d/%m/%Y; may be repeated.")] = None,
 ) -> None:
@@ -190,7 +190,7 @@ def run_command(
 
 
 def _tell(call: Call, loaded: Policy, result: RunResult, policy: Path) -> None:
-    """What a run came to, for people."""
+    """Print the result of a run, for people."""
     print(summary.result_text(result, loaded))
     try:
         print("\n" + summary.comparison_text(before_after.compare(loaded, result, call.options)))

@@ -41,7 +41,7 @@ def report_command(
     population: Annotated[
         int | None,
         typer.Option(
-            "--population", min=1, help="How many the rows are a random sample of: for the journalist's risk."
+            "--population", min=1, help="Population that the rows are a random sample of: for the journalist's risk."
         ),
     ] = None,
     url: UrlOption = None,
@@ -99,7 +99,7 @@ def diff_text(found: Difference) -> str:
 
 
 def _labels(change: Change) -> str:
-    """How the labels of both releases were formed."""
+    """Say how the labels of both releases were formed."""
     said = {
         "observed": "ranges over the values of each class (`ranges: observed`)",
         "cuts": "ranges from cut to cut (`ranges: cuts`)",

@@ -21,8 +21,8 @@ def register(app: typer.Typer) -> None:
 def grant_script_command(
     call: Call,  # noqa: ARG001 - every command has one
     policy: PolicyFile = HERE,
-    runner: Annotated[str, typer.Option(help="Who runs policies and jobs, and owns their catalog.")] = _NAMES.runner,
-    reader: Annotated[str, typer.Option(help="Who reads releases.")] = _NAMES.reader,
+    runner: Annotated[str, typer.Option(help="Role of policies, jobs and their catalog.")] = _NAMES.runner,
+    reader: Annotated[str, typer.Option(help="Role that reads releases.")] = _NAMES.reader,
     pg_cron: Annotated[bool, typer.Option("--pg-cron", help="The runner may schedule jobs with pg_cron.")] = False,
 ) -> None:
     """Print the roles and grants that a policy needs on PostgreSQL, for a DBA to read and run; nothing is changed.

@@ -93,7 +93,9 @@ def apply_command(
     to: Annotated[str, typer.Option("--to", metavar="TABLE|FILE", help="The new rows: a table, or a data file.")],
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="TABLE|FILE", help="Where they go; if not given, where the run's release is."),
+        typer.Option(
+            "--out", metavar="TABLE|FILE", help="Place of the recoded rows; if not given, of the run's release."
+        ),
     ] = None,
     on_violation: Annotated[
         OnViolation | None,

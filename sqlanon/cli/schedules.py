@@ -40,7 +40,7 @@ def schedule_command(
     ],
     engine: Annotated[
         Scheduler | None,
-        typer.Option("--engine", help="What starts the job; if not given, pg_cron where it is there, else print."),
+        typer.Option("--engine", help="The scheduler of the job; if not given, pg_cron where it is there, else print."),
     ] = None,
     write: Annotated[
         Path | None,
@@ -85,7 +85,7 @@ def schedule_command(
 
 
 def _start(catalog: Catalog, job: Job, schedule: CronSchedule, url: str | None, policy: Path | None) -> JobLaunch:
-    """How the job is started with the same catalog, whoever's environment that happens in."""
+    """Build the launch of a job with the same catalog, in whosever environment that happens."""
     stored = catalog.run(job.run).policy
     asked = loading.parse_stored(stored)
     place = place_of(url, policy)[0]
@@ -106,7 +106,7 @@ def _start(catalog: Catalog, job: Job, schedule: CronSchedule, url: str | None, 
 
 
 def _notes(job: Job, chosen: Scheduler, scheduled: bool) -> Iterator[str]:
-    """What becomes of the schedule that the job had."""
+    """Say how the job's earlier schedule is affected."""
     if not scheduled:
         so_far = "not scheduled" if job.schedule is None else f"started by {job.scheduler} at {job.schedule}"
         yield f"This is only printed: job {job.name} is {so_far}."
@@ -208,7 +208,7 @@ def unschedule_command(call: Call, name: JobName, url: UrlOption = None, policy:
 
 
 def _remainder(job: Job) -> str | None:
-    """What only the administrator can do to end the job's schedule."""
+    """Say what only the administrator can do to end the job's schedule."""
     file = f"sqlanon-{job.name}"
     return {
         "systemd": f"Now run: systemctl disable --now {file}.timer, and remove {file}.timer and {file}.service.",

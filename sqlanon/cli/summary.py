@@ -1,4 +1,4 @@
-"""What a plan, a run and a verification come to, in words for people."""
+"""Plans, runs and verifications in words for people."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _run(result: RunResult) -> str:
 
 
 def _recorded(result: RunResult) -> str:
-    """Where the run is recorded; nothing of a job's procedure, which is in the database that it records in."""
+    """Say where the run is recorded; empty for a job's procedure, which is in the database that it records in."""
     if result.catalog is None:
         return ""
     return (
@@ -80,7 +80,7 @@ def _recorded(result: RunResult) -> str:
 
 
 def generalization_text(result: RunResult) -> str:
-    """What full-domain generalization chose, and how sure that is the best; nothing of other searches."""
+    """Describe the choice of full-domain generalization, and how sure that is the best; empty for other searches."""
     facts = result.algorithm.facts
     if not isinstance(facts, LatticeFacts):
         return ""
@@ -94,7 +94,7 @@ def generalization_text(result: RunResult) -> str:
 
 
 def sampling_text(result: RunResult) -> str:
-    """What samples came to; nothing of other searches."""
+    """Describe the samples of a search by samples; empty for other searches."""
     facts = result.algorithm.facts
     if not isinstance(facts, SampledTreeFacts):
         return ""
@@ -107,7 +107,7 @@ def sampling_text(result: RunResult) -> str:
 
 
 def proof(proven: bool, bound: float | None) -> str:
-    """Whether it is sure that there is no better one."""
+    """Say whether the generalization is proven to be the best."""
     if proven:
         return "proven: it may choose none better"
     return "not proven to be the best" + ("" if bound is None else f": none is below {bound:.6g}")
@@ -165,7 +165,7 @@ def _metrics(result: RunResult, target: str | None) -> str:
 
 
 def disclosure_text(disclosure: Sequence[Disclosure]) -> str:
-    """What classes tell of sensitive values, protected by a model or not; empty where there are none."""
+    """Describe what classes tell of sensitive values, protected by a model or not; empty where there are none."""
     if not disclosure:
         return ""
     rows = [
@@ -192,7 +192,7 @@ def _of(rows: int, all_rows: int) -> str:
 
 
 def _predicted(result: RunResult, target: str | None) -> list[str]:
-    """How well the target can be told from the quasi-identifiers, if the algorithm has one."""
+    """Say how well the target is predicted from the quasi-identifiers, if the algorithm has a target."""
     before, after = None if result.source.figures is None else result.source.figures.metrics, result.metrics
     if before is None:
         return []
@@ -251,7 +251,7 @@ def next_text(run: str, path: str, policy: Policy) -> str:
 
 
 def program() -> str:
-    """How to call the program again: by its name, or by its path if the shell would not find it."""
+    """Return the command that calls the program again: its name, or its path if the shell would not find the name."""
     called = sys.argv[0]
     found = shutil.which("sqlanon") is not None or Path(called).name != "sqlanon"
     return "sqlanon" if found else shlex.quote(called)

@@ -30,7 +30,7 @@ def utility_command(
         bool, typer.Option("--tree", help="Train decision trees on the release and on the source (needs scikit-learn).")
     ] = False,
     predict: Annotated[
-        Prediction | None, typer.Option(help="What trees predict; if not given, it goes by the column's type.")
+        Prediction | None, typer.Option(help="Kind of prediction by trees; if not given, the column's type decides.")
     ] = None,
     sample: Annotated[int, typer.Option(min=100, help="Rows that trees see at most, drawn at random.")] = SAMPLE,
 ) -> None:

@@ -62,7 +62,7 @@ _Distance = Annotated[
 ]
 _V = Annotated[float | None, _model("--v", min=0, help="Variance diversity.")]
 _SuppressedLabel = Annotated[
-    str | None, _model(help="What the quasi-identifiers of suppressed rows show; they are no class.")
+    str | None, _model(help="The label that suppressed rows show in quasi-identifiers; they are no class.")
 ]
 
 
@@ -160,7 +160,7 @@ def _models(asked: dict[str, Any], sensitive: list[str]) -> list[PrivacyModel]:
 
 
 def _contradictions(asked: dict[str, Any], sensitive: list[str]) -> Iterator[str]:
-    """What can't be meant."""
+    """List options that contradict each other."""
     about_values = [key for key in ("l", "t", "v") if key in asked]
     for option, needed in (("c", "l"), ("entropy", "l"), ("distance", "t")):
         if option in asked and needed not in asked:

@@ -59,7 +59,7 @@ def _show_phases(watch: Watch) -> None:
 
 
 def looks(watch: Watch) -> Iterator[list[LiveRun]]:
-    """What goes on, every second, as long as anything does; the last look is empty, or at dead runs."""
+    """Yield the live runs every second, as long as any is alive; the last list is empty, or of dead runs."""
     while True:
         runs = watch.runs()
         yield runs

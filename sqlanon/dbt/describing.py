@@ -1,4 +1,4 @@
-"""What columns of a release hold, in words for those who read the project's documentation."""
+"""Contents of a release's columns, in words for those who read the project's documentation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _described(name: str, attribute: Attribute) -> Iterator[tuple[str, str]]:
 
 
 def _shown(attribute: Attribute) -> tuple[str, ...]:
-    """What each column of a quasi-identifier shows."""
+    """Describe the content of each column of a quasi-identifier."""
     if attribute.show is Show.BOUNDS:
         return "the least value of the row's class", "the greatest value of the row's class"
     if attribute.show is not Show.LABEL:

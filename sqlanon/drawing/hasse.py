@@ -25,7 +25,7 @@ _Places = dict[Node, tuple[float, float]]
 
 
 class NodeStatuses(Protocol):
-    """What is known of every node, and which of them were checked."""
+    """The known status of every node, and the nodes that were checked."""
 
     @property
     def verdicts(self) -> Container[Node]:

@@ -1,4 +1,4 @@
-"""How a generalization looks: what is known of it shows in shape and stroke, colour only underlines it.
+"""The look of a generalization: its status shows in shape and stroke, colour only underlines it.
 
 Round ends: it satisfies the models. Square corners: it fails. Dashed: nobody checked it, others said so. Heavy: it is
 minimal. Dark: it is the best.

@@ -19,7 +19,7 @@ _MADE = -1  # stands for the oid of whatever is made
 
 
 class Relations:
-    """What would be there by now: the database as it is, and what the statements so far would have changed.
+    """The database's relations as they would be by now: those that are there, changed by the statements so far.
 
     old: oid and owner of the release that is there (PostgreSQL).
     """
@@ -45,7 +45,7 @@ class Relations:
         return relation if relation in self.made else self._inner.resolve(relation)
 
     def answer(self, statement: Statement) -> list[tuple[Any, ...]] | None:
-        """What a question about names and types is answered; None for other statements."""
+        """Answer a question about names and types; None for other statements."""
         if statement.name == "catalog/list_tables":
             return self._listed(statement)
         if not statement.name.startswith(_QUESTIONS) or statement.name == "publish/list_transactions":

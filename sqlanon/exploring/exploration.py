@@ -1,4 +1,4 @@
-"""What exploring a lattice comes to: the object that `lattice --json` prints, and what is drawn of it."""
+"""The result of exploring a lattice: the object that `lattice --json` prints, and that pictures are drawn from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Exploration:
-    """What is known of a lattice.
+    """The state of knowledge about a lattice.
 
     lattice: attributes, the heights of their hierarchies, and the limits within which was searched.
     everything: whether every generalization was to be found that satisfies the models, by `--all`.
@@ -60,12 +60,12 @@ class Exploration:
 
     @property
     def satisfying(self) -> int:
-        """How many generalizations are known to satisfy the models."""
+        """Number of generalizations known to satisfy the models."""
         return len(self.anonymous)
 
     @property
     def minimal_ones(self) -> int:
-        """How many of them generalize no other."""
+        """Number of satisfying generalizations that generalize no other."""
         return len(self.minimal)
 
     @property

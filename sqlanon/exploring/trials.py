@@ -30,7 +30,7 @@ from sqlanon.work.session import open_session
 
 @dataclass(frozen=True)
 class Trial:
-    """What one k comes to; `result` is None where it can't be met, and `refusal` says why."""
+    """The result of one k; `result` is None where k can't be met, and `refusal` says why."""
 
     k: int
     result: RunResult | None
@@ -64,7 +64,7 @@ class Sweep:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """What could be met."""
+        """The points of the trials that could be met."""
         met = (None if one.result is None else point_of(one.k, one.result) for one in self.trials)
         return tuple(point for point in met if point is not None)
 
@@ -162,7 +162,7 @@ def recorded_points(run: Run, trials: Sequence[Run]) -> tuple[Point, ...]:
 
 
 def _family(policy: dict[str, Any]) -> dict[str, Any]:
-    """What trials of one policy share."""
+    """Return the parts of a policy that its trials share."""
     others = [model for model in policy["privacy"] if model["model"] != "k-anonymity"]
     kept = {key: value for key, value in policy.items() if key not in ("release", "catalog")}
     return {**kept, "privacy": others}

@@ -23,7 +23,7 @@ class Kind(Enum):
 
     @property
     def has_tables(self) -> bool:
-        """Whether it stands for a database, of which a table must be named."""
+        """Tell whether the kind stands for a database, of which a table must be named."""
         return self in (Kind.DUCKDB, Kind.SQLALCHEMY)
 
 

@@ -96,7 +96,7 @@ class Anonymized:
         return result_html(self.result, [name for name, _ in self._columns()], rows)
 
     def _is_exact(self, name: str, kind: str) -> bool:
-        """Whether pandas has no type for its values, or the source held them as objects."""
+        """Tell whether pandas has no type for a column's values, or the source held them as objects."""
         had_objects = str(self._types.get(name)) == "object" and kind != "VARCHAR"
         return kind.startswith("DECIMAL(") or kind in ("HUGEINT", "UHUGEINT") or had_objects
 

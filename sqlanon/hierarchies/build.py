@@ -37,7 +37,7 @@ class _Digit:
 
 
 def hierarchy_problems(spec: Hierarchy, column: Column) -> list[str]:
-    """What is wrong with a hierarchy for a column, as far as it shows without the column's values."""
+    """List the problems of a hierarchy with a column, as far as they show without the column's values."""
     problems = []
     if spec.intervals is not None:
         problems = interval_problems(spec, column)

@@ -1,4 +1,4 @@
-"""What all kinds of hierarchies share of their codes: bits, and the order of values in a group."""
+"""Codes of all kinds of hierarchies: the bits of each level, and the order of values in a group."""
 
 from __future__ import annotations
 

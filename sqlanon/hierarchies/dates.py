@@ -35,7 +35,7 @@ class Period:
 
 
 def date_problems(spec_levels: tuple[str, ...], column: Column) -> list[str]:
-    """What keeps a date hierarchy from fitting the column, before its values are looked at."""
+    """List the reasons why a date hierarchy does not fit the column, before its values are read."""
     if column.kind not in _LITERALS:
         return [f"date needs a date or timestamp, and the column is {column.type}."]
     if "week" in spec_levels[:-1]:
@@ -76,7 +76,7 @@ def label_dates(render: Renderer, spec: Hierarchy, column: Column, values: Marku
 
 
 def _days(render: Renderer, kind: Kind, finest: str) -> dict[str, Markup]:
-    """What the statement that finds the finest periods needs."""
+    """Return the values for the statement that finds the finest periods."""
     return {
         "moment": _moment(kind),
         "day": _day(render, kind),

@@ -23,7 +23,7 @@ class HierarchyLevel:
 
 @dataclass(frozen=True)
 class HierarchySummary:
-    """What a hierarchy looks like; no values of the column are in it, only labels from level 1 up."""
+    """The size of a hierarchy and its levels; no values of the column are in it, only labels from level 1 up."""
 
     height: int
     leaves: int

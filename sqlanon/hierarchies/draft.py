@@ -1,4 +1,4 @@
-"""What a builder of one kind of hierarchy is given, and what it leaves to the numbering that all kinds share."""
+"""Input of a builder of one kind of hierarchy, and its output for the numbering that all kinds share."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Grid:
         return None
 
     def problems(self) -> list[str]:
-        """What keeps the grid from being counted exactly."""
+        """List the reasons why the grid can't be counted exactly."""
         problems = []
         if max(abs(self.origin), self.widths[-1]) * self.stretch > MAX_UNITS:
             problems.append("interval widths and origin may be 10^36 times their last decimal place, not more.")
@@ -85,16 +85,16 @@ class Grid:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the widths and the origin allow for counting in 64 bits."""
+        """Tell whether the widths and the origin allow for counting in 64 bits."""
         return max(abs(self.origin), self.widths[-1]) * self.stretch < NARROW_UNITS
 
     @property
     def stretch(self) -> int:
-        """How many ones make a unit where it is more than one."""
+        """The number of ones in a unit that is more than one."""
         return int(10 ** max(0, -self.scale))
 
     def is_exact(self, level: int) -> bool:
-        """Whether the boundaries of a level (from 1) are simply the multiples of its width."""
+        """Tell whether the boundaries of a level (from 1) are simply the multiples of its width."""
         width, finer = self.widths[level - 1], self.widths[: level - 1]
         if all(width % other == 0 for other in finer):
             return True

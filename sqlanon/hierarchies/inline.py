@@ -14,7 +14,7 @@ from sqlanon.sql import Identifier, Renderer, Text, expression
 
 
 def has_keys(spec: Hierarchy, column: Column) -> bool:
-    """Whether every label of a value that isn't NULL has a key: a number or a day that is found without the label."""
+    """Tell whether every label of a non-NULL value has a key: a number or a day that is found without the label."""
     return spec.date is not None or (spec.intervals is not None and has_interval_keys(spec, column))
 
 
@@ -28,7 +28,7 @@ def join_labels(
     *,
     keyed: bool = False,
 ) -> Markup:
-    """What joins a row to its labels `alias.l1, …` at all levels below the root, by its value, or the value's text.
+    """Join a row to its labels `alias.l1, …` at all levels below the root, by its value, or the value's text.
 
     NULL and values that a taxonomy lacks have none. With `keyed`, labels that have keys have them as `alias.k1, …`.
     Raises PolicyError where a taxonomy can't be read.

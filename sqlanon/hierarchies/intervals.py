@@ -39,7 +39,7 @@ class _Bounds:
 
 
 def interval_problems(spec: Hierarchy, column: Column) -> list[str]:
-    """What keeps intervals from fitting the column, before its values are looked at."""
+    """List the reasons why intervals do not fit the column, before its values are read."""
     if not column.kind.is_numeric:
         return [f"intervals need a numeric column, and the column is {column.type}."]
     grid = _grid(spec, column)
@@ -67,7 +67,7 @@ def draft_intervals(task: Task) -> Draft:
 
 
 def has_interval_keys(spec: Hierarchy, column: Column) -> bool:
-    """Whether an interval's lower bound is found without its label, and tells as much."""
+    """Tell whether an interval's lower bound is found without its label, and tells as much."""
     return takes_remainders(column, _known_grid(spec, column))
 
 
@@ -88,14 +88,14 @@ def label_intervals(
 
 
 def _bins(render: Renderer, column: Column, grid: Grid, *, narrow: bool) -> dict[str, Any]:
-    """What the statement that finds the level-1 intervals needs."""
+    """Return the values for the statement that finds the level-1 intervals."""
     word = Word.of(render, narrow)
     lower, _ = grid.bounds(Division(render, word), 1, _position(column, grid, word))
     return {"limit": _literal(render, column, _limit(grid, column)), "lower": lower}
 
 
 def _groups(render: Renderer, column: Column, grid: Grid, *, narrow: bool) -> dict[str, Any]:
-    """What the statement that labels intervals and finds the coarser ones needs."""
+    """Return the values for the statement that labels intervals and finds the coarser ones."""
     divide, limit, height = Division(render, Word.of(render, narrow)), _limit(grid, column), len(grid.widths) + 1
     return {
         "width": grid.widths[0],
@@ -107,7 +107,7 @@ def _groups(render: Renderer, column: Column, grid: Grid, *, narrow: bool) -> di
 
 
 def _are_narrow(task: Task, grid: Grid, limit: Decimal) -> bool:
-    """Whether all values that are counted exactly can be counted in 64 bits."""
+    """Tell whether all values that are counted exactly can be counted in 64 bits."""
     narrow = min(limit, Decimal(NARROW_UNITS).scaleb(-grid.scale) / grid.stretch)
     ends = (_literal(task.engine.render, task.column, end) for end in (limit, narrow))
     (beyond,) = task.engine.query_one(

@@ -47,7 +47,7 @@ def _build(name: str, path: Path, lines: list[Line]) -> HierarchyTable:
 
 
 def kind_of(record: HierarchyRecord) -> str:
-    """What kind of hierarchy was recorded: `mapping` for an imported one, or what a policy named."""
+    """Return the kind of a recorded hierarchy: `mapping` for an imported one, or the kind that a policy named."""
     return next((kind for kind in HIERARCHY_KINDS if kind in json.loads(record.specification)), "?")
 
 

@@ -113,7 +113,7 @@ def _put_in_order(task: Task, height: int, has_short: bool) -> None:
 
 
 def _order(task: Task, height: int, has_short: bool) -> list[Markup]:
-    """What puts level-1 groups in the order of the labels of their groups from the top down, compared byte by byte.
+    """Order level-1 groups as the labels of their groups from the top down, compared byte by byte.
 
     Where all texts are as long, the kept characters do, from the side that is masked last. A text that ends early has
     a '*' there, and comes before one that has '*' itself: this end is written '*a', the character '*b'. Masked from the

@@ -35,7 +35,7 @@ class HierarchyTable:
     counted: bool = True  # whether it has n1..nh
 
     def covered(self, render: Renderer, codes: Markup | None = None) -> Relation | Markup:
-        """What has `n1..nh` by `code`, to select from with an alias: of the codes that `codes` selects, or of all."""
+        """Select `n1..nh` by `code`, a relation that takes an alias: of the codes that `codes` selects, or of all."""
         if self.counted:
             return self.table
         wanted = codes or Markup("SELECT code FROM {}").format(Markup(self.stored))

@@ -29,7 +29,7 @@ class WholeLevel:
 
 
 def takes_remainders(column: Column, grid: Grid) -> bool:
-    """Whether the labels of a column's numbers take no more than remainders."""
+    """Tell whether the labels of a column's numbers take no more than remainders."""
     levels = range(1, len(grid.widths) + 1)
     has_word = column.kind is Kind.INTEGER and column.type.upper() in (*_HALF_WORDS, _WORD)
     return has_word and grid.scale == 0 and grid.is_narrow and all(map(grid.is_exact, levels))

@@ -1,4 +1,4 @@
-"""When a job runs: the five fields of cron, read and said as systemd says them."""
+"""Schedules of jobs: the five fields of cron, read and said as systemd says them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CronSchedule:
 
     @property
     def _wants_both_days(self) -> bool:
-        """Whether a day must be one of the month's and of the week's: cron goes by how these fields begin."""
+        """Tell whether a day must be of the month's and of the week's: cron goes by the first sign of both fields."""
         _, _, day, _, weekday = self.text.split(" ")
         return day.startswith("*") or weekday.startswith("*")
 

@@ -49,7 +49,7 @@ class Environment:
 
 
 def of_url(url: str) -> Environment:
-    """What names the catalog of a URL."""
+    """Build the environment that names the catalog of a URL."""
     return Environment({"SQLANON_URL": without_secrets(url)}, (), redacted(url) != url)
 
 
@@ -69,7 +69,7 @@ def without_secrets(url: str) -> str:
 
 
 def _is_secret(text: str, name: str, value: str) -> bool:
-    """Whether a variable is one by its name or value, or stands where a password does in a URL of the text."""
+    """Tell whether a variable is secret by name or value, or stands where a password does in a URL of the text."""
     if _SECRET_NAME.search(name) or redacted(value) != value:
         return True
     reference = f"${{{name}}}"
@@ -78,7 +78,7 @@ def _is_secret(text: str, name: str, value: str) -> bool:
 
 
 def _is_hidden(word: str, part: str) -> bool:
-    """Whether a part of a URL, as YAML writes it, is not to be shown."""
+    """Tell whether a part of a URL, as YAML writes it, is not to be shown."""
     url = word.strip("\"',{}[]")
     return redacted(url).count(part) < url.count(part)
 

@@ -63,7 +63,7 @@ def _failing_by(
 
 
 def sensitive_values(engine: Engine, column: Column | None) -> dict[str, Any]:
-    """What templates interpolate of a sensitive attribute, if there is one."""
+    """Return the values that templates interpolate of a sensitive attribute, if there is one."""
     if column is None:
         return {"sensitive": None}
     numeric = column.kind.is_numeric

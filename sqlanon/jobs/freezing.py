@@ -41,7 +41,7 @@ _OUTSIDE = "--no-procedure keeps a job that `sqlanon job run` carries out."
 
 @dataclass(frozen=True)
 class Freezing:
-    """What is wanted: the job's name, and what becomes of classes that violate a model.
+    """A request to freeze: the job's name, and the treatment of classes that violate a model.
 
     on_violation: they are suppressed, or end the job with an error; None for what the run's policy says.
     budget: the largest share of rows that may be suppressed; None for that of the run's policy.
@@ -75,7 +75,7 @@ def freeze(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> Jo
 
 
 def freezing_warnings(catalog: Catalog, job: Job) -> tuple[str, ...]:
-    """What a job does otherwise than the run whose rules it applies."""
+    """List the differences in behaviour between a job and the run whose rules it applies."""
     found = catalog.run(job.run)
     return ranges_warnings(read_rules(catalog, found.id), parse_stored(found.policy), found.id)
 
@@ -120,7 +120,7 @@ def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
 
 
 def decide(wanted: Freezing, policy: Policy) -> Freezing:
-    """What is wanted, with the choices of the policy where none were made; PolicyError where that makes no sense."""
+    """Complete a request by the choices of the policy; PolicyError where the result makes no sense."""
     choice = wanted.on_violation or choice_of(policy)
     return replace(wanted, on_violation=choice, budget=_budget_of(wanted, choice, policy))
 

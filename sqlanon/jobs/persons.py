@@ -1,4 +1,4 @@
-"""Whether rows are still persons when a procedure runs: identifiers that did not repeat when it was made may since."""
+"""Tests of rows for persons in a procedure: identifiers that did not repeat when it was made may repeat since."""
 
 from __future__ import annotations
 

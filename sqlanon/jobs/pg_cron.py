@@ -20,7 +20,7 @@ _LONGEST = 63  # bytes of a name in PostgreSQL; pg_cron cuts longer ones
 
 @dataclass(frozen=True)
 class Entry:
-    """What pg_cron runs: at what times, and whether it is told to; `own` says whether this role scheduled it."""
+    """A schedule of pg_cron: command, times, and whether it is active; `own` says whether this role scheduled it."""
 
     number: int
     name: str | None
@@ -31,7 +31,7 @@ class Entry:
 
 
 def is_there(engine: Engine) -> bool:
-    """Whether the extension is in this database."""
+    """Tell whether the extension is in this database."""
     return engine.traits.has_procedures and bool(engine.query("jobs/find_pg_cron"))
 
 
@@ -42,7 +42,7 @@ def times(engine: Engine, catalog: Catalog, job: Job) -> list[str] | None:
 
 
 def calling(engine: Engine, catalog: Catalog, job: Job) -> list[Entry] | None:
-    """What calls the job's procedure, or has its name; None where this role may not look."""
+    """List the entries that call the job's procedure, or have its name; None where this role may not look."""
     found = engine.query("jobs/find_pg_cron") if engine.traits.has_procedures else []
     if found and not found[0][0]:
         return None
@@ -98,13 +98,13 @@ def unschedule(engine: Engine, catalog: Catalog, job: Job) -> bool:
 
 
 def statement(engine: Engine, catalog: Catalog, job: Job, schedule: CronSchedule) -> str:
-    """What `schedule` tells pg_cron, for people who do it themselves."""
+    """Write the statement by which `schedule` tells pg_cron, for people who run it themselves."""
     name, command = _name(engine, catalog, job), _command(catalog, job)
     return f"SELECT cron.schedule({Text(name)}, {Text(schedule.text)}, {Text(command)});"
 
 
 def _name(engine: Engine, catalog: Catalog, job: Job) -> str:
-    """What pg_cron knows the job by: a role's names must differ, whatever catalogs its jobs are in."""
+    """Name the job for pg_cron: a role's names must differ, whatever catalogs its jobs are in."""
     database = engine.query_one("catalog/show_database")[0]
     whole = f"{_BEGINNING}job {Relation(catalog.home.prefix + job.name, catalog.home.schema, database)}"
     if len(whole.encode()) <= _LONGEST:

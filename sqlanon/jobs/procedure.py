@@ -53,7 +53,7 @@ _GROWTH = 16
 
 
 def most_rows(rows: int) -> int:
-    """How many rows a procedure is made for that is frozen at so many: types of sums depend on it."""
+    """Return the most rows that a procedure frozen at `rows` rows is made for: types of sums depend on it."""
     return max(_LEAST_ROWS, _GROWTH * rows)
 
 
@@ -164,7 +164,7 @@ class ProcedureText:
         }
 
     def _catalog_values(self) -> dict[str, Any]:
-        """What is to hold of the catalog, which the procedure acts on: nobody else may write it, or has done so."""
+        """Return the conditions on the catalog that the procedure acts on: nobody else may write it, or has done so."""
         home = self.catalog.home
         return {
             **place_of(home),
@@ -177,7 +177,7 @@ class ProcedureText:
         }
 
     def _settings(self) -> dict[str, Any]:
-        """What the session is to have set, so that statements mean what they mean to this one."""
+        """Return the settings of the session in which statements mean the same as in this one."""
         schemas = [name for (name,) in self.engine.query("engine/show_search_path")]
         memory = expression(
             "CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes({least}) THEN {least}"
@@ -265,7 +265,7 @@ class ProcedureText:
         }
 
     def _disclosure(self) -> list[dict[str, Any]]:
-        """What to measure of each sensitive column, in the order of the policy."""
+        """Return the statements that measure the disclosure of each sensitive column, in the order of the policy."""
         columns = {column.name: column for column in self.recoded.columns}
         protected = {model.attribute for model in self.models}
         regions = self.recoded.regions

@@ -1,4 +1,4 @@
-"""What a frozen recoding reads and gives, and its columns as SQL."""
+"""Input and output of a frozen recoding, and its columns as SQL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RecodedAttribute:
 
 @dataclass(frozen=True)
 class Recoded:
-    """What a frozen recoding reads and gives.
+    """Input and output of a frozen recoding.
 
     signature: names and types of all columns of the source, as the database writes them; columns: of the release, in
     its order; quasi_identifiers: those of them that show regions; attributes: what they show; parts: the recoding in
@@ -74,7 +74,7 @@ def mask_column_beside(columns: Sequence[Column]) -> Identifier:
 
 
 def representatives_beside(columns: Sequence[Column]) -> Representatives:
-    """Where a procedure keeps the rows that stand for their classes."""
+    """Name the table and the columns in which a procedure keeps the rows that stand for their classes."""
     address = name_beside(columns, "sqlanon_address")
     keys = tuple(name_beside(columns, f"sqlanon_key_{number}") for number, _ in enumerate(columns, start=1))
     return Representatives(Relation("sqlanon_chosen", "pg_temp"), class_column_beside(columns), address, keys)

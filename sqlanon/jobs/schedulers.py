@@ -1,4 +1,4 @@
-"""What starts a job outside of the database: lines of a crontab, and the units of systemd."""
+"""Launchers of a job outside of the database: lines of a crontab, and the units of systemd."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 
 @dataclass(frozen=True)
 class JobLaunch:
-    """How a job is started: `job run` with what it needs of the environment, which is written down without secrets.
+    """The launch of a job: `job run` with the environment it needs, which is written down without secrets.
 
     catalog: what tells the job's catalog from all others.
     directory: where it is started from, as URLs and files may be relative; None where nothing is.
@@ -49,7 +49,7 @@ class JobLaunch:
 
     @property
     def command(self) -> str:
-        """What a shell runs."""
+        """The command for a shell."""
         return shlex.join([_program(), *self._arguments])
 
     @property

@@ -1,4 +1,4 @@
-"""Where the procedure of a job stages rows before they are checked and published.
+"""Staging of a job's procedure: the tables of rows before they are checked and published.
 
 Sorting and writing what all rows show is most of what recoding costs. So rows are staged narrow, by the rules that
 they fall under or by hashes of what they show, and what classes show is joined to them when it is looked at.
@@ -53,7 +53,7 @@ class Staging:
     grouped: tuple[str, ...] = ()
 
     def groups(self, attribute: str | None) -> CountedRows:
-        """What verification is to group: narrow rows are counted before what they show is joined to them."""
+        """Count the groups for verification: narrow rows are counted before their cells are joined to them."""
         regions = columns_of("f", self.recoded.regions)
         if attribute in self._rest:
             text = self._counted("jobs/show_groups", attribute, regions=regions)
@@ -91,7 +91,7 @@ class Staging:
         return {column.name: column for column in self.recoded.rest}
 
     def values(self) -> dict[str, Any]:
-        """What the templates of a procedure interpolate."""
+        """Return the values that the templates of a procedure interpolate."""
         parts = self.recoded.parts
         return {
             "staging": STAGING,
@@ -209,17 +209,17 @@ class Staging:
         ]
 
     def _hashed(self, alias: str) -> list[Markup]:
-        """What a row that is called `alias` shows, as it is hashed."""
+        """List the cells of a row that is called `alias`, as they are hashed."""
         regions = self.recoded.regions
         return [hashable(self.engine, *one) for one in zip(regions, columns_of(alias, regions), strict=True)]
 
     @property
     def _order(self) -> list[Markup]:
-        """What rows of a class are sorted by: all that they keep, and how equal numbers are written."""
+        """List the sort keys of rows of a class: all that they keep, and the spelling of equal numbers."""
         return [key for column in self.recoded.rest for key in (self._key("r", column), *self._ties(column))]
 
     def _ties(self, column: Column) -> tuple[Markup, ...]:
-        """What tells values apart that compare as equal: two zeros, or decimals that have scales of their own."""
+        """List the keys that tell equal values apart: two zeros, or decimals that have scales of their own."""
         value = expression("r.{c}", c=Identifier(column.name))
         if column.kind is Kind.FLOAT:
             return exact(self.engine, column, value)[1:]
@@ -233,6 +233,6 @@ class Staging:
 
 
 def _around(statement: Markup) -> tuple[Text, Text]:
-    """What a statement says before one of the rules in it, and behind that."""
+    """Return the parts of a statement before and behind the one rule in it."""
     before, _, behind = str(statement).partition(_HERE)
     return Text(before), Text(behind)

@@ -32,7 +32,7 @@ _PERIODS = {
 
 @dataclass(frozen=True)
 class Region:
-    """What a label says of the values behind it.
+    """The values behind a label.
 
     low, high: the ends; None where an end is open, or nothing but NULL or everything is said.
     values: the values of a set, or the one value; None for ranges.

@@ -108,7 +108,7 @@ def _parts(regions: Sequence[Region], kind: LabelKind) -> dict[str, list[Any]]:
 
 
 def _library(frame: Any) -> Any:
-    """How columns are added to a frame of this library."""
+    """Return the function that adds columns to a frame of this library."""
     match type(frame).__module__.partition(".")[0]:
         case "pandas":
             return _add_to_pandas

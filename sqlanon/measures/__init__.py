@@ -1,1 +1,1 @@
-"""What classes of rows say: their sizes, risk and utility, and the loss of a partition."""
+"""Measures of classes of rows: their sizes, risk and utility, and the loss of a partition."""

@@ -39,7 +39,7 @@ class Grid:
 
     @property
     def factor(self) -> float:
-        """What values are multiplied with before they are divided, so that 0.7 is in the band that begins there."""
+        """The factor of values before they are divided, so that 0.7 is in the band that begins there."""
         return float(Decimal(1).scaleb(max(0, -_exponent(self.width))))
 
     @property
@@ -47,7 +47,7 @@ class Grid:
         return float(self.width.scaleb(max(0, -_exponent(self.width))))
 
     def begin(self, number: int) -> Decimal:
-        """Where a band begins."""
+        """Return the least value of a band."""
         return number * self.width
 
 

@@ -1,4 +1,4 @@
-"""What a release is compared with: the equivalence classes and values of the source; and the labels in their place."""
+"""Figures to compare a release with: equivalence classes and values of the source, and the labels in their place."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def _extrapolated(rows: int, large: Counter[int], others: Counter[int], part: in
 
 
 def _repeats_little(sampled: SampledTuples) -> bool:
-    """Whether classes large enough to matter would have shown: a sample of enough rows has not one of them twice."""
+    """Tell whether a sample of enough rows has no tuple twice: classes large enough to matter would have shown."""
     return sampled.share >= _TELLING and sampled.once == sampled.rows
 
 
 def _count_classes(
     engine: Engine, rows: Relation, keys: Sequence[Markup], size: Markup, part: int | None = None
 ) -> Counter[int]:
-    """How many classes of each size there are, of all or in a part of the hashes, in 4096ths; by size."""
+    """Count classes by their size, of all hashes or in a part of them, in 4096ths."""
     found = engine.query("encoding/measure_classes", rows=rows, keys=keys, size=size, part=part)
     return Counter({int(size): int(classes) for size, classes in found})
 
@@ -89,7 +89,7 @@ def _count_classes(
 def _count_large(
     engine: Engine, coded: CodedTable, keys: Sequence[Markup], part: int
 ) -> tuple[Counter[int], Counter[int]]:
-    """How many large classes of each size there are, and how many others in a part of the classes."""
+    """Count the large classes of each size, and the others in a part of the classes."""
     found = engine.query(
         "encoding/estimate_classes",
         rows=coded.rows,
@@ -114,7 +114,7 @@ def quasi_keys(coded: CodedTable) -> tuple[Markup, ...]:
 
 
 def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> dict[str, int]:
-    """How many values a quasi-identifier has in the source; NULL is none.
+    """Count the values of each quasi-identifier in the source; NULL is none.
 
     Those of a wide range of numbers are not counted: it would take longer than to check the release. Where the first
     rows have all values of a range, there are no others.
@@ -134,7 +134,7 @@ def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> di
 
 
 def _count(engine: Engine, template: str, rows: Relation | Markup, fields: Sequence[Field]) -> dict[str, int]:
-    """How many values each of these fields has in coded rows."""
+    """Count the values of each of these fields in coded rows."""
     if not fields:
         return {}
     found = engine.query_one(f"encoding/{template}", rows=rows, codes=[f.code(Identifier("r")) for f in fields])
@@ -142,7 +142,7 @@ def _count(engine: Engine, template: str, rows: Relation | Markup, fields: Seque
 
 
 def count_labels(engine: Engine, recoding: Recoding) -> dict[str, int]:
-    """How many labels the release shows in place of a quasi-identifier's values; `*` of suppressed rows is none.
+    """Count the labels that the release shows in place of a quasi-identifier's values; `*` of suppressed rows is none.
 
     Of an attribute that is shown as two bounds, the more frequent of them counts.
     """

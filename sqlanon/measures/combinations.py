@@ -29,7 +29,7 @@ _PARTS = 4096  # that hashes can be told by
 
 @dataclass(frozen=True)
 class _Found:
-    """What was counted of some fields: rows alone, rows in groups below k, all rows, groups."""
+    """The counts of some fields: rows alone, rows in groups below k, all rows, groups."""
 
     fields: tuple[Field, ...]
     unique: int

@@ -1,4 +1,4 @@
-"""What classes tell of sensitive values without anybody being picked: how sure a reader is of the value of a class.
+"""Disclosure of sensitive values by classes, without anybody being picked: a reader's certainty of a class's value.
 
 A class whose rows all hold one value tells it of everybody in it, however large k is. NULL is no value: rows that hold
 it tell nothing, and are left out of a class.

@@ -1,4 +1,4 @@
-"""How columns are distributed in the source and in the release, in shares of rows, without a text of either.
+"""Distributions of columns in the source and in the release, in shares of rows, without a text of either.
 
 Numbers and dates are counted in bands between round ones; other values by how frequent they are, unnamed. A bar stands
 for at least `LEAST` rows, or k if that is more, and counts are rounded to multiples of so many rows: neither a bar nor
@@ -75,7 +75,7 @@ class _Column:
 
     @property
     def read(self) -> dict[str, Any]:
-        """What statements need to read positions."""
+        """Return the values for statements that read positions."""
         if self.field.coding.is_aside:  # the code is the number of the row
             position, table = expression("CASE WHEN {v} IS NOT NULL THEN {c} END", v=self.raw, c=self.code), None
         elif self.hierarchy is None:

@@ -46,7 +46,7 @@ def measure_loss(engine: Engine, partition: Partition) -> Loss:
 
 
 def _penalty(engine: Engine, partition: Partition, axis: Axis) -> dict[str, Any]:
-    """What the template needs to know of one attribute."""
+    """Return the values for the template of one attribute's penalty."""
     low, high = Identifier(f"low_{axis.number}"), Identifier(f"high_{axis.number}")
     known: dict[str, Any] = {"axis": axis, "low": low, "high": high, "groups": [], "measure": None, "hierarchy": None}
     known |= {"is_value": axis.is_value("l"), "is_all": axis.holds_all("l")}

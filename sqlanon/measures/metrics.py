@@ -1,4 +1,4 @@
-"""What the equivalence classes of a table say: sizes, the risk of re-identification, the cost to utility."""
+"""Statistics of a table's equivalence classes: sizes, the risk of re-identification, the cost to utility."""
 
 from __future__ import annotations
 

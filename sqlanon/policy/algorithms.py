@@ -43,14 +43,14 @@ class AlgorithmParameters(Part):
     name: str
     recodes: ClassVar[Recodes]
     exhaustive: ClassVar[bool] = False
-    """Whether it may have to look at every generalization of a lattice."""
+    """True if the search may have to check every generalization of a lattice."""
     stops_early: ClassVar[bool] = False
-    """Whether it knows, at any time, the best release that it has found so far."""
+    """True if the search knows, at any time, the best release so far."""
     samples: ClassVar[bool] = False
-    """Whether models must be testable on samples of the rows."""
+    """True if models must be testable on samples of the rows."""
 
     sentence: ClassVar[str] = ""
-    """How it searches, for readers of reports."""
+    """The search, explained for readers of reports."""
 
     def problems(self, quasi: Sequence[str]) -> Iterator[str]:  # noqa: ARG002
         """Say what is wrong with the parameters for these quasi-identifiers."""
@@ -58,17 +58,17 @@ class AlgorithmParameters(Part):
 
     @property
     def predicts(self) -> Literal["classes", "numbers"] | None:
-        """What the target must be, where the search is by one."""
+        """The kind of target that the search needs; None for searches without a target."""
         return None
 
     @property
     def suppresses(self) -> bool:
-        """Whether rows may be left without a class."""
+        """Tell whether rows may be left without a class."""
         return self.recodes is Recodes.LEVELS
 
     @property
     def needs_hierarchies(self) -> bool:
-        """Whether every quasi-identifier must have one."""
+        """Tell whether every quasi-identifier must have a hierarchy."""
         return self.recodes is not Recodes.REGIONS
 
 
@@ -82,19 +82,19 @@ class Mondrian(AlgorithmParameters):
 
 
 class Splits(AlgorithmParameters):
-    """How the cuts of a partition tree are chosen."""
+    """The choice of the cuts of a partition tree."""
 
     recodes: ClassVar[Recodes] = Recodes.REGIONS
 
     split: Literal["median", "information-gain", "regression"] = "median"
-    """How a cut is chosen: at the `median` of the widest attribute; by `information-gain`, so that the class is least
+    """The choice of a cut: at the `median` of the widest attribute; by `information-gain`, so that the class is least
     uncertain in the parts; by `regression`, so that a number varies least in them."""
     target: str | None = None
     """With information-gain and regression: the sensitive or insensitive attribute that readers of the release want to
     predict."""
     bins: Annotated[Literal["exact"] | int, BeforeValidator(_bins)] = "exact"
-    """Where a range may be cut: `exact` is at every value, a number at the borders of at most so many bins of equal
-    width."""
+    """The places where a range may be cut: `exact` is at every value, a number at the borders of at most so many bins
+    of equal width."""
     least_gain: Number | None = Field(default=None, ge=0)
     """A part where no cut gains so much is cut at medians from then on: in bits with information-gain (0.01 if not
     given), as a share of its squared error with regression (0 if not given)."""
@@ -144,7 +144,7 @@ class RothkoS(Splits):
     alpha: Number = Field(default=0.05, gt=0, lt=0.5)
     """The probability with which a split on the sample may be one that the models forbid; it would be undone."""
     seed: Whole = Field(default=1, ge=0, lt=10**18)
-    """What the sample depends on, beside the rows: the same seed gives the same release."""
+    """The seed of the sample: with the same rows, the same seed gives the same release."""
     exact_below: Whole = Field(default=8000, ge=0)
     """A part of fewer rows, by the sample, is cut on all its rows: the fewer sampled rows decide a cut, the more it is
     off. 0 leaves to the sample whatever the tests allow."""
@@ -166,7 +166,7 @@ class TopDown(AlgorithmParameters):
     recodes: ClassVar[Recodes] = Recodes.CUTS
     name: Literal["top-down"]
     quality: Literal["loss", "information-gain"] = "loss"
-    """What is to be gained: less `loss`, or more that the quasi-identifiers tell of the target."""
+    """The gain of a cut: less `loss`, or more information of the quasi-identifiers about the target."""
     target: str | None = None
     """With information-gain: the sensitive or insensitive attribute that readers of the release want to predict."""
 
@@ -183,12 +183,12 @@ class _FullDomain(AlgorithmParameters):
     recodes: ClassVar[Recodes] = Recodes.LEVELS
 
     quality: Quality = "loss"
-    """What the released generalization is best in, among those that the algorithm finds; docs/quality.md has the
-    formulas."""
+    """The measure in which the released generalization is best, among those that the algorithm finds; docs/quality.md
+    has the formulas."""
     aggregate: Literal["geometric", "arithmetic", "max"] = "geometric"
-    """How the `loss` of the quasi-identifiers is taken together."""
+    """The aggregate of the quasi-identifiers' `loss`: one of two means, or the largest value."""
     weights: dict[str, Number] = {}  # noqa: RUF012 - pydantic copies it
-    """How much a quasi-identifier counts in `loss`, `precision`, `entropy`, `entropy-arx` and `height`; 1 where none is
+    """The weight of a quasi-identifier in `loss`, `precision`, `entropy`, `entropy-arx` and `height`; 1 where none is
     given."""
     limits: dict[str, tuple[Whole, Whole]] = {}  # noqa: RUF012 - pydantic copies it
     """The least and the greatest level that a quasi-identifier may be shown at. Levels that its hierarchy does not have
@@ -211,7 +211,7 @@ class _FullDomain(AlgorithmParameters):
 
     @property
     def suppresses_attributes(self) -> bool:
-        """Whether a quasi-identifier is shown as it is or as `*`, with nothing between."""
+        """Tell whether a quasi-identifier is shown as it is or as `*`, with nothing between."""
         return self.recoding == "attribute-suppression"
 
     @model_validator(mode="after")
@@ -240,7 +240,7 @@ class Incognito(_FullDomain):
     exhaustive: ClassVar[bool] = True
     name: Literal["incognito"]
     variant: Literal["basic", "super-roots", "cube"] = "basic"
-    """Where frequency sets come from: `basic` counts the roots of a candidate graph from the table, `super-roots` the
+    """The origin of frequency sets: `basic` counts the roots of a candidate graph from the table, `super-roots` the
     roots of a family together, `cube` all of them from the sets of ungeneralized subsets."""
 
 
@@ -265,7 +265,7 @@ class BottomUp(_FullDomain):
     exhaustive: ClassVar[bool] = True
     name: Literal["bottom-up"]
     rollup: bool = True
-    """Whether a frequency set is rolled up from a more specific one instead of counted from the table."""
+    """`true`: a frequency set is rolled up from a more specific one; `false`: it is counted from the table."""
 
 
 class Optimal(_FullDomain):

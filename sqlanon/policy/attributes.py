@@ -1,4 +1,4 @@
-"""What a policy says of a table's columns: roles, hierarchies, and how the release shows them."""
+"""A policy's statements about a table's columns: roles, hierarchies, and the form in which the release shows them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HIERARCHY_KINDS = ("mask", "date", "intervals", "csv", "mapping", "suppress")
 
 
 class Role(StrEnum):
-    """What a column is to privacy."""
+    """The part of a column in privacy."""
 
     IDENTIFIER = "identifier"
     QUASI_IDENTIFIER = "quasi-identifier"
@@ -26,7 +26,7 @@ class Role(StrEnum):
 
 
 class Show(StrEnum):
-    """How the region of a numeric or ordered quasi-identifier is written in the release."""
+    """The form in which the release shows the region of a numeric or ordered quasi-identifier."""
 
     LABEL = "label"  # [25-34]
     BOUNDS = "bounds"  # two columns: <name>_min, <name>_max
@@ -48,7 +48,7 @@ class Hierarchy(Part):
     intervals: tuple[Whole | Number, ...] | None = None
     """Numbers: the widths of the intervals, from narrow to wide."""
     origin: Whole | Number = 0
-    """Where the intervals begin to count."""
+    """A boundary of the intervals, from which all others are counted."""
     csv: Reference | None = None
     """A file of lines `value;level 1;...;*`, the format that ARX reads and writes."""
     mapping: dict[str, str | tuple[str, ...]] | None = None
@@ -60,7 +60,7 @@ class Hierarchy(Part):
 
     @property
     def kind(self) -> str:
-        """Which of the six kinds it is."""
+        """The one of the six kinds that the hierarchy is of."""
         return self.kinds[0]
 
     @property
@@ -123,29 +123,30 @@ Limit = Annotated[Whole | Number | Quantile | None, BeforeValidator(_limit)]
 
 
 class Attribute(Part):
-    """What the policy says of one column."""
+    """The policy's statements about one column."""
 
     role: Role
-    """What the column is to privacy."""
+    """The part of the column in privacy."""
     hierarchy: Hierarchy | None = None
-    """How a quasi-identifier is generalized; without one numbers, dates and enums are cut into ranges and texts into
-    sets."""
+    """The generalization of a quasi-identifier; without a hierarchy numbers, dates and enums are cut into ranges and
+    texts into sets."""
     show: Show = Show.LABEL
-    """How the release writes a region: `label` as text, `bounds` as two columns `<name>_min` and `<name>_max`,
+    """The form of a region in the release: `label` as text, `bounds` as two columns `<name>_min` and `<name>_max`,
     `mean` and `midpoint` as a number, `range` as a range type of PostgreSQL."""
     nulls: Literal["allow", "unknown", "nothing", "value", "refuse"] = "allow"
-    """What NULL is in the column. `refuse`: an error, before any work. Elsewhere it is allowed, and a value of its own.
-    A sensitive attribute, where `nothing` is the default, says what NULL is to l-diversity: `nothing`, it adds none; or
-    a `value` like any other. A quasi-identifier with `show: bounds`, `mean`, `midpoint` or `range` is NULL in all rows
-    of a class that holds NULL with `unknown`, the default there; with `allow` it shows numbers of the known values."""
+    """The meaning of NULL in the column. `refuse`: an error, before any work. Elsewhere it is allowed, and a value of
+    its own. A sensitive attribute, where `nothing` is the default, says what NULL is to l-diversity: `nothing`, it adds
+    none; or a `value` like any other. A quasi-identifier with `show: bounds`, `mean`, `midpoint` or `range` is NULL in
+    all rows of a class that holds NULL with `unknown`, the default there; with `allow` it shows numbers of the known
+    values."""
     bottom: Limit = None
     """Numbers: the release tells lesser ones apart no further; `{quantile: 0.005}` takes the number from the table."""
     top: Limit = None
     """Numbers: the release tells greater ones apart no further; `{quantile: 0.995}` takes the number from the table."""
 
     sets: Literal["list", "auto", "range"] = "list"
-    """How a set of texts is shown: by its members, up to 100 of them with `list` and up to 12 with `auto`; larger ones,
-    and with `range` all of two and more, by the first and the last of them: `["Abbey Road"-"Baker Street"]`."""
+    """The form of a set of texts: its members, up to 100 of them with `list` and up to 12 with `auto`; of larger sets,
+    and with `range` of all sets of two and more, the first and the last member: `["Abbey Road"-"Baker Street"]`."""
 
     @property
     def set_limit(self) -> int:
@@ -154,7 +155,7 @@ class Attribute(Part):
 
     @property
     def hides_nulls(self) -> bool:
-        """Whether classes that hold NULL show nothing but NULL."""
+        """Tell whether classes that hold NULL show nothing but NULL."""
         return self.nulls == "unknown"
 
     @model_validator(mode="before")

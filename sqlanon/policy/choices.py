@@ -1,4 +1,4 @@
-"""What people can choose from: the parts that a policy can name, the program's own and those of installed packages."""
+"""Choices for people: the parts that a policy can name, the program's own and those of installed packages."""
 
 from __future__ import annotations
 

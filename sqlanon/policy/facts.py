@@ -1,4 +1,4 @@
-"""What of a recorded policy may be shown to anybody: everything but the values that it lists."""
+"""Facts of a recorded policy that may be shown to anybody: everything but the values that it lists."""
 
 from __future__ import annotations
 

@@ -17,59 +17,59 @@ class Policy(Part):
     """A whole policy, as `policy.yml` holds it."""
 
     source: Source
-    """Where the microdata table is."""
+    """The microdata table."""
     release: Release
-    """Where the release goes."""
+    """The place of the release."""
     attributes: dict[str, Attribute] = Field(min_length=1)
     """Every column of the table, with its role."""
     privacy: tuple[Model, ...] = Field(min_length=1)
     """The models that every class must satisfy, all of them."""
     algorithm: Algorithm = Mondrian()
-    """How the release is searched for."""
+    """The algorithm that searches for the release."""
     suppression: Number = Field(default=0.0, ge=0, lt=1)
     """The largest share of rows that may be left out."""
     remainder: Literal["suppress", "recode"] = "suppress"
-    """What full-domain generalization does with rows in classes that violate a model: leaves them out, or generalizes
-    them again among themselves, further up."""
+    """The treatment of rows in violating classes by full-domain generalization: it leaves them out (`suppress`), or
+    generalizes them again among themselves, further up (`recode`)."""
     suppressed: Literal["omit", "star", "star: unprotected"] = "omit"
-    """What becomes of them: left out, or shown with `*` for every quasi-identifier. Rows of stars are a class that a
-    reader sees, so with `star` they satisfy every model like any other class: further classes are starred until they
-    do, or nothing is published. With `{star: unprotected}` they need not, and every verdict says so."""
+    """The treatment of suppressed rows: left out, or shown with `*` for every quasi-identifier. Rows of stars are a
+    class that a reader sees, so with `star` they satisfy every model like any other class: further classes are starred
+    until they do, or nothing is published. With `{star: unprotected}` they need not, and every verdict says so."""
     ranges: Literal["observed", "cuts"] = "observed"
-    """How far the ranges reach that a search which cuts a table in parts (mondrian, rothko-t, rothko-s) shows:
+    """The reach of ranges shown by a search that cuts a table in parts (mondrian, rothko-t, rothko-s):
     `observed`, over the values of the class; `cuts`, from cut to cut of the tree, so that rows that the rules are
     applied to later (`apply`, jobs, exports) show the same labels as in the first release."""
     republish: Literal["allow", "same-recoding"] | None = None
-    """Whether the source may be released by other rules than before: who holds both releases can intersect the classes
-    of a person. `same-recoding`: it may not, by this policy and, once this one has released it, by any other; `apply`
-    and jobs with the rules of a release go on. `allow`: it may, whatever policies of earlier releases say. If not
-    given it may unless one of them says `same-recoding`. Where it may, there is a warning."""
+    """Releases of the source by other rules than before: who holds both releases can intersect the classes of a person.
+    `same-recoding`: there are none, by this policy and, once it has released the source, by any other; `apply` and jobs
+    with the rules of a release go on. `allow`: there may be, whatever policies of earlier releases say. If not given
+    there may be unless one of these says `same-recoding`. A warning is given where there may be."""
     digest: Literal["run", "record"] = "record"
-    """When the release is digested for its record: in the `run`, before it is published; or when the `record` is
-    written, which costs runs nothing, and can't tell of what was done to the release before that."""
+    """The time at which the release is digested for its record: in the `run`, before it is published; or when the
+    `record` is written, which costs runs nothing, and can't tell of what was done to the release before that."""
     subject: Literal["none"] | None = None
-    """Whom the rows are about. `none`: rows are counted and protected, whoever they are about. It must be given where
-    an identifier repeats, or may not be looked at: a class of k rows may be of fewer persons than k there."""
+    """The persons behind the rows. `none`: rows are counted and protected, whoever they are about. It must be given
+    where an identifier repeats, or may not be looked at: a class of k rows may be of fewer persons than k there."""
     trust: Literal["owner"] | None = None
-    """Whose code may run when the source is read, on PostgreSQL, with the rights of the role that reads. `owner`: that
+    """Code that may run when the source is read, on PostgreSQL, with the rights of the role that reads. `owner`: code
     of whoever owns the source, so that views, foreign tables and functions of theirs are no reason to refuse it. If
     not given, only code of superusers, of the database's owner and of the role itself may."""
     catalog: Catalog = Catalog()
-    """Where runs are recorded."""
+    """The database and schema in which runs are recorded."""
 
     @property
     def stars(self) -> bool:
-        """Whether suppressed rows are shown."""
+        """Tell whether suppressed rows are shown."""
         return self.suppressed != "omit"
 
     @property
     def exempts_stars(self) -> bool:
-        """Whether suppressed rows that are shown need not satisfy the models."""
+        """Tell whether suppressed rows that are shown need not satisfy the models."""
         return self.suppressed == "star: unprotected"
 
     @property
     def judges_stars(self) -> bool:
-        """Whether suppressed rows are shown, and must satisfy the models as one class."""
+        """Tell whether suppressed rows are shown, and must satisfy the models as one class."""
         return self.stars and not self.exempts_stars
 
     @property

@@ -186,7 +186,7 @@ def _begun(sentence: str) -> str:
 
 
 def _put_in_full(source: dict[str, Any]) -> None:
-    """What may be one or a list of them is a list; whole numbers that stand for NULL are their text."""
+    """Make a list of each key that may have one value or many; write whole numbers that stand for NULL as text."""
     for key in ("null", "dates"):
         if key in source:
             given = source[key] if isinstance(source[key], list) else [source[key]]

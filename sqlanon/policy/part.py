@@ -1,4 +1,4 @@
-"""What the parts of a policy have in common: frozen values, and no key that the grammar lacks."""
+"""The common base of a policy's parts: frozen values, and no key that the grammar lacks."""
 
 from __future__ import annotations
 

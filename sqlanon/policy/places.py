@@ -1,4 +1,4 @@
-"""Where a policy's tables are: the source, the release, the catalog."""
+"""Places of a policy's tables: the source, the release, the catalog."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Place(Part):
 
 
 class Source(Place):
-    """Where the microdata table is: a database's table (url and table), or a file that DuckDB reads."""
+    """The microdata table: a database's table (url and table), or a file that DuckDB reads."""
 
     url: Reference | None = None
     """The database of the microdata table; `${NAME}` is replaced by the environment's value, `$$` by `$`. Special
@@ -39,7 +39,7 @@ class Source(Place):
     (`parts/*.parquet`); `-` is standard input, a .csv. What follows is for files of text.
     """
     delimiter: str | None = None
-    """What divides the fields of a line: a character, or `tab`. By default the one of comma, semicolon, tab and bar
+    """The delimiter of the fields of a line: a character, or `tab`. By default the one of comma, semicolon, tab and bar
     that the first line, which holds the names of the columns, has most of.
     """
     encoding: str = UTF_8
@@ -57,7 +57,7 @@ class Source(Place):
 
     @property
     def reading(self) -> ReadOptions:
-        """How the file is read."""
+        """The options by which the file is read."""
         return ReadOptions(self.delimiter, self.encoding, self.null, self.types, self.dates)
 
     @model_validator(mode="after")
@@ -72,7 +72,7 @@ class Source(Place):
 
 
 class Release(Place):
-    """Where the protected table goes (table or file); in the source's database unless `url` is given."""
+    """The place of the protected table (table or file); in the source's database unless `url` is given."""
 
     url: Reference | None = None
     """The database of the release, if another than the source's; written as that of the source."""
@@ -81,10 +81,9 @@ class Release(Place):
     file: Reference | None = None
     """A .parquet, .csv or .csv.gz file instead, relative to the policy; `${NAME}` is replaced."""
     layout: Literal["flat", "star"] = "flat"
-    """How a table is stored. `flat`: every row holds the labels of its class. `star`: the release is a view of the same
-    columns and rows, which joins two tables: one of rows, each with the number of its class (`<table>_rows`), and one
-    of classes with their labels (`<table>_classes`); a large release is written sooner and takes less room.
-    """
+    """The storage of a table. `flat`: every row holds the labels of its class. `star`: the release is a view of the
+    same columns and rows, which joins two tables: one of rows, each with the number of its class (`<table>_rows`), and
+    one of classes with their labels (`<table>_classes`); a large release is written sooner and takes less room."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -99,7 +98,7 @@ class Release(Place):
 
 
 class Catalog(Place):
-    """Where runs and releases are recorded: by default the source's database; of a source file, the release's; of a
+    """The database of runs and releases: by default the source's database; of a source file, the release's; of a
     release file too, `sqlanon.duckdb` beside the source, never beside the release."""
 
     url: Reference | None = None
@@ -109,7 +108,7 @@ class Catalog(Place):
 
 
 def _check_reading(reading: ReadOptions) -> None:
-    """What a policy says of a file must be something that files can be read by."""
+    """Check that files can be read by the options that a policy gives."""
     delimiter = reading.delimiter
     if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n\0'):
         raise broken("has a wrong delimiter: it is one character such as ; or |, or the word tab.")

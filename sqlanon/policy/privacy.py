@@ -58,7 +58,7 @@ class RecursiveLDiversity(ModelParameters):
     attribute: str
     """The sensitive attribute."""
     c: Number = Field(gt=0)
-    """How many times the rarer values the most frequent one must stay below."""
+    """The factor: the most frequent value must occur less than `c` times as often as the rarer values together."""
     l: Whole = Field(ge=1)  # noqa: E741
     """The place from which values count as rarer ones."""
 

@@ -1,4 +1,4 @@
-"""What is wrong with a policy, in plain sentences: pydantic's errors put into the words of the grammar."""
+"""Problems of a policy, in plain sentences: pydantic's errors put into the words of the grammar."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def problems_of(error: ValidationError, document: Document) -> list[str]:
 
 
 def model_problems(name: str, parameters: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the parameters of a privacy model that no policy is around."""
+    """List the problems of a privacy model's parameters that are in no policy."""
     part = parameters_of_model(name)
     if part is None:
         return []  # the model was made by a program, which no policy can name

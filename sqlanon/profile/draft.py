@@ -114,7 +114,7 @@ def _heading(profile: Profile, table: str) -> str:
 
 
 def _read(profile: Profile) -> str:
-    """How the file was read, as comments."""
+    """Describe the reading of the file, as comments."""
     lines = profile.reading.lines() if profile.reading is not None else []
     more = "# Columns that are not named here were read as they are: in the type given beside each, or as text.\n"
     return "".join(f"# {comment(line)}\n" for line in lines) + (more if len(lines) > 1 else "")

@@ -1,4 +1,4 @@
-"""What profiling finds out about a table: counts and shares, and no value but words that are known beforehand."""
+"""Findings of profiling about a table: counts and shares, and no value but words that are known beforehand."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class ColumnFacts:
 
     @property
     def groups(self) -> int:
-        """How many different values there are, NULL among them."""
+        """The number of different values, NULL among them."""
         return self.distinct + (self.nulls > 0)
 
     @property
     def all_digits(self) -> bool:
-        """Whether there are values and all are written in digits only."""
+        """Tell whether there are values and all are written in digits only."""
         return 0 < self.digits == self.rows - self.nulls
 
 
 class Basis(StrEnum):
-    """What a proposed role rests on."""
+    """The evidence for a proposed role."""
 
     NAME = "name"
     VALUES = "values"

@@ -118,7 +118,7 @@ class _Measure:
         return replace(facts, unique_share=share, distinct=values - (facts.nulls > 0), exact=True)
 
     def ends(self, facts: ColumnFacts) -> ColumnFacts:
-        """How wide the range of a column of numbers is, and whether its ends are rare ones."""
+        """Measure the width of a numeric column's range, and whether the ends of the range are rare values."""
         column = facts.column
         if not column.kind.is_numeric:
             return facts
@@ -151,7 +151,7 @@ class _Measure:
         return facts
 
     def combination(self, facts: Sequence[ColumnFacts]) -> Combination:
-        """How identifying columns are together."""
+        """Measure how identifying columns are together."""
         groups, share, exact = self._uniqueness(facts)
         return Combination(tuple(f.name for f in facts), share, groups, exact)
 

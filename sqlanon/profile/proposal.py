@@ -45,7 +45,7 @@ def propose(facts: ColumnFacts) -> Proposal:
 
 
 def is_postal(name: str) -> bool:
-    """Whether the name is that of a postal code."""
+    """Tell whether the name is that of a postal code."""
     return bool(POSTAL.intersection(words_of(name)))
 
 
@@ -94,7 +94,7 @@ def _by_values(facts: ColumnFacts) -> Proposal:
 
 
 def _is_countable(facts: ColumnFacts) -> bool:
-    """Whether being unique makes a key of it: measurements and moments are often unique without being one."""
+    """Tell whether being unique makes a key of a column: measurements and times are often unique without being one."""
     return facts.column.kind in (Kind.TEXT, Kind.INTEGER)
 
 

@@ -52,7 +52,7 @@ def _model(facts: ColumnFacts, trial: Trial | None) -> str:
 
 
 def _cost(facts: ColumnFacts, trial: Trial | None) -> str:
-    """What the model costs: GCP and classes with and without it."""
+    """Say what the model costs: GCP and classes with and without it."""
     without = None if trial is None else trial.without_model.get(facts.name)
     if trial is None or trial.draft is None or without is None:
         return ""

@@ -38,7 +38,7 @@ __all__ = [
 
 
 def target_problems(engine: Engine, release: Relation, replace: bool, star: bool = False) -> list[SqlanonError]:
-    """What forbids publishing to `release`, as the errors that `publish` would raise; nothing is changed.
+    """List the errors that `publish` to `release` would raise; nothing is changed.
 
     star: the release is to be a view of two tables.
     """

@@ -1,4 +1,4 @@
-"""What publishing is to every engine: the parts that differ are the methods of a `Publisher`."""
+"""Publishing on every engine: the parts that differ are the methods of a `Publisher`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True)
 class Publication:
-    """What publishing did; `notes` are for the person (such as a materialized view that still shows the old rows)."""
+    """The result of publishing; `notes` are for people (such as a materialized view that still shows the old rows)."""
 
     how: How
     notes: tuple[str, ...] = ()
@@ -78,11 +78,11 @@ class Publisher(ABC):
 
     @abstractmethod
     def exists(self, release: Relation) -> bool:
-        """Whether there is a table or a view of this name."""
+        """Tell whether there is a table or a view of this name."""
 
     @abstractmethod
     def form(self, release: Relation) -> Form:
-        """What has this name."""
+        """Return the form of the relation of this name."""
 
     @abstractmethod
     def guard(self, staging: Relation) -> Grants:
@@ -108,7 +108,7 @@ def listed(names: Sequence[str], limit: int = 20) -> str:
 
 
 def driver_error(error: SqlanonError) -> BaseException | None:
-    """What the driver raised, behind one of our errors."""
+    """Return the driver's error behind one of our errors."""
     return error.__cause__ or error.__context__
 
 

@@ -66,7 +66,7 @@ class DuckDBPublisher(Publisher):
         return Form.STAR if any(_joins_only(text, Star.of(known)) for (text,) in found) else Form.OTHER
 
     def _keepsakes(self, tables: Sequence[Relation]) -> list[str]:
-        """What belongs to tables and would be lost with them."""
+        """List the belongings of tables that would be lost with them."""
         return [name for table in tables for (name,) in self.engine.query("publish/list_dependents", **_names(table))]
 
     def guard(self, staging: Relation) -> Grants:  # noqa: ARG002 - see below
@@ -170,7 +170,7 @@ class DuckDBPublisher(Publisher):
         return [view for view in views if self._works(view)]
 
     def _works(self, view: Relation) -> bool:
-        """Whether the view's query still fits the tables it reads; a query that does not bind harms no transaction."""
+        """Tell whether the view's query still fits its tables; a query that does not bind harms no transaction."""
         try:
             self.engine.query("publish/probe_view", view=view)
         except SqlanonError as error:
@@ -210,7 +210,7 @@ def _explain(release: Relation, error: SqlanonError) -> None:
 
 
 def _joins_only(text: str, star: Star) -> bool:
-    """Whether the text of a view, as DuckDB writes it, is the join of a star's tables by the number of the class."""
+    """Tell whether a view's text, as DuckDB writes it, is the join of a star's tables by the number of the class."""
     columns = f"[rc]\\.{_NAME}"
     rows, classes = (_spelling(table) for table in star.tables)
     on = f"c.{CLASS_NUMBER} = r.{CLASS_NUMBER}"

@@ -154,7 +154,7 @@ def leftover_parts(path: str | Path) -> list[Path]:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a release of this name is a file, by its ending; tables end with a quote."""
+    """Tell whether a release of this name is a file, by its ending; tables end with a quote."""
     return _format(Path(name)) is not None
 
 

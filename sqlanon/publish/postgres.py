@@ -54,7 +54,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What stands between staging and the old release."""
+    """The differences between staging and the old release."""
 
     old: Table
     keepsakes: tuple[str, ...]  # what a rename would lose
@@ -116,7 +116,7 @@ class PostgresPublisher(Publisher):
         return found or self._change_problems(release, view, star)
 
     def _change_problems(self, release: Relation, old: Table, star: bool) -> list[SqlanonError]:
-        """What would be lost with the tables of a release that gives way to a star, or is one."""
+        """List the losses with the tables of a release that gives way to a star, or is one."""
         form = Form.TABLE if old.kind == "r" else Form.STAR
         tables = old_tables(Star.of(release), form)
         lost = self._lost(old, form, dict(zip(tables, tables, strict=True)))
@@ -252,7 +252,7 @@ class PostgresPublisher(Publisher):
             raise loses(release.view, lost)
 
     def _lost(self, old: Table, form: Form, tables: Mapping[Relation, Relation]) -> list[str]:
-        """What `tables` of a release have that the new ones beside them would not, and the options of its view."""
+        """List what `tables` of a release have that the new ones beside them would not, and the options of its view."""
         lost = [] if old.owner_can_be_given else ["its owner"]
         if form is Form.STAR:
             lost += [name for (name,) in self.engine.query("publish/list_view_properties", oid=old.oid)]
@@ -263,7 +263,7 @@ class PostgresPublisher(Publisher):
         return lost
 
     def _attached(self, old: Table, view: int = 0) -> list[str]:
-        """What depends on a table or view, but for a view that reads it."""
+        """List the relations that depend on a table or view, but for a view that reads it."""
         return [name for name, _ in self.engine.query("publish/list_dependents", oid=old.oid, own_view=view)]
 
     def _fill(self, staging: Relation, release: Relation, wait: float) -> Publication:
@@ -349,7 +349,7 @@ def sqlstate(error: SqlanonError) -> str | None:
 
 
 def _refusals(release: Relation, old: Table, replace: bool) -> list[SqlanonError]:
-    """What forbids to replace anything."""
+    """List the reasons that forbid to replace anything."""
     found: list[SqlanonError] = []
     if not replace:
         found.append(PolicyError(f"{release} exists; allow it to be replaced (--replace) or choose another name."))

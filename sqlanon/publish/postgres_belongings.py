@@ -1,4 +1,4 @@
-"""What people gave a PostgreSQL table and a new one of its name must have too: privileges, comments, owner."""
+"""Belongings of a PostgreSQL table, which a new one of its name must have too: privileges, comments, owner."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Star:
 
 
 class Form(StrEnum):
-    """What has the name of a release."""
+    """The form of the relation that has the name of a release."""
 
     NOTHING = "nothing"
     TABLE = "table"
@@ -101,7 +101,7 @@ def _drop_tables(engine: Engine, star: Star) -> None:
 
 
 def name_problems(release: Relation, taken: Sequence[Relation]) -> list[PolicyError]:
-    """What forbids the names of the two tables; those that are `taken` are of somebody else."""
+    """List the problems of the two tables' names; the tables that are `taken` are of somebody else."""
     star = Star.of(release)
     long = [table.name for table in star.tables if len(table.name.encode()) > MAX_IDENTIFIER_BYTES]
     found = [

@@ -1,4 +1,4 @@
-"""Which column type of one engine carries another's values without loss."""
+"""Column types of one engine that carry another's values without loss."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Carried:
 
 
 def carry(source: Engine, relation: Relation, target: Engine) -> list[Carried]:
-    """How each column of `relation` is carried over; PolicyError names those that can't be."""
+    """Find the type that carries each column of `relation`; PolicyError names the columns that can't be carried."""
     columns = source.columns(relation)
     types = [_carried_type(source, relation, column, target.dialect) for column in columns]
     carried = [Carried(column, known) for column, known in zip(columns, types, strict=True) if known is not None]
@@ -81,7 +81,7 @@ def carry(source: Engine, relation: Relation, target: Engine) -> list[Carried]:
 
 
 def carrying_problems(source: Engine, relation: Relation, columns: Sequence[Column], dialect: str) -> list[str]:
-    """Which of these columns of a relation can't be carried over to an engine, for planning.
+    """List the problems of those columns of a relation that can't be carried over to an engine, for planning.
 
     Decimals without declared digits are measured, a scan of the relation each; nothing else is asked.
     """

@@ -1,1 +1,1 @@
-"""What people read of a run: one self-contained page, made from the catalog alone."""
+"""The report of a run for people: one self-contained page, made from the catalog alone."""

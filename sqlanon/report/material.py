@@ -1,4 +1,4 @@
-"""What a report is made from: the record of a run, its tree, and what was tried with other k. All of it aggregates."""
+"""Material of a report: the record of a run, its tree, and the trials with other k. All of it aggregates."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _template() -> Template:
 
 
 def _content(material: Material, population: int | None) -> dict[str, Any]:
-    """What the template shows: parts are empty, or None, where the run did not record them."""
+    """Collect the values of the template: parts are empty, or None, where the run did not record them."""
     run, result, policy = material.run, material.result, material.policy
     disclosure = list(_disclosure(result))
     return {
@@ -140,7 +140,7 @@ def _column(policy: Mapping[str, Any], name: str) -> _Row:
 
 
 def _models(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_Row]:
-    """What was asked, and beside each model how the release stands to it."""
+    """Yield the models that were asked for, each with the release's result."""
     verdicts = (None if result is None else result.models) or [None] * len(policy["privacy"])
     for asked, verdict in zip(policy["privacy"], verdicts, strict=True):
         sentence = wording.model_sentence(asked, policy["attributes"])
@@ -222,7 +222,7 @@ def _distributions(result: RunResult | None) -> Iterator[_Row]:
 
 
 def _disclosure(result: RunResult | None) -> Iterator[_Row]:
-    """What classes tell of each sensitive column, in shares of its rows."""
+    """Yield the disclosure of each sensitive column, in shares of its rows."""
     for one in () if result is None else result.disclosure or ():
         rows = max(1, one.rows)
         above = [above / rows for above in one.above]

@@ -60,7 +60,7 @@ def risks(result: RunResult) -> Markup:
 
 
 def losses(columns: Mapping[str, float], name: str) -> Markup:
-    """How much of its information each column lost; `name` begins the ids."""
+    """Draw the share of its information that each column lost; `name` begins the ids."""
     bars = [_bar(column, loss, None) for column, loss in columns.items()]
     text = ", ".join(f"{bar.label} {bar.after_text}" for bar in bars)
     return Markup(draw_bars("Information lost, by column", f"{text}.", bars, name))
@@ -85,7 +85,7 @@ def tree(material: Material) -> Markup | None:
 
 
 def tradeoff(material: Material) -> Markup | None:
-    """What several k cost, where several were tried."""
+    """Draw the costs of several k, where several were tried."""
     if len({point.k for point in material.points}) < 2:
         return None
     return Markup(draw_tradeoff(material.points, "tradeoff-"))

@@ -105,7 +105,7 @@ def searched(algorithm: str) -> str | None:
 
 
 def in_population(people: int) -> str:
-    """What the journalist's risk is, where the population is known."""
+    """Explain the journalist's risk, where the population is known."""
     return (
         f"The same chance where nobody knows whether the row is in the table, if its rows are a random sample of"
         f" {people:,}: the mean of one in the people who share the class's labels."
@@ -113,21 +113,21 @@ def in_population(people: int) -> str:
 
 
 def persons(result: RunResult | None) -> str:
-    """What is to be known of rows and persons, where rows are counted."""
+    """Explain rows and persons, where rows are counted."""
     if result is not None and result.subject is not None and result.subject.note:
         return result.subject.note
     return "Rows are counted: these are persons where each person has one row."
 
 
 def distribution(column: Distribution) -> str:
-    """What the bars of a column are of."""
+    """Describe the source of a column's bars."""
     role = "quasi-identifier" if column.role == "quasi-identifier" else f"{column.role}, kept as it is"
     before = "; of the source alone" if any(bar.after is None for bar in column.bars) else ""
     return f"{role}{before}"
 
 
 def told(choices: Choices, suppressed: str) -> list[tuple[str, str]]:
-    """What a run that applied rules was told; `suppressed`: what its policy says of suppressed rows, omit or star."""
+    """List the choices of a run that applied rules; `suppressed`: the policy's word for suppressed rows."""
     return [
         ("Rules", f"those of run {choices.applied}" if choices.applied else _UNRECORDED),
         *([("Job", _job(choices))] if choices.job else []),
@@ -170,7 +170,7 @@ _LEFT_OUT = "rows that no rule knows are left out before anything is counted"
 
 
 def unmeasured(result: RunResult, choices: Choices) -> str:
-    """What a run that applied rules did not measure, and why; empty where it measured all."""
+    """Say what a run that applied rules did not measure, and why; empty where it measured all."""
     lacking = []
     if result.source.figures is None or result.source.figures.metrics is None:
         why = _RAW if choices.procedure else _LEFT_OUT
@@ -184,7 +184,7 @@ def unmeasured(result: RunResult, choices: Choices) -> str:
 
 
 def borrowed(run: Run) -> str:
-    """What is to be known of figures of the run whose rules were applied."""
+    """Explain the figures of the run whose rules were applied."""
     return (
         f"For comparison, the figures of run {run.id}, by whose rules these rows were recoded. They are of the rows"
         f" that {run.source} held on {run.started:%Y-%m-%d}, and of the release that was made of them, not of this run."

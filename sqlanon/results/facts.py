@@ -11,7 +11,7 @@ from sqlanon.results.codec import from_json, inline, optional
 
 @dataclass(frozen=True)
 class Facts:
-    """What a search has to say of itself; `kind` stands for the class in the catalog."""
+    """The facts of a search about itself; `kind` stands for the class in the catalog."""
 
     kind: ClassVar[str]
 

@@ -36,7 +36,7 @@ class Risk:
 
 @dataclass(frozen=True)
 class Utility:
-    """What a table is worth.
+    """The utility of a table.
 
     c_avg: the normalized average class size. discernibility: the sum over the rows of the rows each looks like.
     gcp: the mean share of its attribute's range that a value covers; None where it was not measured.
@@ -53,7 +53,7 @@ class Utility:
 
 @dataclass(frozen=True)
 class ModelResult:
-    """How a table stands to one model.
+    """The result of one model for a table.
 
     worst: the worst measure of a class, to 12 significant digits; None where there is no class, or no finite measure.
     violations: the number of violating classes; violating_rows: the rows in them.
@@ -82,7 +82,7 @@ class StarredRows:
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What the classes of a table tell of one sensitive attribute.
+    """Disclosure of one sensitive attribute by the classes of a table.
 
     protected: whether a model is about it.
     rows: those that hold a value; one_value: those whose class holds no other value.
@@ -107,7 +107,7 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Check:
-    """What one check looked at, and its violations: 0 is a pass."""
+    """The rows that one check looked at, and its violations: 0 is a pass."""
 
     violations: int
     rows: int

@@ -70,7 +70,7 @@ class SourceResult:
 
     @property
     def is_estimated(self) -> bool:
-        """Whether figures of its classes are estimates."""
+        """Tell whether figures of its classes are estimates."""
         counted = None if self.figures is None else self.figures.classes_counted
         return counted is not None and counted < 1
 
@@ -107,7 +107,7 @@ class Subject:
 
 @dataclass(frozen=True, kw_only=True)
 class QuasiIdentifier:
-    """What became of a quasi-identifier.
+    """A quasi-identifier in source and release.
 
     hierarchy, height: the kind of its hierarchy and the levels above the value; None without one.
     values, labels: how many the source has (NULL is none; None where they were not counted, of a wide range), and how
@@ -170,7 +170,7 @@ class LatticeResult:
 
 @dataclass(frozen=True)
 class Seconds:
-    """What the phases took, and the command until its plan (`start`) and from its release on (`finish`)."""
+    """Durations of the phases, and of the command until its plan (`start`) and from its release on (`finish`)."""
 
     start: float | None = optional()
     plan: float | None = optional()
@@ -195,7 +195,7 @@ class Seconds:
 
 @dataclass(frozen=True)
 class CatalogPlace:
-    """Where the run is recorded: the URL of a database, without a password, and a schema."""
+    """The place of the run's record: the URL of a database, without a password, and a schema."""
 
     url: str
     schema: str

@@ -1,4 +1,4 @@
-"""What the boxes of rules look like in a release: cells that say all that a new row of the box may hold.
+"""Labels of the boxes of rules in a release: cells that say all that a new row of the box may hold.
 
 A release shows how far the rows of its classes reach; a new row of the same box may lie beyond. So rows that rules are
 applied to show the box itself, from cut to cut, whatever is in it: a cell then depends on the rules and the row alone.
@@ -41,7 +41,7 @@ class Face:
 
     @property
     def joined(self) -> dict[str, Any]:
-        """What a statement needs to join rows `u` with."""
+        """Return the values for a statement that joins rows `u`."""
         return {"table": self.table, "alias": self.alias, "lo": self.attribute.lo, "hi": self.attribute.hi}
 
 
@@ -143,7 +143,7 @@ def _range(attribute: RuleAttribute, low: Markup, high: Markup) -> Markup:
 
 
 def _hides(attribute: RuleAttribute) -> Markup:
-    """Whether an interval shows nothing because it holds NULL."""
+    """Test whether an interval shows nothing because it holds NULL."""
     if not attribute.hides_nulls:
         return Markup("FALSE")
     return _holds_null(attribute) if attribute.height is None else Markup("(p.lo = 0)")

@@ -58,7 +58,7 @@ def show_boxes(
 
 
 def _widened(axis: Axis, attribute: RuleAttribute) -> dict[str, Any]:
-    """What a statement needs to widen the codes of an attribute to those of its box."""
+    """Return the values for a statement that widens the codes of an attribute to those of its box."""
     known: dict[str, Any] = {"number": attribute.number, "lo": axis.lo, "hi": axis.hi}
     names = {name: Identifier(f"{name}_{attribute.number}") for name in ("first", "next", "grp")}
     known |= names | {"nested": attribute.height is not None}

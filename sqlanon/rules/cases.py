@@ -21,7 +21,7 @@ DEEPEST = 60  # levels; the server's stack holds some hundreds
 
 @dataclass(frozen=True)
 class Spelling:
-    """What the CASE says of an attribute: its value, whether that is at a cut or beyond, its label at a level."""
+    """SQL expressions of an attribute in the CASE: its value, the test of a cut, its label at a level."""
 
     value: Callable[[RuleAttribute], Markup]
     is_beyond: Callable[[RuleAttribute, str], Markup]

@@ -48,7 +48,7 @@ def show_regions(
     rules: RuleTables,
     routed: Routed,
 ) -> Applied:
-    """What every leaf that rows have come to shows of them."""
+    """Create the cells that every leaf with rows shows of them."""
     used = workspace.table("used")
     values = {"routed": routed.rows, "routes": routed.routes, "odd": routed.odd}
     engine.run("rules/create_used", used=used, leaves=rules.leaves, attributes=attributes, **values)
@@ -140,7 +140,7 @@ class Suppression:
 
     @property
     def models_compare(self) -> bool:
-        """Whether a class can come to violate a model because others are left out."""
+        """Tell whether a class can come to violate a model because others are left out."""
         return self.omits and not all(model.monotone_under_suppression for model in self.models)
 
     def _failing(self, suppressed: int) -> int:

@@ -52,7 +52,7 @@ def rules_digest(
 def table_digests(
     engine: Engine, attributes: Sequence[RuleAttribute], tables: RuleTables
 ) -> list[tuple[str | None, ...]]:
-    """What stands for the rows of the segments, the domain and the leaves."""
+    """Digest the rows of the segments, the domain and the leaves."""
     boxes = [column for a in attributes if a.segments for column in (a.lo, a.hi)]
     boxes += [a.stand_in for a in attributes if a.segments and a.keeps_stand_in]
     parts = [_part(engine, tables.segments, [Identifier(name) for name in _SEGMENTS])]
@@ -69,7 +69,7 @@ def _part(engine: Engine, table: Relation, columns: Sequence[Identifier]) -> dic
 
 
 def _hierarchy(attribute: Attribute) -> dict[str, Any] | None:
-    """What the policy says of it; a file is known by its bytes, and the length of a mask is the number of levels."""
+    """Describe the policy's hierarchy; a file is known by its bytes, and the length of a mask by its levels."""
     if attribute.hierarchy is None:
         return None
     said = attribute.hierarchy.model_dump(mode="json", exclude_defaults=True, exclude={"length"})

@@ -79,7 +79,7 @@ def labels_view(engine: Engine, stored: StoredRules, run: Run, view: str, releas
 
 
 def _is_read(attribute: RuleAttribute, policy: Policy) -> bool:
-    """Whether labels of a column say numbers or dates; those of masks and own groups say no more than they show."""
+    """Tell whether labels of a column say numbers or dates; masks and own groups say no more than they show."""
     hierarchy = policy.attributes[attribute.name].hierarchy
     kinds = attribute.kind.is_numeric or attribute.kind in _MOMENTS
     return attribute.show is Show.LABEL and kinds and (hierarchy is None or hierarchy.kind in ("intervals", "date"))

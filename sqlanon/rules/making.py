@@ -104,7 +104,7 @@ def _add_cuts(engine: Engine, axis: Axis, tree: Relation | Markup, segments: Rel
 
 
 def _values(engine: Engine, axis: Axis) -> dict[str, Any]:
-    """What a statement needs to spell an attribute's values."""
+    """Return the values for a statement that spells an attribute's values."""
     text, dictionary = _value_text(engine, axis), axis.field.coding.dictionary
     return {"number": axis.number, "text": text, "dictionary": dictionary}
 

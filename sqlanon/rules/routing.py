@@ -129,18 +129,18 @@ def _create_routes(
 
 
 def _words_of(axes: Sequence[Axis]) -> int:
-    """How many words of a row the tree looks at: what lies beyond the last quasi-identifier is kept only."""
+    """Count the words of a row that the tree looks at: words beyond the last quasi-identifier are kept only."""
     return 1 + max(axis.field.word for axis in axes)
 
 
 def _shift_of(axes: Sequence[Axis]) -> Markup:
-    """How far the values of the attribute of a row `b` are shifted in their words."""
+    """Write the shift of the values of the attribute of a row `b` in their words."""
     whens = [expression("WHEN {n} THEN {shift}", n=axis.number, shift=axis.shift) for axis in axes]
     return Markup("CASE b.attribute {} END").format(Markup(" ").join(whens)) if axes else Markup("0")
 
 
 def _bin_shift(axes: Sequence[Axis]) -> Markup:
-    """How far a value in place is shifted to get its group at the level of a split."""
+    """Write the shift of a value in place that gives its group at the level of a split."""
     whens = []
     for axis in axes:
         hierarchy = axis.field.coding.hierarchy
@@ -169,7 +169,7 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
 
 
 def _fractions(render: Renderer, coding: Coding) -> dict[str, Any]:
-    """What it takes to find a cut `x.cut` among codes by units."""
+    """Return the values for finding a cut `x.cut` among codes by units."""
     return {
         "before": coding.before,
         "low": coding.value_of(Markup("CAST(1 AS BIGINT)")),

@@ -26,7 +26,7 @@ class Fitting:
 
 
 def find_fitting(engine: Engine, workspace: Workspace, plan: Plan, stored: StoredRules) -> Fitting | None:
-    """What rules are about of the source; None if they are about all of it. In the transaction that codes it."""
+    """Find the source rows that rules are about; None if they are about all. In the transaction that codes them."""
 
     def listing(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
         """The values of a hierarchy in a table, as no statement of a run may show them."""

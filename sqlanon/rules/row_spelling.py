@@ -21,7 +21,7 @@ from sqlanon.text import text_of
 
 
 class RowSpelling:
-    """What a SELECT says of a row `s` of the source."""
+    """SQL expressions of a SELECT about a row `s` of the source."""
 
     def __init__(self, stored: StoredRules, policy: Policy) -> None:
         self.attributes, self.policy = stored.attributes, policy
@@ -30,7 +30,7 @@ class RowSpelling:
         self._joined: dict[int, RuleAttribute] = {}
 
     def joins(self, *, keyed: bool = False) -> list[Markup]:
-        """What the labels that were asked for need beside the row; `keyed`, if keys are read there too."""
+        """List the joins of the labels that were asked for; `keyed`, if keys are read there too."""
         return [self._join(attribute, keyed) for attribute in self._joined.values()]
 
     def columns(self, cells: dict[int, list[Markup]]) -> list[dict[str, Any]]:
@@ -80,7 +80,7 @@ class RowSpelling:
         return expression("coalesce({label}, {unknown})", label=label, unknown=Text(hierarchy.unknown))
 
     def key(self, attribute: RuleAttribute, level: int) -> Markup | None:
-        """What stands for the label of a value at a level and costs less, if anything does; NULL for NULL alone."""
+        """Write a cheaper stand-in for the label of a value at a level, if there is one; NULL for NULL alone."""
         if level == 0:
             return self.value(attribute) if is_short(attribute.column) else None
         hierarchy = self._hierarchy(attribute)
@@ -92,7 +92,7 @@ class RowSpelling:
         return expression("CASE WHEN {value} IS NOT NULL THEN {key} END", value=self.value(attribute), key=key)
 
     def _kept(self, attribute: RuleAttribute, side: str, level: int) -> Markup:
-        """What a mask leaves of a value's text."""
+        """Write the part of a value's text that a mask leaves."""
         assert attribute.height is not None
         return kept_part(self.text(attribute), side, attribute.height - level)
 

@@ -79,7 +79,7 @@ class LevelsSelect:
 
     @property
     def _keys(self) -> list[Markup]:
-        """What rows show the same by that are equal in all of it."""
+        """List the keys of rows: rows that are equal in all keys show the same."""
         if self.stored.record.kind is not RulesKind.LEVELS:
             return self._cells
         pairs = zip(self._levels, self._cells, strict=True)

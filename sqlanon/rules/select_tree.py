@@ -105,7 +105,7 @@ class TreeSelect:
         return tuple(map(Identifier, released_names(attribute.name, self.rows.policy.attributes[attribute.name])))
 
     def _star_tests(self, attribute: RuleAttribute) -> list[Markup]:
-        """What is true of rows whose value is none of those that labels tell of: they show a star, or NULL."""
+        """List tests for rows whose value is none that labels tell of: these rows show a star, or NULL."""
         if attribute.hides_rows:
             return [expression("{value} IS NULL", value=expression("s.{c}", c=Identifier(attribute.name)))]
         if attribute.show is not Show.LABEL or attribute.height is not None:
@@ -148,13 +148,13 @@ class TreeSelect:
         ).text
 
     def _is_one_case(self) -> bool:
-        """Whether a CASE is quicker than joins, and not too long; dates and intervals it would reckon at every node."""
+        """Tell whether a CASE is short, and quicker than joins; it would compute dates and intervals at each node."""
         reckoned = [self.rows.policy.attributes[a.name].hierarchy for a in self.attributes]
         short = self.stored.record.leaves <= cases.MOST_RULES and self.tables.depth <= cases.DEEPEST
         return self.rows.dialect.prefers_case and short and not any(h and (h.date or h.intervals) for h in reckoned)
 
     def _is_beyond(self, attribute: RuleAttribute, cut: str) -> Markup:
-        """Whether a value is at a cut or beyond it."""
+        """Test whether a value is at a cut or beyond it."""
         value = self.rows.value(attribute)
         compared = self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
         return expression("{value} >= {cut}", value=compared, cut=value_of(self.render, attribute, Markup(Text(cut))))
@@ -190,7 +190,7 @@ class TreeSelect:
         return expression("CASE {tree}.level {whens} END", tree=tree, whens=Markup(" ").join(whens))
 
     def _child(self, attribute: RuleAttribute, tree: Markup, kid: Markup) -> Markup:
-        """Where a row goes from a node that is split by an attribute; a NULL is never beyond a cut."""
+        """Write the child of a node split by an attribute to which a row goes; a NULL is never beyond a cut."""
         value = self.rows.value(attribute)
         if attribute.height is not None:
             return expression(
@@ -211,7 +211,7 @@ class TreeSelect:
 
 
 def _mask(starred: Markup | None, tests: Sequence[Markup]) -> Markup:
-    """Which of the tests are true, if any is."""
+    """Return an array of the tests' truth values where any test is true, or an empty one."""
     none = Markup("CAST(ARRAY[] AS BOOLEAN[])")
     if starred is None:
         return none
@@ -241,5 +241,5 @@ def _type(attribute: RuleAttribute) -> Markup:
 
 
 def _typed(attribute: RuleAttribute, cell: Identifier) -> Markup:
-    """What a rule `r` shows, in the type of the release's column."""
+    """Cast the cell of a rule `r` to the type of the release's column."""
     return expression("CAST(r.{c} AS {type})", c=cell, type=_type(attribute))

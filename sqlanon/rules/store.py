@@ -1,4 +1,4 @@
-"""Where rules are kept: tables of their own in the catalog's schema, beside the record that names them.
+"""Storage of rules: tables of their own in the catalog's schema, beside the record that names them.
 
 A rule set has tables of its own because it may have as many rows as the release has classes: it is written and dropped
 as a whole, and nobody reads through the rules of other runs to find it.

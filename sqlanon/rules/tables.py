@@ -59,7 +59,7 @@ class RuleAttribute(Ranged):
 
     @property
     def keeps_stand_in(self) -> bool:
-        """Whether the release shows a number in place of a region."""
+        """Tell whether the release shows a number in place of a region."""
         return self.show in (Show.MEAN, Show.MIDPOINT)
 
     @property
@@ -68,7 +68,7 @@ class RuleAttribute(Ranged):
 
     @property
     def hides_rows(self) -> bool:
-        """Whether a row that is NULL shows NULL, whatever its box shows."""
+        """Tell whether a row that is NULL shows NULL, whatever its box shows."""
         return self.hides_nulls and (self.height is None or self.keeps_stand_in)
 
     @property
@@ -87,7 +87,7 @@ class RuleAttribute(Ranged):
 
 @dataclass(frozen=True)
 class RuleTables:
-    """Where the rules of a tree are.
+    """The tables of a tree's rules.
 
     nodes: `(node, parent, depth, attribute, lo, hi)`: the segments of one attribute that a node has of its parent's;
         the root is node 0, at depth 0, and not listed.

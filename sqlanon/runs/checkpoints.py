@@ -1,4 +1,4 @@
-"""What a run leaves as soon as its search is over, so that another can go on from there if it is stopped.
+"""The checkpoint of a run, written as soon as its search is over, so that another can go on if the run is stopped.
 
 It is the recoding function, in tables that outlive the session and a crash of the server, and by what it was found: the
 policy, the versions of program and database, the source's rows as a digest. It goes when the run clears up.
@@ -29,7 +29,7 @@ from sqlanon.sql import Identifier
 
 @dataclass(frozen=True)
 class Basis:
-    """What a search goes by: two that are equal find the same. Digests, but for the version."""
+    """The inputs of a search: searches with equal inputs find the same. Digests, but for the version."""
 
     policy: str
     hierarchies: str
@@ -37,7 +37,7 @@ class Basis:
     source: str
 
     def differences(self, other: Basis) -> list[str]:
-        """What is not the same in the other, in words."""
+        """List the differences from the other, in words."""
         words = {
             "policy": "the policy, or an option of the search, is another",
             "hierarchies": "a file of a hierarchy has changed",
@@ -76,7 +76,7 @@ class Checkpoint:
 
 
 def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions) -> Basis:
-    """What a search over this plan goes by. Inside the transaction that codes the source, of the same snapshot.
+    """Digest the inputs of a search over this plan. Inside the transaction that codes the source, of the same snapshot.
 
     Of the source those columns count that the search or a model looks at.
     """

@@ -1,4 +1,4 @@
-"""What a run that applied rules was told: whose rules, as which job, and what was to become of violations."""
+"""Choices of a run that applied rules: whose rules, as which job, and the treatment of violations."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Choices:
 
 
 def choice_of(policy: Policy) -> OnViolation:
-    """What a policy lets become of rows in classes that violate a model: suppression, as far as it has a budget."""
+    """Return the policy's treatment of rows in violating classes: suppression, as far as it has a budget."""
     return "suppress" if policy.suppression else "error"
 
 
 def choices_of(catalog: Catalog, run: Run) -> Choices | None:
-    """What a run was told; None for one that searched.
+    """Read the choices of a run; None for a run that searched.
 
     What its result does not tell is that of the job's version: the one it names, or the newest when it began.
     """

@@ -1,4 +1,4 @@
-"""What became of the columns of a table, in words: names and types alone.
+"""Changes in the columns of a table, in words: names and types alone.
 
 Jobs tell it of sources and of releases; procedures do so by the same patterns, which PostgreSQL's `format` reads too.
 """
@@ -28,7 +28,7 @@ def columns_of(engine: Engine, table: Relation) -> Columns:
 
 
 def changed_columns(was: Columns, now: Columns) -> str | None:
-    """What came, went or changed its type, or that the order changed; None where all is the same."""
+    """Describe the columns that came, went or changed type, or a new order; None where all is the same."""
     if list(was) == list(now):
         return None
     before, after = dict(was), dict(now)
@@ -44,7 +44,7 @@ def _fate(name: str, kind: str, after: Mapping[str, str]) -> str | None:
 
 
 def source_problem(source: str, since: str, changed: str) -> str:
-    """Why a job refuses its source. since: when the columns were others; changed: what `changed_columns` says."""
+    """Say why a job refuses its source. since: when the columns were others; changed: the text of `changed_columns`."""
     return (
         f"The columns of {source} are not those that they were {since}: {changed}. Give new ones a role in the"
         " policy, run it again or apply the rules with `sqlanon apply --policy`, and freeze that run; docs/jobs.md says"
@@ -53,7 +53,7 @@ def source_problem(source: str, since: str, changed: str) -> str:
 
 
 def release_problem(release: str, job: str, changed: str) -> str:
-    """Why a job refuses to replace its release."""
+    """Say why a job refuses to replace its release."""
     return (
         f"{release} has other columns than the rows of job {job}: {changed}. Drop it, or freeze a run of it; nothing"
         " was published."
@@ -61,7 +61,7 @@ def release_problem(release: str, job: str, changed: str) -> str:
 
 
 def created_warning(release: str) -> str:
-    """What a job warns of that found no release to replace."""
+    """Warn of a job that found no release to replace."""
     return (
         f"{release} was not there: it was created anew, without the privileges, indexes and comments that an earlier"
         " one may have had. Grant again who is to read it."
@@ -69,7 +69,7 @@ def created_warning(release: str) -> str:
 
 
 def pinned_origin(found: Run) -> Origin:
-    """What a job's source has to be: as the run found it whose rules the job applies."""
+    """Return the origin that a job's source must have: the source's origin in the run whose rules the job applies."""
     recorded = None if found.result is None else found.result.source.origin
     if recorded is None:
         raise PolicyError(

@@ -1,4 +1,4 @@
-"""What tells whether a source is what it was: for those who hold its release against it later."""
+"""The fingerprint of a source: it tells whether the source has changed, for those who check a release later."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def judge_release(
     rules: str | None = None,
     digest: str | None = None,
 ) -> str | None:
-    """What to say of a release of `source` beside those that were `released`, the newest first; None for nothing.
+    """Return the warning about a release of `source` after those that were `released`, the newest first; None for none.
 
     republish: what the policy of the new release says. rules, digest: the run that found its rules, and their digest;
     None where they are not known yet, so that they may be any.
@@ -73,7 +73,7 @@ def _refusal(policy: Policy, plan: Plan, catalog: Catalog) -> str | None:
 
 
 def linked_warning(run: str, source: str) -> str:
-    """What to say where a source was released by other rules before."""
+    """Warn that a source was released by other rules before."""
     return (
         f"Run {run} released {source} by other rules: who holds both releases can intersect the classes of a person,"
         " and may be left with fewer rows than k. docs/jobs.md says more."

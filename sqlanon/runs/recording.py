@@ -1,4 +1,4 @@
-"""What the catalog keeps of a run: its release, its quasi-identifiers, its hierarchies."""
+"""The catalog's records of a run: its release, its quasi-identifiers, its hierarchies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def release_record(outcome: ResultBuilder, digest: str | None, plan: Plan) -> Re
 
 
 def _origin(plan: Plan) -> dict[str, str]:
-    """What tells a source file from others where its name does not say it: it refers to the environment."""
+    """Return the digest that tells a source file from others where its name refers to the environment."""
     if plan.source_name == plan.source_place:
         return {}
     return {SOURCE_DIGEST: path_digest(plan.source_place)}
@@ -44,7 +44,7 @@ def _origin(plan: Plan) -> dict[str, str]:
 def quasi_identifier(
     coded: Field, values: Mapping[str, int], labels: Mapping[str, int], lost: Mapping[str, float]
 ) -> QuasiIdentifier:
-    """What became of an attribute; by attribute: its different values before, its labels after, its loss."""
+    """Record an attribute in source and release; by attribute: different values before, labels after, loss."""
     attribute, name, hierarchy = coded.attribute, coded.attribute.name, coded.coding.hierarchy
     return QuasiIdentifier(
         name=name,

@@ -34,7 +34,7 @@ from sqlanon.work.session import open_session
 
 @dataclasses.dataclass(frozen=True)
 class Remains:
-    """What a stopped run has left: a checkpoint with its rules, or the reason why there is none."""
+    """The remains of a stopped run: a checkpoint with its rules, or the reason why there is none."""
 
     run: str
     checkpoint: Checkpoint | None = None
@@ -76,7 +76,7 @@ def resume_run(
 
 
 def _remains_of(catalog: Catalog, found: Run) -> Remains:
-    """What is left of a run; its tables may have gone another way than by clearing it up."""
+    """Read the remains of a run; its tables may have gone another way than by clearing it up."""
     text = catalog.checkpoint(found.id)
     if text is None:
         return Remains(found.id, reason="it ended before its search was over, or has been cleared up")

@@ -1,4 +1,4 @@
-"""Where a release goes to: it is published; see `exploring.trials` for releases that are only measured."""
+"""Destinations of a release: it is published; see `exploring.trials` for releases that are only measured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sqlanon.work.workspace import release_lock
 
 
 class Sink(ABC):
-    """What becomes of a release that was decided on.
+    """The destination of a release.
 
     ends_as: what the catalog says of a run that came to its end.
     publishes: whether readers will see the release, so that the source's state is recorded.

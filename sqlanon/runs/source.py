@@ -1,4 +1,4 @@
-"""Where a release comes from: a search; see `stored` and `resuming` for the others."""
+"""Origins of a release: a search; see `stored` and `resuming` for the others."""
 
 from __future__ import annotations
 

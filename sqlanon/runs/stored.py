@@ -1,4 +1,4 @@
-"""Where a release comes from: the rules that another run has stored."""
+"""Origins of a release: the rules that another run has stored."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from sqlanon.suggest import quoted
 
 @dataclass(frozen=True)
 class Application:
-    """What is to be done: the rows of `to`, a table or file, by the rules of a run, into `out`.
+    """A request to apply rules: the rows of `to`, a table or file, by the rules of a run, into `out`.
 
     out: None stands for where the run's release is.
     on_violation: what becomes of classes that violate a model: they are suppressed, or nothing is published; None for
@@ -146,7 +146,7 @@ class Stored(ReleaseSource):
         return classify_rows(run.engine, run.workspace, coded, replace(self.stored, tables=tables))
 
     def _facts(self) -> dict[str, Any]:
-        """What the result records of the application, as the policy is that of the other run."""
+        """Return the facts of the application for the result, as the policy is that of the other run."""
         asked = self.application
         of_job = {} if asked.job is None else {"job": asked.job, "version": asked.version}
         return {"applied": self.rules_run, **of_job, "on_violation": asked.on_violation, "budget": asked.budget}
@@ -227,7 +227,7 @@ class Stored(ReleaseSource):
 
 
 def _holds(run: RunExecution, release: Relation) -> bool:
-    """Whether there is a table of this name where the release goes."""
+    """Tell whether there is a table of this name where the release goes."""
     return publisher_of(run.session.target).exists(release)
 
 

@@ -32,7 +32,7 @@ class Watch(ABC):
 
     @abstractmethod
     def status(self, run: str) -> Status | None:
-        """How a run ended; None as long as that is not to be known."""
+        """Return the end of a run; None as long as that is not to be known."""
 
     def cancel(self, name: str, wait: float) -> str:
         """Ask a run to end, and wait until it has; its id. `name` is the id, its beginning, or its last digits.

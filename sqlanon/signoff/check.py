@@ -20,7 +20,7 @@ _MOST_BYTES = 64 * 2**20  # of a file with a record: it holds a policy, and numb
 
 @dataclass(frozen=True)
 class RecordCheck:
-    """What the check of a record found.
+    """The result of checking a record.
 
     intact: whether the record is as it was written; of one that is not, nothing else is looked at.
     recorded, digest: what the release's digest was, and is now; None where it is no longer there.
@@ -37,12 +37,12 @@ class RecordCheck:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the release is as it was published."""
+        """Tell whether the release is as it was published."""
         return self.digest is not None and self.digest == self.recorded
 
     @property
     def satisfied(self) -> bool:
-        """Whether all is as it was signed."""
+        """Tell whether all is as it was signed."""
         return self.intact and self.unchanged and self.verification is not None and self.verification.satisfied
 
     def as_json(self) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def _origin(catalog: Catalog, run: Run, release: ReleaseRecord) -> Run:
 
 
 def _recoding(catalog: Catalog, run: str, release: ReleaseRecord) -> dict[str, Any]:
-    """What the recoding function consists of, and the digest of it: of its rules' record and tables."""
+    """Describe the recoding function by its rules' record and tables, and by their digest."""
     if catalog.rules(run) is None:
         return {"kind": release.kind.value, "digest": FILE + release.digest}
     stored = read_rules(catalog, run)

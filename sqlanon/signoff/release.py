@@ -38,13 +38,13 @@ def place_of_release(policy: Policy) -> str:
 
 @dataclass(frozen=True)
 class ReleasedNow:
-    """What is in a release's place: its digest, or the kind of what took its place; neither where nothing is there."""
+    """The content of a release's place: the release's digest, the kind of another relation, or nothing."""
 
     digest: str | None = None
     other: str | None = None
 
     def sentence(self, place: str) -> str:
-        """Why there is no digest."""
+        """Say why there is no digest."""
         if self.other is None:
             return f"{place} is no longer there."
         return replaced_sentence(place, self.other)

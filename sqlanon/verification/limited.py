@@ -30,7 +30,7 @@ def clamped(engine: Engine, raw: Markup, column: Column, limits: Limits) -> Mark
 
 
 def is_limit(value: Markup, limit: Decimal | None, column: Column) -> Markup:
-    """Whether a value that is not NULL stands for all beyond it."""
+    """Test whether a value that is not NULL stands for all beyond it."""
     return Markup("FALSE") if limit is None else expression("({v} = {end})", v=value, end=literal(limit, column))
 
 

@@ -47,7 +47,7 @@ class Ladder:
     levels: frozenset[int] | None = None
 
     def shows(self, level: int) -> bool:
-        """Whether the release may show this level."""
+        """Tell whether the release may show this level."""
         return self.levels is None or level in self.levels
 
 
@@ -238,7 +238,7 @@ def _units(spec: Hierarchy) -> tuple[int, int, list[int]]:
 
 
 def _is_multiple(widths: Sequence[int], level: int) -> bool:
-    """Whether the boundaries of a level are the multiples of its width: no boundary of a finer level lies askew."""
+    """Tell whether a level's boundaries are the multiples of its width: no boundary of a finer level lies askew."""
     width, finer = widths[level - 1], widths[: level - 1]
     if all(width % other == 0 for other in finer):
         return True

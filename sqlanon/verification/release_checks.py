@@ -60,7 +60,7 @@ _RANGES_OF = {
 
 @dataclass(frozen=True)
 class Region:
-    """How a quasi-identifier of the source is published, and where the witness holds it.
+    """The published form of a source's quasi-identifier, and the columns of the witness that hold it.
 
     column: the source's column; raw: the witness's column with its values; cells: the one with what was published, or
     two with the least and greatest value for `show: bounds`; ends: the two with the least and the greatest value of a
@@ -85,7 +85,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Claims:
-    """What the release is to be held against.
+    """The claims that the release is held against.
 
     witness: for rows of the source the raw values, the `leaf` of the class that each went to, its published cells.
     is_sample: whether these are not all rows.
@@ -131,7 +131,7 @@ def multisets_equal(
 def _digests_equal(
     engine: Engine, source_multiset: Relation, staged: Relation, columns: Sequence[Column], count: Identifier
 ) -> bool:
-    """Whether both have the same rows, by sums of hashes: other rows would have to sum up alike in 64 bits."""
+    """Tell whether both have the same rows, by sums of hashes: other rows would have to sum up alike in 64 bits."""
     names = [(column, Markup(Identifier(column.name))) for column in columns]
     hashed = [part for column, name in names for part in (hashable(engine, column, name), *exact(engine, column, name))]
     (equal,) = engine.query_one(

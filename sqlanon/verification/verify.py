@@ -32,7 +32,7 @@ NO_NUMBER = Markup("CAST(NULL AS FLOAT8)")
 
 @dataclass(frozen=True)
 class Verification:
-    """What the check found; a table without a class satisfies every model, and `note` says so.
+    """The result of the check; a table without a class satisfies every model, and `note` says so.
 
     disclosure: of every sensitive attribute, protected by a model or not.
     starred: the models that the suppressed rows violate which the table shows, as the class that a reader sees.
@@ -47,12 +47,12 @@ class Verification:
 
     @property
     def satisfied(self) -> bool:
-        """Whether every model is."""
+        """Tell whether every model is satisfied."""
         return all(result.satisfied for result in self.models)
 
     @property
     def note(self) -> str | None:
-        """What a reader must know to read the result rightly."""
+        """The note that a reader needs to read the result rightly."""
         if not self.statistics.rows:
             return "The table is empty: there is no equivalence class that could violate a model."
         if self.exempt and self.statistics.suppressed:
@@ -62,13 +62,13 @@ class Verification:
 
     @property
     def fails_by_stars_alone(self) -> bool:
-        """Whether the suppressed rows are the only class that violates a model."""
+        """Tell whether the suppressed rows are the only class that violates a model."""
         failed = [result for result in self.models if not result.satisfied]
         return bool(failed) and all(r.model in self.starred and r.violations == 1 for r in failed)
 
     @property
     def stars_problem(self) -> str:
-        """What to say then."""
+        """The message for suppressed rows that alone violate a model."""
         return (
             f"The {self.statistics.suppressed:,} suppressed rows, which `suppressed: star` shows as one class, violate"
             f" {', '.join(self.starred)}; nothing was published. Leave them out with `suppressed: omit`, change what"
@@ -218,7 +218,7 @@ class _Check:
         return statistics, results
 
     def disclosures(self, sensitive: Sequence[str], models: Sequence[PrivacyModel]) -> Iterator[Disclosure]:
-        """What the classes tell of each sensitive attribute."""
+        """Measure the disclosure of each sensitive attribute by the classes."""
         assert isinstance(self.table, Relation)
         quasi_identifiers = [self._known(name) for name in self.quasi_identifiers]
         protected = {model.attribute for model in models}
@@ -242,7 +242,7 @@ class _Check:
         return self.engine.render(template, measures=measures, **self._values(attribute, hierarchy))
 
     def _values(self, attribute: str | None, hierarchy: HierarchyTable | None) -> dict[str, Any]:
-        """What the template of the statement interpolates."""
+        """Return the values that the template of the statement interpolates."""
         columns = [part for parts in self._shown for part in parts] or [Markup("0")]
         values: dict[str, Any] = {
             "table": self.table,
@@ -267,7 +267,7 @@ class _Check:
 
     @property
     def _shown(self) -> list[tuple[Markup, ...]]:
-        """What tells the values of each quasi-identifier apart for readers."""
+        """The keys that tell the values of each quasi-identifier apart for readers."""
         known = [self._known(name) for name in self.quasi_identifiers]
         return [shown(self.engine, column, Markup(Identifier(column.name))) for column in known]
 
@@ -277,7 +277,7 @@ class _Check:
         return self.columns[name]
 
     def _suppressed(self) -> Markup:
-        """Whether a group `g` holds suppressed rows."""
+        """Test whether a group `g` holds suppressed rows."""
         kinds = [self._known(name).kind for name in self.quasi_identifiers]
         if self.suppressed_label is None or Kind.TEXT not in kinds:
             return Markup("FALSE")
@@ -301,7 +301,7 @@ def _result(
     greatest: float | None,
     violating_rows: int,
 ) -> ModelResult:
-    """What a model's part of the statement says; VerificationError where the worst measure says something else.
+    """Read a model's part of the statement's row; VerificationError where the worst measure contradicts the counts.
 
     counted: the classes that are judged, and the rows of the table.
 

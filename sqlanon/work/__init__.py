@@ -1,1 +1,1 @@
-"""What runs work with: the databases of a run, its work tables, its journal, and word from and to others."""
+"""Equipment of runs: their databases, work tables and journal, and messages from and to others."""

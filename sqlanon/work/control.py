@@ -47,7 +47,7 @@ class Control:
         return self
 
     def finish(self) -> None:
-        """What happens from now on can't be undone: a request that comes later is too late.
+        """Make the run final, as the acts that follow can't be undone: a request that comes later is too late.
 
         Raises:
             Cancelled: one came before.
@@ -89,7 +89,7 @@ class Control:
         return {"phase": phase, **(figures(latest) if latest is not None and phase == "search" else {})}
 
     def _decide(self) -> bool:
-        """Whether the run can still end; if so, nothing of it begins any more."""
+        """Cancel the run where that is still possible, and tell whether it was."""
         with self._deciding:
             if not self._is_final:
                 self._journal.cancelled = MESSAGE

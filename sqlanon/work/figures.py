@@ -1,4 +1,4 @@
-"""How far a search is, as named numbers: what programs read of its progress."""
+"""Progress of a search as named numbers, for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who follows a run, and the journal of its statements."""
+"""Observers of a run, and the journal of its statements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlanon.sql import Statement
 
 
 class Progress(Protocol):
-    """How far a search is."""
+    """The progress of a search."""
 
     @property
     def text(self) -> str:
@@ -23,7 +23,7 @@ class Progress(Protocol):
 
 
 class Observer(Protocol):
-    """Whoever wants to follow a run; every method may do nothing."""
+    """A follower of a run; every method may do nothing."""
 
     def started(self, run: str) -> None:
         """The run is recorded in the catalog under this id; its plan was made before that."""
@@ -95,7 +95,7 @@ class Journal:
 
 
 def status_after(error: BaseException) -> Status:
-    """What the catalog says of a run that this error ended."""
+    """Return the catalog's status of a run that this error ended."""
     if isinstance(error, (ProtectionError, VerificationError)):
         return Status.REFUSED
     return Status.CANCELLED if isinstance(error, (Cancelled, KeyboardInterrupt)) else Status.FAILED

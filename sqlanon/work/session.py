@@ -72,7 +72,7 @@ def open_engines(policy: Policy, options: EngineOptions, opening: Opening = conn
 
 
 def _places(policy: Policy) -> tuple[str, ...] | None:
-    """What the sessions of a run reach outside of their databases: the source's files, the release's part file."""
+    """List the files that the sessions of a run reach: the source's files, the release's part file."""
     file, released = policy.source.file, policy.release.file
     if file is not None and ("://" in file or file == STANDARD_INPUT):
         return None
@@ -202,7 +202,7 @@ def open_session(policy: Policy, options: EngineOptions) -> Iterator[Session]:
 
 
 def has_own_catalog(policy: Policy) -> bool:
-    """Whether the catalog is in the database that the work is done in."""
+    """Tell whether the catalog is in the database that the work is done in."""
     return policy.catalog.url in (None, database_url(policy))
 
 

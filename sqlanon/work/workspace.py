@@ -152,7 +152,7 @@ def release_lock(engine: Engine, release: Relation, file: Path | None = None) ->
 
 
 def release_lock_name(release: Relation, place: str) -> str:
-    """What the lock of a release is called; `place` is its database, or its file."""
+    """Name the lock of a release; `place` is its database, or its file."""
     return f"release {release} of {place}"
 
 

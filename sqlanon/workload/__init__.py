@@ -1,4 +1,4 @@
-"""What a release is worth to those who want to predict a target from it."""
+"""Utility of a release for those who want to predict a target from it."""
 
 from typing import Literal
 

@@ -127,7 +127,7 @@ def _reader(
 def _values(
     engine: Engine, columns: Mapping[str, Column], quasi: Mapping[str, Attribute], built: Mapping[str, HierarchyTable]
 ) -> tuple[list[Markup], list[dict[str, Any]]]:
-    """What stands for each quasi-identifier of a row, and the dimension tables to join."""
+    """Write the value that stands for each quasi-identifier of a row, and the dimension tables to join."""
     values, joins = [], []
     for place, name in enumerate(quasi):
         column, alias = columns[name], Identifier(f"h{place}")
@@ -148,7 +148,7 @@ def _text(engine: Engine, column: Column) -> Markup:
 def _read_classes(
     engine: Engine, table: Relation, quasi: Mapping[str, Attribute]
 ) -> tuple[list[Texts], NDArray[np.int64]]:
-    """What each class shows, as texts, and its rows; in an order that does not depend on the engine."""
+    """Read the labels of each class, as texts, and its rows; in an order that does not depend on the engine."""
     columns = {column.name: column for column in engine.columns(table)}
     names = [released for name, one in quasi.items() for released in released_names(name, one)]
     cells = [_text(engine, columns[name]) for name in names]

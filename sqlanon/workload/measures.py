@@ -1,4 +1,4 @@
-"""How well classes predict a target, measured in the database: conditional entropy, and error of the class's mean.
+"""Prediction of a target by classes, measured in the database: conditional entropy, and error of the class's mean.
 
 Both are sums over classes. All sums are of whole numbers (logarithms in units of a power of two, numbers as multiples
 of a step), so they are exact, do not depend on the order of rows or the number of threads, and are the same on every
@@ -41,7 +41,7 @@ class View:
 
 @dataclass(frozen=True)
 class Measures:
-    """How well the classes of a table predict a target.
+    """Measures of how well the classes of a table predict a target.
 
     conditional_entropy: what is still unknown of the target's value if the class is known, in bits a row.
     rmse: the root of the mean squared error if each row's number is predicted by its class's mean, in the target's
@@ -93,7 +93,7 @@ class Whole:
 
 
 def look_at(engine: Engine, view: View, rows: int, *, lacking: bool = False) -> Whole:
-    """What the measures need to know of a source of `rows` rows; two statements if the target is a number.
+    """Measure a source of `rows` rows as the later measures need it; two statements if the target is a number.
 
     lacking: whether releases lack some of the rows; then the target's values are counted too.
     """
@@ -115,7 +115,7 @@ def one_class(view: View) -> View:
 
 
 def measure(engine: Engine, view: View, whole: Whole) -> Measures:
-    """How well the classes of `view`, rows of that source, predict the target.
+    """Measure how well the classes of `view`, rows of that source, predict the target.
 
     Rows that it lacks are suppressed: they are one class more. Raises ConflictError where it holds what the source
     doesn't.
@@ -144,7 +144,7 @@ def _moments(engine: Engine, view: View, whole: Whole) -> Moments:
 
 
 def _lacking(engine: Engine, view: View, counts: Mapping[str | None, int]) -> Mapping[str | None, int]:
-    """How often each value occurs among the source's rows that the view lacks."""
+    """Count each value among the source's rows that the view lacks."""
     there = Counter(counts)
     there.subtract(_counts(engine, view))
     if any(n < 0 for n in there.values()):
@@ -159,7 +159,7 @@ def _counts(engine: Engine, view: View) -> Counter[str | None]:
 
 
 def _information(counts: Mapping[str | None, int], scale: float) -> int:
-    """What the statement measures, of one class."""
+    """Compute the information of one class, as the statement measures it."""
 
     def of(n: int) -> int:
         return n * math.floor(math.log(n) * scale + 0.5) if n else 0

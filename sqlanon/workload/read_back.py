@@ -33,7 +33,7 @@ NOWHERE = Span(FIRST, FIRST)  # NULL alone
 
 @dataclass(frozen=True)
 class Reader:
-    """How the cells of one quasi-identifier are read.
+    """A reader of one quasi-identifier's cells.
 
     labels: of a hierarchy, the first and the last leaf below each label; values are then the numbers of leaves.
     order: of an enumeration, the place of each value.
@@ -46,7 +46,7 @@ class Reader:
     has_groups: bool = False
 
     def key(self, text: str) -> Key:
-        """What a value is ordered by."""
+        """Return the key that orders a value."""
         if self.labels is not None:
             return int(text)
         if self.order is not None:
@@ -58,7 +58,7 @@ class Reader:
         return text.encode()
 
     def span(self, cells: Sequence[str | None]) -> Span | None:
-        """What a cell, or a pair of bounds, says; None if it can't be read."""
+        """Read the values that a cell, or a pair of bounds, stands for; None if it can't be read."""
         if len(cells) == 2:
             return self._bounds(*cells)
         (cell,) = cells

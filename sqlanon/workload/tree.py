@@ -17,7 +17,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class TreeScores:
-    """What trees predict of rows that they were not trained on; `baseline` is without any quasi-identifier.
+    """Scores of trees on rows that they were not trained on; `baseline` is without any quasi-identifier.
 
     For a class the scores are shares of rows predicted rightly; for a number root mean squared errors, in its unit.
     rows: how many were used; suppressed: how many of them are in no class of the release.
@@ -33,7 +33,7 @@ class TreeScores:
 
     @property
     def measure(self) -> str:
-        """What the scores are."""
+        """The measure of the scores."""
         return "accuracy" if self.predicts == "class" else "rmse"
 
     def as_json(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _usual(target: NDArray[Any], predicts: Prediction) -> Any:
 
 
 def _predict(train: Floats, target: NDArray[Any], test: Floats, predicts: Prediction, usual: Any) -> Any:
-    """What a tree says of `test`; a leaf holds a thousandth of the training rows, at least 5."""
+    """Predict `test` by a tree; a leaf holds a thousandth of the training rows, at least 5."""
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
     if not len(target):

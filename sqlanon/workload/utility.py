@@ -1,4 +1,4 @@
-"""What a published release is worth to those who predict a target from it, against its source."""
+"""Utility of a published release for those who predict a target from it, against its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sqlanon.workload.views import table_view
 
 @dataclass(frozen=True)
 class Utility:
-    """How well a release predicts a target, between the best and the worst that is possible.
+    """Utility of a release for predicting a target, between the best and the worst that is possible.
 
     rows: of the source; omitted: those that the release lacks.
     baseline: without any quasi-identifier; release: by its classes; original: by the source's quasi-identifiers as

@@ -28,7 +28,7 @@ def table_view(engine: Engine, table: Relation, classes: Sequence[str], target: 
 
 
 def measures_of_run(engine: Engine, recoding: Recoding, target: str) -> tuple[Measures, Measures]:
-    """How well the raw quasi-identifiers predict the target, and how well the classes that are published do."""
+    """Measure how well the raw quasi-identifiers predict the target, and how well the published classes do."""
     coded, omitted = recoding.coded, recoding.partition.omitted
     rows = coded.rows if omitted else recoding.partition.assigned  # trees use the coded rows up
     before = _coded_view(engine, coded, target, rows, quasi_keys(coded))
