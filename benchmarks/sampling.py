@@ -32,7 +32,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.models import from_spec
 from sqlanon.partition.hypothesis import Confidence
-from sqlanon.partition.mondrian import pose
+from sqlanon.partition.mondrian import build_task
 from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.task import Branch
 from sqlanon.plan import resolve_source
@@ -164,7 +164,9 @@ def pruned_nodes(
     plan = resolve_source(built, engine)
     with engine.transaction():
         coded = encode(engine, plan, workspace)
-    branch = Branch(engine, workspace, pose(engine, workspace, coded, [from_spec(spec) for spec in built.privacy]))
+    branch = Branch(
+        engine, workspace, build_task(engine, workspace, coded, [from_spec(spec) for spec in built.privacy])
+    )
     for size in sizes:
         algorithm = RothkoS(name="rothko-s", sample=size, seed=7, exact_below=0)
         counts = []

@@ -16,7 +16,7 @@ from sqlanon.partition.forest import grow_forest
 from sqlanon.partition.gain import GainGrowth
 from sqlanon.partition.growth import Frontier, Growth, Progress
 from sqlanon.partition.hypothesis import Confidence
-from sqlanon.partition.mondrian import criterion_of, pose
+from sqlanon.partition.mondrian import build_task, criterion_of
 from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.task import Branch, Task
 from sqlanon.plan import resolve_source
@@ -79,7 +79,7 @@ class Searches:
         return Sampled(alone, self._measured(Markup(str(grown.done))), sampling.counters.pruned)
 
     def _pose(self, k: int) -> tuple[Task, Criterion]:
-        task = pose(self.engine, self.workspace, self.coded, [KAnonymity(k)])
+        task = build_task(self.engine, self.workspace, self.coded, [KAnonymity(k)])
         algorithm = RothkoT(name="rothko-t", **self.split)
         criterion = criterion_of(self.engine, self.workspace, self.coded, algorithm)
         kept = f"CREATE OR REPLACE TEMP TABLE figure_responses AS SELECT s, y FROM {criterion.target.responses}"

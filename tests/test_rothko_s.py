@@ -15,7 +15,7 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.models import KAnonymity
 from sqlanon.partition import forest, task
 from sqlanon.partition.hypothesis import Confidence
-from sqlanon.partition.mondrian import pose
+from sqlanon.partition.mondrian import build_task
 from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.sampled import SampledGrowth
 from sqlanon.partition.task import Branch
@@ -217,8 +217,8 @@ def _pruned(engine: Engine, confidence: Confidence) -> int:
     plan = resolve_source(policy, engine)
     with engine.transaction():
         coded = encode(engine, plan, workspace)
-    posed = pose(engine, workspace, coded, [KAnonymity(20)])
-    sampling = Sampling(Branch(engine, workspace, posed), policy.algorithm, confidence, lambda _progress: None)
+    task = build_task(engine, workspace, coded, [KAnonymity(20)])
+    sampling = Sampling(Branch(engine, workspace, task), policy.algorithm, confidence, lambda _progress: None)
     sampling.run(coded.rows, episodes=1)
     made = [row[0] for row in engine.fetch(Statement("tables", workspace.listing))]
     workspace.drop(*(Relation(name) for name in made))

@@ -18,7 +18,7 @@ from sqlanon.rules.store import StoredRules
 
 def lattice_problem(request: SearchRequest) -> Problem:
     """Count the table, by its distinct tuples where the request has them, and lay out its lattice."""
-    return lattice_search.pose(
+    return lattice_search.build_problem(
         request.engine,
         request.workspace,
         request.coded,

@@ -33,7 +33,7 @@ class Loss(Quality):
     aggregate: str = "geometric"
 
     @classmethod
-    def pose(cls, algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Self:
+    def build(cls, algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Self:
         return cls(sets, lattice, cls.weights_of(algorithm, lattice), algorithm.aggregate)
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:

@@ -21,4 +21,4 @@ QUALITIES: dict[str, type[Quality]] = {
 
 def quality_of(algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Quality:
     """The quality model that an algorithm asks for."""
-    return QUALITIES[algorithm.quality].pose(algorithm, sets, lattice)
+    return QUALITIES[algorithm.quality].build(algorithm, sets, lattice)

@@ -41,7 +41,7 @@ class Quality(ABC):
     weights: tuple[float, ...]
 
     @classmethod
-    def pose(cls, algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Self:
+    def build(cls, algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Self:
         """The quality model with what an algorithm's entry in the policy says of it."""
         return cls(sets, lattice, cls.weights_of(algorithm, lattice))
 

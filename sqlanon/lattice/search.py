@@ -54,7 +54,7 @@ def search(problem: Problem, policy: Policy, search_options: SearchOptions) -> G
     return release(problem, policy, solve(problem, policy, search_options))
 
 
-def pose(
+def build_problem(
     engine: Engine,
     workspace: Workspace,
     coded: CodedTable,

@@ -41,7 +41,7 @@ def search(
 
     Raises ProtectionError, before any split, when no release can meet the models.
     """
-    task = pose(engine, workspace, coded, models)
+    task = build_task(engine, workspace, coded, models)
     table, task = (coded.rows, task) if tuples is None else (tuples.table, task.over_tuples())
     if isinstance(algorithm, Splits) and algorithm.target is not None:
         begin = _beginning(engine, workspace, coded, table, algorithm)
@@ -52,7 +52,7 @@ def search(
     return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, facts=split_facts(algorithm, models))
 
 
-def pose(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Task:
+def build_task(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Task:
     """The task of partitioning a coded table under these models.
 
     Raises ProtectionError when no release can meet the models.

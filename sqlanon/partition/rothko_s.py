@@ -112,7 +112,7 @@ def search(
     if coded.source_rows <= algorithm.sample:
         whole = mondrian.search(engine, workspace, coded, tuples, models, algorithm.on_all_rows, report)
         return replace(whole, facts=facts | Counters().as_facts())
-    task = mondrian.pose(engine, workspace, coded, models)
+    task = mondrian.build_task(engine, workspace, coded, models)
     task = task if tuples is None else task.over_tuples()
     table = coded.rows if tuples is None else tuples.table
     branch, sure = Branch(engine, workspace, task), confidence or Confidence(algorithm.alpha)

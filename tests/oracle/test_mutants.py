@@ -364,7 +364,7 @@ MUTANTS = (
         seed=2,
     ),
     # splits of partition trees
-    Mutant("sqlanon.partition.mondrian:pose", "2 * max(", "3 * max(", check_tree, TREES, seed=4),
+    Mutant("sqlanon.partition.mondrian:build_task", "2 * max(", "3 * max(", check_tree, TREES, seed=4),
     Mutant(f"{GROWTH}:judge", "max(model.least_rows", "2 * max(model.least_rows", check_tree, SMALL),
     Mutant(
         "sqlanon.partition.thresholds:_Search.__init__",
