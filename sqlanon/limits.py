@@ -12,7 +12,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Attribute, Quantile
 from sqlanon.policy.document import path_text
-from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
 from sqlanon.text import is_single
 
 
@@ -98,10 +98,10 @@ def limits_in(engine: Engine, source: Relation, column: Column, attribute: Attri
 def literal(number: Decimal, column: Column) -> Markup:
     """A limit as a value of the column's type; records of statements leave it out, as it may be out of the data."""
     if column.kind is Kind.FLOAT:
-        return expression("CAST({number} AS {type})", number=Withheld(float(number)), type=Markup(column.type))
+        return expression("CAST({number} AS {type})", number=RedactedValue(float(number)), type=Markup(column.type))
     whole = number == number.to_integral_value()
     return expression(
-        "CAST({number} AS {type})", number=Withheld(int(number) if whole else number), type=Markup(column.type)
+        "CAST({number} AS {type})", number=RedactedValue(int(number) if whole else number), type=Markup(column.type)
     )
 
 

@@ -2,8 +2,8 @@
 
 A template is one statement; `package:name` is one of another package, in its folder `sql_templates`. What it
 interpolates must be of a type that renders safely: an `Identifier` or `Relation` (quoted), a number or boolean, a
-`Text` (a quoted literal; file paths and settings only), a number that is `Withheld` from records, or the `Markup` that
-a macro returns. A plain `str` is refused, so nothing reaches the database unquoted.
+`Text` (a quoted literal; file paths and settings only), a `RedactedValue` (which records don't show), or the `Markup`
+that a macro returns. A plain `str` is refused, so nothing reaches the database unquoted.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Withheld:
+class RedactedValue:
     """A number out of the data, such as a column's least value, or a label that holds one.
 
     The database gets it; records and the log of a server don't hold it.
@@ -177,7 +177,7 @@ def _value_of(found: re.Match[str]) -> Number | str:
 def _finalize(value: Any) -> Any:
     if isinstance(value, Markup):
         return value
-    if isinstance(value, (Identifier, Relation, Text, Withheld)):
+    if isinstance(value, (Identifier, Relation, Text, RedactedValue)):
         return Markup(str(value))
     if isinstance(value, bool):
         return Markup("TRUE" if value else "FALSE")

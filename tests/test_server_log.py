@@ -17,7 +17,7 @@ import pytest
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.postgres import PostgresEngine
 from sqlanon.errors import AccessError, EngineError
-from sqlanon.sql import Statement, Withheld
+from sqlanon.sql import RedactedValue, Statement
 from tests.cli.support import call
 from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.run_support import Row, open_database
@@ -241,7 +241,7 @@ def test_numbers_keep_their_values_and_types(loud_server: PostgresServer) -> Non
 
 
 def withheld(*numbers: float | Decimal) -> str:
-    return "SELECT " + ", ".join(f"({Withheld(number)}) AS v" for number in numbers)
+    return "SELECT " + ", ".join(f"({RedactedValue(number)}) AS v" for number in numbers)
 
 
 def test_numbers_outlive_transactions_that_are_undone(loud_server: PostgresServer) -> None:

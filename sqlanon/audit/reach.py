@@ -16,7 +16,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.policy import Show
 from sqlanon.release.labels import EVERYTHING, NULL
-from sqlanon.sql import Identifier, Relation, Text, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Text, expression
 from sqlanon.text import text_of
 from sqlanon.verification.release_checks import interval_grammar, set_grammar
 from sqlanon.work.workspace import Workspace
@@ -53,9 +53,9 @@ class ShownField:
         return Identifier(f"x{self.number}")
 
     @property
-    def last(self) -> Withheld:
+    def last(self) -> RedactedValue:
         """A code above that of every value."""
-        return Withheld(1 << self.field.coding.bits)
+        return RedactedValue(1 << self.field.coding.bits)
 
     @property
     def is_vague(self) -> bool:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.hierarchies.open_ends import Opened
 from sqlanon.plan import Attribute
-from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
 
 WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry
 MOST_BITS = 62  # codes above 0 that have a bit of their own in a BIGINT
@@ -48,9 +48,9 @@ class Coding:
         return self.dictionary is not None and not self.is_aside
 
     @property
-    def before(self) -> Withheld:
+    def before(self) -> RedactedValue:
         """One less than what code 1 stands for, in units where there are any; for statements."""
-        return Withheld((self.origin or 0) - 1)
+        return RedactedValue((self.origin or 0) - 1)
 
     def value_of(self, code: Markup) -> Markup:
         """The value of a code that is not looked up."""

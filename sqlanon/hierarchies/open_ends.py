@@ -11,7 +11,7 @@ from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.limits import Limits, literal
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, expression
 from sqlanon.text import text_of
 
 _INTERVAL = re.compile(r"(\[-?[0-9.]+)-(-?[0-9.]+\))")
@@ -55,7 +55,9 @@ def open_groups(
 def _rewrite(engine: Engine, hierarchy: HierarchyTable, opened: Sequence[Opened]) -> None:
     columns = []
     for level in sorted({one.level for one in opened}):
-        changes = [{"label": Withheld(o.label), "shown": Withheld(o.shown)} for o in opened if o.level == level]
+        changes = [
+            {"label": RedactedValue(o.label), "shown": RedactedValue(o.shown)} for o in opened if o.level == level
+        ]
         columns.append({"name": Identifier(f"l{level}"), "changes": changes})
     if columns:
         engine.run("hierarchies/open_labels", table=hierarchy.table, columns=columns)

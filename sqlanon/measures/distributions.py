@@ -29,7 +29,7 @@ from sqlanon.partition.axes import Axis
 from sqlanon.partition.result import Partition
 from sqlanon.release.recode import Recoding
 from sqlanon.results.measures import Bar, Distribution, Distributions
-from sqlanon.sql import Identifier, Relation, Statement, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Statement, expression
 
 LEAST = 5  # rows that a bar stands for, whatever k
 MOST_COLUMNS = 40  # that are looked at, quasi-identifiers first
@@ -188,10 +188,10 @@ class _Measuring:
             "release/count_bands",
             witness=self._witness,
             value=column.number(self.engine),
-            low=Withheld(grid.low),
-            high=Withheld(grid.high),
+            low=RedactedValue(grid.low),
+            high=RedactedValue(grid.high),
             factor=grid.factor,
-            divisor=Withheld(grid.divisor),
+            divisor=RedactedValue(grid.divisor),
             **column.read,
         )
         found = [Band(int(number), int(number), *map(int, rest)) for number, *rest in counted]
@@ -220,8 +220,8 @@ class _Measuring:
         spans = self._spans(column)
         if spans is None:
             return None
-        ends = [{"low": Withheld(part.low), "high": Withheld(part.high)} for part in parts]
-        everything = {"low": 1, "high": Withheld(column.field.coding.leaves)}
+        ends = [{"low": RedactedValue(part.low), "high": RedactedValue(part.high)} for part in parts]
+        everything = {"low": 1, "high": RedactedValue(column.field.coding.leaves)}
         found = self.engine.query("release/count_shown", spans=Markup(spans.text), bands=[everything, *ends])
         counted = {int(number): float(thousandths) / 1000 for number, thousandths in found}
         return [counted.get(number, 0.0) for number in range(-1, len(ends) + 1)]

@@ -22,7 +22,7 @@ from sqlanon.doubles import double_of
 from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis
 from sqlanon.partition.result import Partition
-from sqlanon.sql import Identifier, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, expression
 
 _SCALE = 2.0**30  # of an attribute's penalty, which is added up as a whole number
 
@@ -65,14 +65,14 @@ def _penalty(engine: Engine, partition: Partition, axis: Axis) -> dict[str, Any]
         return known | {"measure": _share(axis)}
     kind = axis.field.attribute.column.kind
     upper, lower = (double_of(engine.render, expression("{end}.value", end=end), kind) for end in (high, low))
-    measure = expression("({upper} - {lower}) / {width}", upper=upper, lower=lower, width=Withheld(width))
+    measure = expression("({upper} - {lower}) / {width}", upper=upper, lower=lower, width=RedactedValue(width))
     return known | {"measure": measure, "dictionary": axis.field.coding.dictionary}
 
 
 def _share(axis: Axis) -> Markup:
     """Codes covered over all codes: of ranks, NULL's among them, or of numbers whose codes are what they are worth."""
     kind, leaves = axis.field.attribute.column.kind, axis.field.coding.leaves
-    extra, total = (0, Withheld(max(1, leaves - 1))) if kind.is_numeric else (1, leaves + axis.has_null)
+    extra, total = (0, RedactedValue(max(1, leaves - 1))) if kind.is_numeric else (1, leaves + axis.has_null)
     return expression(
         "CAST(l.{hi} - l.{lo} + {extra} AS FLOAT8) / {total}", hi=axis.hi, lo=axis.lo, extra=extra, total=total
     )

@@ -11,7 +11,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field, word_column
 from sqlanon.engines.base import Engine
 from sqlanon.ranged import Ranged
-from sqlanon.sql import Identifier, Relation, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, expression
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Axis(Ranged):
     leveled: bool = False
 
     @property
-    def whole(self) -> Withheld:
+    def whole(self) -> RedactedValue:
         """The extent, for the database alone: where the least value is 0 it tells the greatest one."""
-        return Withheld(self.extent)
+        return RedactedValue(self.extent)
 
     @property
     def word(self) -> Identifier:

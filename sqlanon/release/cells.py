@@ -18,7 +18,7 @@ from sqlanon.limits import Limits
 from sqlanon.partition.axes import Axis
 from sqlanon.policy import Show
 from sqlanon.release.labels import OPEN, interval_label, quote_member, set_label
-from sqlanon.sql import Identifier, Renderer, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, Renderer, expression
 from sqlanon.text import text_of
 
 RANGE_TYPES = {
@@ -117,7 +117,7 @@ class Shown:
     def _number_cell(self, value: Markup) -> Cell:
         return Cell(Identifier(self.name), value, (value,))
 
-    def _at(self, text: str, **values: Markup | Identifier | Withheld | int) -> Markup:
+    def _at(self, text: str, **values: Markup | Identifier | RedactedValue | int) -> Markup:
         axis = self.axis
         known = Identifier(f"known_{axis.number}")
         return expression(text, lo=axis.lo, hi=axis.hi, known=known, i=axis.number, **values)

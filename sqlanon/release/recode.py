@@ -18,7 +18,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.partition.result import Partition
 from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.labels import quote_member
-from sqlanon.sql import Identifier, Relation, Withheld
+from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.text import text_of
 from sqlanon.work.workspace import Workspace
 
@@ -119,7 +119,7 @@ def _create_set(engine: Engine, workspace: Workspace, partition: Partition, show
         member=quote_member(engine.render, text),
         always_quoted=quote_member(engine.render, text, always=True),
         limit=shown.axis.field.attribute.set_limit,
-        last=Withheld(coding.leaves) if coding.leaves <= MOST_BITS else None,
+        last=RedactedValue(coding.leaves) if coding.leaves <= MOST_BITS else None,
     )
     return {"table": table, "alias": Identifier(f"set_{shown.axis.number}")}
 

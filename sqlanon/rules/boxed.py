@@ -13,7 +13,7 @@ from sqlanon.partition.result import Partition
 from sqlanon.release.recode import Recoding, cell_name, end_name
 from sqlanon.rules.classes import create_all_faces, order_of
 from sqlanon.rules.tables import MadeRules, RuleAttribute
-from sqlanon.sql import Identifier, Relation, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, expression
 from sqlanon.work.workspace import Workspace
 
 
@@ -77,7 +77,7 @@ def _widened(axis: Axis, attribute: RuleAttribute) -> dict[str, Any]:
         )
     else:
         low = expression("CASE WHEN o.{lo} = 0 THEN 0 ELSE greatest(1, {b}.code) END", lo=axis.lo, b=names["first"])
-        most = Withheld(axis.field.coding.leaves)
+        most = RedactedValue(axis.field.coding.leaves)
         high = expression("coalesce({f}.code - 1, {most})", f=names["next"], most=most)
     if attribute.hides_nulls and attribute.has_null:  # a box that may hold NULL shows nothing else
         low = expression("CASE WHEN u.{lo} = 0 THEN 0 ELSE {low} END", lo=attribute.lo, low=low)

@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import mask_column
 from sqlanon.rules import cases
 from sqlanon.rules.tables import RuleTables
-from sqlanon.sql import Relation, Withheld, expression
+from sqlanon.sql import RedactedValue, Relation, expression
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class PlaceCase:
     """
 
     place: Markup
-    shift: Withheld
+    shift: RedactedValue
 
 
 def place_of_row(engine: Engine, routes: Relation, words: int, rules: RuleTables) -> PlaceCase | None:
@@ -55,4 +55,4 @@ def place_of_row(engine: Engine, routes: Relation, words: int, rules: RuleTables
             below=case(first),
         )
 
-    return PlaceCase(case(0), Withheld(drawn))
+    return PlaceCase(case(0), RedactedValue(drawn))

@@ -20,7 +20,7 @@ from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show
 from sqlanon.rules.code_cases import place_of_row
 from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.sql import Identifier, Relation, Renderer, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
 from sqlanon.text import text_of
 from sqlanon.work.workspace import Workspace
 
@@ -155,7 +155,7 @@ def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Rela
     values: dict[str, Any] = {"marks": marks, "segments": segments, "number": attribute.number}
     coding = field.coding
     cut = value_of(engine.render, attribute, Markup("s.value"))
-    beyond = Withheld(coding.leaves + 1)
+    beyond = RedactedValue(coding.leaves + 1)
     if coding.scale is not None:
         engine.run("rules/mark_fractions", beyond=beyond, cut=cut, **values, **_fractions(engine.render, coding))
         return
@@ -173,7 +173,7 @@ def _fractions(render: Renderer, coding: Coding) -> dict[str, Any]:
     return {
         "before": coding.before,
         "low": coding.value_of(Markup("CAST(1 AS BIGINT)")),
-        "high": coding.value_of(expression("CAST({leaves} AS BIGINT)", leaves=Withheld(coding.leaves))),
+        "high": coding.value_of(expression("CAST({leaves} AS BIGINT)", leaves=RedactedValue(coding.leaves))),
         "whole": coding.whole_of(render, Markup("x.cut")),
         "value": coding.value_of_whole(Markup("y.whole")),
     }

@@ -13,7 +13,7 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.limits import Limits, literal
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Text, Withheld, expression
+from sqlanon.sql import RedactedValue, Text, expression
 from sqlanon.text import text_of
 
 _Interval = tuple[Decimal, Decimal]
@@ -85,9 +85,9 @@ def _opened(bottom: _Interval | None, top: _Interval | None) -> list[OpenLabel]:
         return [OpenLabel(Markup(Text("[*-*]")), None, None)]
     found = []
     if bottom is not None:
-        found.append(OpenLabel(Markup(Withheld(f"[*-{_plain(bottom[1])})")), None, bottom[1]))
+        found.append(OpenLabel(Markup(RedactedValue(f"[*-{_plain(bottom[1])})")), None, bottom[1]))
     if top is not None:
-        found.append(OpenLabel(Markup(Withheld(f"[{_plain(top[0])}-*]")), top[0], None))
+        found.append(OpenLabel(Markup(RedactedValue(f"[{_plain(top[0])}-*]")), top[0], None))
     return found
 
 

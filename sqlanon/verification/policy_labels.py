@@ -24,7 +24,7 @@ from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.limits import NO_LIMITS, Limits
 from sqlanon.policy import Hierarchy
 from sqlanon.release.labels import EVERYTHING, NULL
-from sqlanon.sql import Identifier, Relation, Text, Withheld, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Text, expression
 from sqlanon.text import text_of
 from sqlanon.verification.open_labels import OpenLabel, open_labels, own_labels
 
@@ -257,7 +257,7 @@ def _limit(column: Column, spec: Hierarchy) -> Decimal:
 
 def _typed(engine: Engine, column: Column, number: Decimal) -> Markup:
     """A number in the column's arithmetic."""
-    text = Withheld(f"{number:f}")  # it may be out of the data
+    text = RedactedValue(f"{number:f}")  # it may be out of the data
     if column.kind is Kind.FLOAT:
         return expression("CAST({string} AS FLOAT8)", string=text)
     if column.kind is Kind.DECIMAL:

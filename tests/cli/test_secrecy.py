@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.sql import Renderer, Withheld, expression
+from sqlanon.sql import RedactedValue, Renderer, expression
 from tests.cli.support import call
 from tests.run_support import Database
 
@@ -69,9 +69,9 @@ def _shows(text: str, number: int) -> bool:
 
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
 def test_a_statement_is_recorded_without_what_is_withheld(dialect: str) -> None:
-    numbers = [Withheld(17), Withheld(-17), Withheld(2**100), Withheld(-1.5e-07)]
+    numbers = [RedactedValue(17), RedactedValue(-17), RedactedValue(2**100), RedactedValue(-1.5e-07)]
     counts = [expression("x - ({number}) + 4", number=number) for number in numbers]
-    statement = Renderer(dialect)("hierarchies/count_groups", table=Withheld(4711), levels=[])
+    statement = Renderer(dialect)("hierarchies/count_groups", table=RedactedValue(4711), levels=[])
     assert "4711" in statement.text
     assert "4711" not in statement.record
     assert "/* withheld */ ?" in statement.record
