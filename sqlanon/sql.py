@@ -191,7 +191,7 @@ def _finalize(value: Any) -> Any:
 _LAYOUT = re.compile(
     r"""(?P<kept>--(?:[^\n]*[^\s])? | '(?:[^']|'')*' | "(?:[^"]|"")*") | [ \t]*\n(?:[ \t]*\n)*""", re.VERBOSE
 )
-"""What stays as it is, comments, literals and quoted names; and ends of lines, with the blank lines after them."""
+"""Parts that stay as they are: comments, literals, quoted names; and ends of lines with the blank lines after them."""
 
 
 def template_directory() -> Path:

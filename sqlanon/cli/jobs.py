@@ -147,7 +147,7 @@ _SHOWN = {
     *("name", "version", "run", "source", "release", "on_violation", "budget"),
     *("most_rows", "routine", "schedule", "scheduler"),
 }
-"""What of a job is shown: its statements hold values of the data."""
+"""The fields of a job that are shown: its statements hold values of the data."""
 
 
 def _object(job: Job, runs: list[Run], times: list[str] | None = None) -> dict[str, Any]:

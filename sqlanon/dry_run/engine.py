@@ -24,7 +24,7 @@ _REMARKS = {
     "encoding/estimate_classes": "-- Only where some sampled rows are alike, or the statement before finds a large"
     " class.\n",
 }
-"""What a reader must know of a statement that a run may send in another form."""
+"""Notes for readers about statements that a run may send in another form."""
 
 
 class RecordingEngine(Engine):

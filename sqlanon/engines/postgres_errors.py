@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NAMES = ("42501", "42710", "42809", "42P06", "42P07", "42P16")
 _LIMITS = ("54001", "54011", "54023")
 QUOTABLE = ("25", "2B", "3D", "55", "58", *_NAMES, *_LIMITS)
-"""What SQLSTATEs begin with whose primary message speaks of names and limits; those of all others may quote values."""
+"""Beginnings of SQLSTATEs whose primary message speaks of names and limits; messages of all others may quote values."""
 # The same, if the server was reading the statement itself: casts of values to names or to queries end in these too.
 _QUOTABLE_WHEN_READ = ("0A", "3F", "42", "54")
 OWN_ERRORS: dict[str, type[SqlanonError]] = {
@@ -34,7 +34,7 @@ OWN_ERRORS: dict[str, type[SqlanonError]] = {
     "SA005": AccessError,
     "42501": AccessError,
 }
-"""What the procedures of jobs end with, whose messages are the project's own; and a privilege that they lack."""
+"""SQLSTATEs of the procedures of jobs, whose messages are the project's own; and of a privilege that they lack."""
 _LOST = ("08", "57P01", "57P02", "57P03")
 _LIMITS_OF_SESSIONS = {
     "25P03": "idle_in_transaction_session_timeout",

@@ -15,4 +15,4 @@ FIXED = {
     "client_min_messages": "error",
 }
 MEANINGS_OF_VALUES = {name: value for name, value in FIXED.items() if name != "client_min_messages"}
-"""What makes a statement mean the same, and be planned alike, in sessions that are not ours."""
+"""Settings by which a statement means the same, and is planned alike, in sessions that are not ours."""

@@ -26,7 +26,7 @@ from sqlanon.sql import Relation, expression
 SLACK = 1e-12  # the part of a bound, or of its greatest term, that the rounding of doubles may have added to it
 
 Sizes = Counter[int]
-"""How many classes, groups or values there are of each size (in rows); negative where some are missing."""
+"""Numbers of classes, groups or values by their size (in rows); negative where some are missing."""
 
 
 @dataclass

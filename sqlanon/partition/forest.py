@@ -71,7 +71,7 @@ class _Board:
 
 
 Beginning = Callable[[Growth, Callable[[Progress], None]], Frontier]
-"""What gives a tree its first frontier: the root, or nodes that have grown in another way."""
+"""A builder of a tree's first frontier: the root, or nodes that have grown in another way."""
 
 
 def grow_forest(

@@ -3,4 +3,4 @@
 from typing import Literal
 
 OnViolation = Literal["suppress", "error"]
-"""What becomes of classes that violate a model: they are suppressed, or nothing is published."""
+"""The treatment of classes that violate a model: they are suppressed, or nothing is published."""

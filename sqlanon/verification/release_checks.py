@@ -34,7 +34,7 @@ VALUES = {
     Kind.TIMESTAMPTZ: f"{_DATE} {_TIME}[+]00{_ERA}{_ENDLESS}",
     Kind.TIME: _TIME,  # columns of times with an offset are refused
 }
-"""What the text of a single value looks like, for the kinds that are written as intervals.
+"""Patterns of the text of a single value, for the kinds that are written as intervals.
 
 None matches a pair of its values, `low-high`: in `{NULL, …}` either may stand.
 """
@@ -55,7 +55,7 @@ _RANGES_OF = {
     Kind.TIMESTAMP: "TIMESTAMP",
     Kind.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
 }
-"""What the values of a range of a kind are."""
+"""The SQL type of the values in ranges, by their kind."""
 
 
 @dataclass(frozen=True)

@@ -4,4 +4,4 @@ from typing import Literal
 
 SAMPLE = 50_000  # rows that trees are trained and tested on
 Prediction = Literal["class", "number"]
-"""What trees predict of a target: the class that a row is in, or a number."""
+"""A prediction of trees for a target: the class that a row is in, or a number."""

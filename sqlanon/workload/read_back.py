@@ -13,7 +13,7 @@ from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.verification.release_checks import MEMBER, SPAN, VALUES
 
 Key = Any
-"""What values of one attribute are ordered by."""
+"""The sort key of one attribute's values."""
 FIRST, LAST = object(), object()
 """The place of NULL, before all values; and the place behind them."""
 
