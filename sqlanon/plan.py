@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sqlanon.catalog.home import is_same_database
+from sqlanon.catalog.location import is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.dialects import dialect_named, find_dialect
 from sqlanon.engines.files import whole_path

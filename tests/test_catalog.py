@@ -112,7 +112,7 @@ def test_the_schema_may_have_any_name(engine: Engine, schema: str) -> None:
     for _ in range(2):
         with Catalog.open(engine, schema) as opened:
             run = opened.start_run(START)
-            opened.record_release_within(engine, run, opened.home.relation("any"), RELEASE)
+            opened.record_release_within(engine, run, opened.location.relation("any"), RELEASE)
     with Catalog.open(engine, schema) as opened:
         assert [found.status for found in opened.runs()] == [Status.PUBLISHED] * 2
 
@@ -193,7 +193,7 @@ def test_hierarchies_are_recorded_once(catalog: Catalog) -> None:
 
 def test_a_release_is_recorded_with_its_publication_or_not_at_all(catalog: Catalog, engine: Engine) -> None:
     run = catalog.start_run(START)
-    target = Relation("released", catalog.home.schema, catalog.home.catalog)
+    target = Relation("released", catalog.location.schema, catalog.location.catalog)
     with contextlib.suppress(RuntimeError), engine.transaction():
         assert catalog.record_release_within(engine, run, target, RELEASE)
         raise RuntimeError
@@ -346,7 +346,7 @@ def test_a_role_that_cannot_make_the_schema_keeps_its_catalog_beside_the_release
                 run = catalog.start_run(START)
                 with engine.transaction():
                     catalog.record_release_within(engine, run, Relation("released", "own"), RELEASE)
-                assert (catalog.home.schema, catalog.home.prefix) == ("own", "sqlanon_")
+                assert (catalog.location.schema, catalog.location.prefix) == ("own", "sqlanon_")
                 assert catalog.run(run).status is Status.PUBLISHED
         assert ("sqlanon_runs",) in rows(engine, "SELECT tablename FROM pg_tables WHERE schemaname = 'own'")
 
@@ -354,10 +354,10 @@ def test_a_role_that_cannot_make_the_schema_keeps_its_catalog_beside_the_release
 def test_a_role_without_access_to_the_existing_schema_falls_back_too(analyst: str, postgres_url: str) -> None:
     with connect(postgres_url) as engine, Catalog.open(engine), connect(analyst) as restricted:
         with Catalog.open(restricted, fallback_schema="own") as catalog:
-            assert catalog.home.schema == "own"
+            assert catalog.location.schema == "own"
         sql(engine, "GRANT USAGE ON SCHEMA sqlanon TO PUBLIC")
         with Catalog.open(restricted, fallback_schema="own") as catalog:
-            assert catalog.home.schema == "own"
+            assert catalog.location.schema == "own"
 
 
 def test_a_role_uses_the_schema_that_a_superuser_shares_with_it_alone(analyst: str, postgres_url: str) -> None:
@@ -366,7 +366,7 @@ def test_a_role_uses_the_schema_that_a_superuser_shares_with_it_alone(analyst: s
         sql(engine, f"GRANT USAGE, CREATE ON SCHEMA sqlanon TO {role}")
         sql(engine, f"GRANT ALL ON ALL TABLES IN SCHEMA sqlanon TO {role}")
         with Catalog.open(restricted, fallback_schema="own") as catalog:
-            assert catalog.home.schema == "sqlanon"
+            assert catalog.location.schema == "sqlanon"
             assert catalog.run(catalog.start_run(START)).status is Status.RUNNING
         with pytest.raises(AccessError, match=f"role {role} has DELETE"):
             Catalog.open(engine)

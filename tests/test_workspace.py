@@ -193,7 +193,7 @@ for publishes in (False, True):
     space = Workspace(engine, catalog, run)
     for table in (space.table("rows"), space.table("nodes", 1)):
         engine.execute(Statement("t", f"{engine.render.macro('create_work', table)} AS SELECT 1 AS a"))
-    staged = space.staging(Relation("released", schema, catalog.home.catalog))
+    staged = space.staging(Relation("released", schema, catalog.location.catalog))
     engine.execute(Statement("t", f"CREATE TABLE {staged} AS SELECT 1 AS a"))
     if publishes:
         record = ReleaseRecord("released", ReleaseKind.REGIONS, 7, 1, 2, "{}", "d1")

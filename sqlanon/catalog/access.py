@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlanon.catalog.connection import CatalogConnection
-from sqlanon.catalog.home import Home, database_of
+from sqlanon.catalog.location import CatalogLocation, database_of
 from sqlanon.catalog.tables import Tables
 from sqlanon.catalog.transaction import Row
 from sqlanon.engines.base import Engine
@@ -25,9 +25,9 @@ class Access:
         self._alive: set[str] = set()
 
     @property
-    def home(self) -> Home:
+    def location(self) -> CatalogLocation:
         """The schema of the catalog's tables, and the prefix of their names."""
-        return self._connection.home
+        return self._connection.location
 
     @property
     def store(self) -> Engine:

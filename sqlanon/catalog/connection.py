@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sqlanon.catalog.exclusive import require_exclusive
-from sqlanon.catalog.home import Home, find_home, is_schema
+from sqlanon.catalog.location import CatalogLocation, find_location, is_schema
 from sqlanon.catalog.locks import advisory_key
 from sqlanon.catalog.migrate import HEAD, Migration, create_tables, revisions
 from sqlanon.catalog.tables import Tables
@@ -31,8 +31,8 @@ class CatalogConnection:
         self._lock = threading.RLock()
         self._session = engine.fork()
         try:
-            self.home: Home = find_home(self._session, schema, fallback)
-            self.tables = Tables.named(self.home.prefix)
+            self.location: CatalogLocation = find_location(self._session, schema, fallback)
+            self.tables = Tables.named(self.location.prefix)
             self._open()
         except BaseException:
             self._session.close()
@@ -63,7 +63,7 @@ class CatalogConnection:
             if revision != HEAD or self.current() != revisions()[-1]:
                 self._session.require_writable()
                 self._migration.carry_out("upgrade", revision)
-            require_exclusive(self._session, self.home)  # default privileges may have given new tables away
+            require_exclusive(self._session, self.location)  # default privileges may have given new tables away
 
     def downgrade(self, revision: str) -> None:
         """Downgrade the catalog's tables."""
@@ -74,14 +74,14 @@ class CatalogConnection:
         """Make the tables as they are now, without the migrations that led there, unless others have made them."""
         if not self._session.traits.is_embedded:
             transaction.rows("lock_upgrade", key=advisory_key("upgrade"))
-            if not is_schema(self._session, self.home):
-                transaction.rows("create_schema", schema=self.home.name)
+            if not is_schema(self._session, self.location):
+                transaction.rows("create_schema", schema=self.location.name)
         if self.current() is None and not self._migration.has_versions():
             create_tables(transaction)
 
     @property
     def _migration(self) -> Migration:
-        return Migration(self._session, self.home)
+        return Migration(self._session, self.location)
 
     def close(self) -> None:
         """Close the session."""
@@ -89,11 +89,11 @@ class CatalogConnection:
             self._session.close()
 
     def _open(self) -> None:
-        require_exclusive(self._session, self.home)
+        require_exclusive(self._session, self.location)
         if self._session.traits.is_embedded:
             with _upgrading:
-                self._session.run("catalog/create_schema", schema=self.home.name)
-        self._session.run("catalog/use_schema", schema=self.home.name)
+                self._session.run("catalog/create_schema", schema=self.location.name)
+        self._session.run("catalog/use_schema", schema=self.location.name)
         self._driver: Driver = driver_of(self._session)
 
     def _attempt(self, what: str, work: Callable[[Transaction], Result]) -> Result:

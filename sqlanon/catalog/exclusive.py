@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlanon.catalog.home import Home
+from sqlanon.catalog.location import CatalogLocation
 from sqlanon.catalog.tables import Tables
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError
@@ -22,7 +22,7 @@ REMEDY = (
 )
 
 
-def require_exclusive(session: Engine, home: Home) -> None:
+def require_exclusive(session: Engine, location: CatalogLocation) -> None:
     """Refuse a catalog that others own or may write, or that holds code of theirs.
 
     Nobody can change that afterwards but the catalog's own role and superusers, so that one look is enough.
@@ -32,25 +32,25 @@ def require_exclusive(session: Engine, home: Home) -> None:
     """
     if session.traits.is_embedded:
         return
-    place = place_of(home)
+    place = place_of(location)
     seen = [
         *session.query("catalog/list_rights_of_others", **place),
         *session.query("catalog/list_foreign_code", **place),
     ]
     if seen:
-        raise AccessError(refusal(home, "; ".join(sorted({problem for (problem,) in seen})[:_SHOWN])))
+        raise AccessError(refusal(location, "; ".join(sorted({problem for (problem,) in seen})[:_SHOWN])))
 
 
-def refusal(home: Home, problems: str) -> str:
+def refusal(location: CatalogLocation, problems: str) -> str:
     """The message about a catalog that is not one role's alone."""
-    return f"The catalog in schema {home.name} is not this role's alone: {problems}. {REMEDY}"
+    return f"The catalog in schema {location.name} is not this role's alone: {problems}. {REMEDY}"
 
 
-def place_of(home: Home) -> dict[str, Any]:
+def place_of(location: CatalogLocation) -> dict[str, Any]:
     """Build the values of the statements about a catalog's tables."""
     return {
-        "schema": Text(home.schema),
-        "prefix": Text(home.prefix),
-        "rules": Text(f"{home.prefix}rules_"),
-        "names": [Text(home.prefix + name) for name in Tables.names()],
+        "schema": Text(location.schema),
+        "prefix": Text(location.prefix),
+        "rules": Text(f"{location.prefix}rules_"),
+        "names": [Text(location.prefix + name) for name in Tables.names()],
     }

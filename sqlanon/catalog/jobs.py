@@ -20,7 +20,7 @@ class Jobs(Access):
     def record_job_within(self, session: Engine, job: Job) -> None:
         """Record a version of a job in the transaction of a session with the catalog's own database."""
         values = dataclasses.asdict(job)
-        session.load(self.home.relation("jobs"), list(values), [list(values.values())])
+        session.load(self.location.relation("jobs"), list(values), [list(values.values())])
 
     def jobs(self, name: str | None = None) -> list[Job]:
         """All versions of all jobs, or of one, the newest version of each first."""

@@ -12,7 +12,7 @@ from typing import Any
 from sqlanon import process
 from sqlanon.catalog import live, locks
 from sqlanon.catalog.access import lock_of
-from sqlanon.catalog.home import identity_of
+from sqlanon.catalog.location import identity_of
 from sqlanon.catalog.records import Status
 from sqlanon.catalog.runs import Runs
 from sqlanon.errors import AccessError

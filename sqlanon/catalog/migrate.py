@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-from sqlanon.catalog.home import Home
+from sqlanon.catalog.location import CatalogLocation
 from sqlanon.catalog.tables import VERSION_TABLE, Tables
 from sqlanon.catalog.transaction import Transaction
 from sqlanon.engines.base import Engine
@@ -36,14 +36,14 @@ def create_tables(transaction: Transaction) -> None:
 
 @dataclass(frozen=True)
 class Migration:
-    """The migrations of the catalog at `home`, in the database of `session`."""
+    """The migrations of the catalog at `location`, in the database of `session`."""
 
     session: Engine
-    home: Home
+    location: CatalogLocation
 
     def has_versions(self) -> bool:
         """Tell whether the table that holds the revision exists; the table outlives a downgrade to the base."""
-        return self.session.resolve(self.home.relation(VERSION_TABLE)) is not None
+        return self.session.resolve(self.location.relation(VERSION_TABLE)) is not None
 
     def current(self) -> str | None:
         """The revision the catalog is at; None where there is none.
@@ -53,7 +53,7 @@ class Migration:
         """
         if not self.has_versions():
             return None
-        found = self.session.query("catalog/get_revision", table=self.home.relation(VERSION_TABLE))
+        found = self.session.query("catalog/get_revision", table=self.location.relation(VERSION_TABLE))
         revision: str | None = found[0][0] if found else None
         if revision is not None and revision not in revisions():
             raise CatalogTooNewError(
@@ -74,7 +74,7 @@ class Migration:
 
         current = self.current()
         try:
-            migrate(self.session, self.home, change, revision)
+            migrate(self.session, self.location, change, revision)
         except UnknownRevisionError as error:
             raise PolicyError(
                 f"The catalog is at revision {current or 'base'}, from where no migration leads to '{revision}'; "

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from sqlanon.catalog import dialect
-from sqlanon.catalog.home import Home
+from sqlanon.catalog.location import CatalogLocation
 from sqlanon.catalog.locks import advisory_key
 from sqlanon.catalog.migrate import migrations_directory
 from sqlanon.catalog.transaction import driver_of
@@ -56,25 +56,25 @@ class UtcTimestamp(TypeDecorator[datetime]):
         return value.astimezone(UTC).replace(tzinfo=None)
 
 
-def migrate(engine: Engine, home: Home, change: Literal["upgrade", "downgrade"], revision: str) -> None:
-    """Take the catalog at `home` up or down to `revision`, in a session of its own."""
+def migrate(engine: Engine, location: CatalogLocation, change: Literal["upgrade", "downgrade"], revision: str) -> None:
+    """Take the catalog at `location` up or down to `revision`, in a session of its own."""
     session = engine.fork()
     try:
-        session.run("catalog/use_schema", schema=home.name)
+        session.run("catalog/use_schema", schema=location.name)
         with _one_at_a_time, driver_of(session).alchemy().begin() as connection:
-            _migrate(connection, home, change, revision)
+            _migrate(connection, location, change, revision)
     except DBAPIError as error:
         raise _translated(change, error) from error
     finally:
         session.close()
 
 
-def _migrate(connection: Connection, home: Home, change: str, revision: str) -> None:
+def _migrate(connection: Connection, location: CatalogLocation, change: str, revision: str) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(sqlalchemy.select(sqlalchemy.func.pg_advisory_xact_lock(advisory_key("upgrade"))))
     config = Config()
     config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
-    config.attributes |= {"connection": connection, "prefix": home.prefix}
+    config.attributes |= {"connection": connection, "prefix": location.prefix}
     try:
         if not revision:
             raise CommandError("a revision has a name")

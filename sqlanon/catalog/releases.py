@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator, Sequence
 
 from sqlanon.catalog import locks
-from sqlanon.catalog.home import is_same_database
 from sqlanon.catalog.ledger import Ledger
+from sqlanon.catalog.location import is_same_database
 from sqlanon.catalog.records import (
     HierarchyRecord,
     Released,
@@ -39,11 +39,11 @@ class Releases(Ledger):
         False, and nothing done, where one transaction can't do both: the catalog is in another database. Call
         `record_release` after the transaction then.
         """
-        attached = session.traits.is_embedded and relation.catalog != self.home.catalog
+        attached = session.traits.is_embedded and relation.catalog != self.location.catalog
         if attached or not is_same_database(session, self._store):
             return False
         values = {"run": run} | dataclasses.asdict(release) | {"kind": release.kind.value}
-        session.load(self.home.relation("releases"), list(values), [list(values.values())])
+        session.load(self.location.relation("releases"), list(values), [list(values.values())])
         return True
 
     def releases(self, run: str) -> list[ReleaseRecord]:
@@ -88,8 +88,8 @@ class Releases(Ledger):
     def record_rules_within(self, session: Engine, run: str, rules: RulesRecord, tables: Sequence[Relation]) -> None:
         """As `record_release_within`, once that has returned True: record the rules, whose tables are there to stay."""
         values = {"run": run} | dataclasses.asdict(rules) | {"kind": rules.kind.value}
-        session.load(self.home.relation("rule_sets"), list(values), [list(values.values())])
-        ledger = self.home.relation("work_tables")
+        session.load(self.location.relation("rule_sets"), list(values), [list(values.values())])
+        ledger = self.location.relation("work_tables")
         for table in tables:
             session.run("catalog/keep_table", ledger=ledger, run=Text(run), relation=Text(str(table)))
 

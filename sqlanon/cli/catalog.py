@@ -271,6 +271,6 @@ def _catalog(call: Call, url: str | None, policy: Path | None) -> Iterator[Catal
 def _tell_revision(call: Call, catalog: Catalog) -> None:
     revision = catalog.current()
     if call.json:
-        call.emit({"revision": revision, "schema": catalog.home.schema})
+        call.emit({"revision": revision, "schema": catalog.location.schema})
     else:
         print(revision or "none")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         sql,
     )
     from sqlanon.audit import auditing
-    from sqlanon.catalog import home
+    from sqlanon.catalog import location
     from sqlanon.cli import plans, progress, summary, watch
     from sqlanon.dbt import project
     from sqlanon.drawing import picture, tradeoff
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _PARTS = {
     "sqlanon.audit": ("auditing",),
-    "sqlanon.catalog": ("home",),
+    "sqlanon.catalog": ("location",),
     "sqlanon.cli": ("plans", "progress", "summary", "watch"),
     "sqlanon.dbt": ("project",),
     "sqlanon.drawing": ("picture", "tradeoff"),
@@ -82,11 +82,11 @@ __all__ = [
     "freezing",
     "grants",
     "hierarchies",
-    "home",
     "labels_view",
     "linking",
     "listing",
     "loading",
+    "location",
     "material",
     "models",
     "options",

@@ -116,7 +116,7 @@ def apply_command(
     """
     with opened(call, url, policy, upgrade=True) as (_, catalog):
         found = catalog.run(run)
-        schema = catalog.home.schema
+        schema = catalog.location.schema
     known = None if policy is None else loading.load_policy(policy)
     place = (place_of(url, policy)[0], schema)
     application = applying.Application(found.id, to, out, on_violation, replace)

@@ -11,7 +11,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
-from sqlanon.cli.deferred import cron, home, loading, pg_cron, schedulers
+from sqlanon.cli.deferred import cron, loading, location, pg_cron, schedulers
 from sqlanon.cli.deferred import environment as environments
 from sqlanon.cli.jobs import JobName
 from sqlanon.engines.private import umask_guard
@@ -97,7 +97,7 @@ def _start(catalog: Catalog, job: Job, schedule: CronSchedule, url: str | None, 
     kinds = environments.schemes([place, asked.source.url, asked.release.url])
     return schedulers.JobLaunch(
         job,
-        f"{catalog.home.name} of {home.database_of(catalog.store)}",
+        f"{catalog.location.name} of {location.database_of(catalog.store)}",
         environment.with_libpqs() if "postgres" in kinds else environment,
         schedule,
         Path.cwd() if "duckdb" in kinds else None,

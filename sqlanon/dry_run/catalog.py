@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.connection import CatalogConnection
-from sqlanon.catalog.home import Home, database_of
 from sqlanon.catalog.live import Channel
+from sqlanon.catalog.location import CatalogLocation, database_of
 from sqlanon.catalog.migrate import revisions
 from sqlanon.catalog.tables import Tables
 from sqlanon.catalog.transaction import Row, Transaction
@@ -53,12 +53,14 @@ class RecordingTransaction(Transaction):
 class RecordingConnection(CatalogConnection):
     """The catalog's connection of a dry run."""
 
-    def __init__(self, script: Script, render: Renderer, home: Home, there: CatalogConnection | None) -> None:
+    def __init__(
+        self, script: Script, render: Renderer, location: CatalogLocation, there: CatalogConnection | None
+    ) -> None:
         self._script = script
         self._render = render
         self._there = there
-        self.home = home
-        self.tables = Tables.named(home.prefix)
+        self.location = location
+        self.tables = Tables.named(location.prefix)
 
     def do(self, what: str, work: Callable[[Transaction], Result]) -> Result:
         return work(RecordingTransaction(self._script, what, self._render, self.tables, self._there))
@@ -68,7 +70,7 @@ class RecordingConnection(CatalogConnection):
 
     def upgrade(self, revision: str) -> None:  # noqa: ARG002 - to what this program knows
         if self.current() is None:
-            self._script.remark("catalog/create_tables", f"Make the catalog's tables, in schema {self.home.name}.")
+            self._script.remark("catalog/create_tables", f"Make the catalog's tables, in schema {self.location.name}.")
         elif self.current() != revisions()[-1]:
             self._script.remark("catalog/upgrade", "Upgrade the catalog's tables, which an older version made.")
 
@@ -79,13 +81,15 @@ class RecordingConnection(CatalogConnection):
 class RecordingCatalog(Catalog):
     """The catalog of a dry run; `there`: the catalog that earlier runs made."""
 
-    def __init__(self, engine: Engine, store: Engine, script: Script, home: Home, there: Catalog | None) -> None:
+    def __init__(
+        self, engine: Engine, store: Engine, script: Script, location: CatalogLocation, there: Catalog | None
+    ) -> None:
         connection = None if there is None else there._connection
         self._script = script
         self._engine = engine
         self._store = store
         self._database = database_of(engine)
-        self._connection = RecordingConnection(script, store.render, home, connection)
+        self._connection = RecordingConnection(script, store.render, location, connection)
         self._alive = set()
 
     def new_id(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.home import find_home, is_there
+from sqlanon.catalog.location import find_location, is_there
 from sqlanon.dry_run.answers import FakeAnswers
 from sqlanon.dry_run.catalog import RecordingCatalog
 from sqlanon.dry_run.engine import RecordingEngine
@@ -39,8 +39,8 @@ def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswer
         there = None
         if is_there(store.inner, schema, fallback):
             there = stack.enter_context(Catalog.open(store.inner, schema, fallback_schema=fallback, upgrade=False))
-        home = find_home(store, schema, fallback) if there is None else there.home
-        with RecordingCatalog(engine, store, answers.script, home, there) as catalog:
+        location = find_location(store, schema, fallback) if there is None else there.location
+        with RecordingCatalog(engine, store, answers.script, location, there) as catalog:
             catalog.upgrade()
             yield Session(engine, target, catalog, own_catalog=has_own_catalog(policy))
 

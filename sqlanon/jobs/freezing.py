@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, Job, Run, Status
-from sqlanon.catalog.home import database_of, is_same_database
+from sqlanon.catalog.location import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.environment import named, require_set
 from sqlanon.errors import PolicyError

@@ -106,7 +106,7 @@ def statement(engine: Engine, catalog: Catalog, job: Job, schedule: CronSchedule
 def _name(engine: Engine, catalog: Catalog, job: Job) -> str:
     """Name the job for pg_cron: a role's names must differ, whatever catalogs its jobs are in."""
     database = engine.query_one("catalog/show_database")[0]
-    whole = f"{_BEGINNING}job {Relation(catalog.home.prefix + job.name, catalog.home.schema, database)}"
+    whole = f"{_BEGINNING}job {Relation(catalog.location.prefix + job.name, catalog.location.schema, database)}"
     if len(whole.encode()) <= _LONGEST:
         return whole
     return f"{_BEGINNING}job {job.name} {hashlib.sha256(whole.encode()).hexdigest()[:10]}"

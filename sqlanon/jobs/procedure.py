@@ -59,7 +59,7 @@ def most_rows(rows: int) -> int:
 
 def routine_of(catalog: Catalog, name: str) -> Relation:
     """The procedure of a job."""
-    return catalog.home.relation(f"job_{name}")
+    return catalog.location.relation(f"job_{name}")
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class ProcedureText:
         return Staging(self.engine, self.recoded, tuple(name for name in attributes if name is not None))
 
     def _values(self) -> dict[str, Any]:
-        job, home = self.job, self.catalog.home
+        job, location = self.job, self.catalog.location
         release = Relation.parse(job.release)
         assert job.most_rows is not None
         return {
@@ -154,7 +154,7 @@ class ProcedureText:
             "facts_kind": Text(AppliedFacts.kind),
             "quotable": [Text(f"{state}%") for state in ("SA", "57014", *QUOTABLE)],
             "errors": [(Text(state), Text(error.__name__)) for state, error in OWN_ERRORS.items()],
-            **{table: home.relation(table) for table in ("runs", "releases", "jobs", "work_tables")},
+            **{table: location.relation(table) for table in ("runs", "releases", "jobs", "work_tables")},
             **self._catalog_values(),
             **self._source_values(),
             **self._staging.values(),
@@ -165,14 +165,15 @@ class ProcedureText:
 
     def _catalog_values(self) -> dict[str, Any]:
         """Return the conditions on the catalog that the procedure acts on: nobody else may write it, or has done so."""
-        home = self.catalog.home
+        location = self.catalog.location
         return {
-            **place_of(home),
-            "other_catalog": _pattern(lambda problems: refusal(home, problems)),
+            **place_of(location),
+            "other_catalog": _pattern(lambda problems: refusal(location, problems)),
             "statement_digests": {name: Text(digest) for name, digest in digests_of(self.job).items()},
             "other_statement": Text(
                 f"What the catalog has of job {self.job.name} is not what was frozen: somebody changed table"
-                f" {home.relation('jobs')}; nothing was published. Freeze the run again, and see who may write there."
+                f" {location.relation('jobs')}; nothing was published. Freeze the run again, and see who may write"
+                " there."
             ),
         }
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlanon.catalog import Catalog, LedgerEntry, RulesRecord
-from sqlanon.catalog.home import database_of, is_same_database
+from sqlanon.catalog.location import database_of, is_same_database
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan import Attribute
@@ -53,7 +53,7 @@ def store_rules(
     planned: the quasi-identifiers of the plan, with their hierarchies.
     """
     attributes, tables = made.attributes, made.tables
-    prefix = f"{catalog.home.prefix}rules_{short_hash(run)}_"
+    prefix = f"{catalog.location.prefix}rules_{short_hash(run)}_"
     stored = _at(catalog, prefix, tables.depth)
     database = database_of(catalog.store)
     drop_codes(engine, tables)
@@ -75,7 +75,7 @@ def copy_rules(catalog: Catalog, run: str, stored: StoredRules) -> StoredRules:
     """The rules that another run has stored, as those of `run`."""
     if stored.tables is None:
         return stored
-    prefix = f"{catalog.home.prefix}rules_{short_hash(run)}_"
+    prefix = f"{catalog.location.prefix}rules_{short_hash(run)}_"
     tables = _at(catalog, prefix, stored.tables.depth)
     for table, other in zip(tables.all, stored.tables.all, strict=True):
         catalog.ledger_add(LedgerEntry(run, table, database_of(catalog.store)))
@@ -118,5 +118,5 @@ def fetch_tables(engine: Engine, catalog: Catalog, workspace: Workspace, tables:
 
 
 def _at(catalog: Catalog, prefix: str, depth: int) -> RuleTables:
-    home = catalog.home
-    return RuleTables.of([Relation(prefix + name, home.schema, home.catalog) for name in NAMES], depth)
+    location = catalog.location
+    return RuleTables.of([Relation(prefix + name, location.schema, location.catalog) for name in NAMES], depth)

@@ -111,7 +111,7 @@ def _start(run: RunExecution, source: ReleaseSource, sink: Sink) -> None:
         release=sink.release_name(plan),
         algorithm=source.algorithm,
         models=run.models,
-        catalog=CatalogPlace(redacted(named(catalog_place(policy)[0])), run.catalog.home.schema),
+        catalog=CatalogPlace(redacted(named(catalog_place(policy)[0])), run.catalog.location.schema),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from sqlanon.catalog import Catalog
-from sqlanon.catalog.home import is_there
+from sqlanon.catalog.location import is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.dialects import WRITER_OF_FILES, dialect_named, find_dialect, is_embedded

@@ -18,8 +18,8 @@ from types import TracebackType
 from markupsafe import Markup
 
 from sqlanon.catalog import Catalog, LedgerEntry, locks
-from sqlanon.catalog.home import database_of, identity_of
 from sqlanon.catalog.live import list_files, remove_files
+from sqlanon.catalog.location import database_of, identity_of
 from sqlanon.engines.base import Engine
 from sqlanon.engines.private import remove_dead_directories
 from sqlanon.errors import AccessError, SqlanonError
@@ -46,7 +46,7 @@ class Workspace:
         self._run = run
         self._staged_in: dict[str, Engine] = {}
         self._staged: set[LedgerEntry] = set()
-        prefix = Relation(f"w_{short_hash(run)}_", home or catalog.home.schema)
+        prefix = Relation(f"w_{short_hash(run)}_", home or catalog.location.schema)
         if engine.traits.is_embedded:
             prefix = engine.temporary(prefix.name)
         self._prefix = LedgerEntry(run, prefix, database_of(engine), is_prefix=True)

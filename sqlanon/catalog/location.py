@@ -11,8 +11,8 @@ from sqlanon.sql import Relation, Text
 
 
 @dataclass(frozen=True)
-class Home:
-    """The schema of a catalog and what its tables' names begin with."""
+class CatalogLocation:
+    """The schema of a catalog, and the beginning of its tables' names."""
 
     schema: str
     prefix: str = ""
@@ -28,8 +28,8 @@ class Home:
         return Relation(self.prefix + table, self.schema, self.catalog)
 
 
-def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
-    """The home that this session's role may use; a session that may only read finds one that has been made.
+def find_location(session: Engine, schema: str, fallback: str | None) -> CatalogLocation:
+    """The location that this session's role may use; a session that may only read finds one that has been made.
 
     Raises:
         AccessError: the database is read-only, or neither `schema` nor `fallback` can hold the catalog.
@@ -43,32 +43,32 @@ def find_home(session: Engine, schema: str, fallback: str | None) -> Home:
             f"The database {database} is read-only: it can't keep the catalog; name another in the policy."
         )
     if session.traits.is_embedded:
-        return Home(schema, catalog=database)
-    home = Home(schema)
-    if _can_use(session, home):
-        return home
-    if fallback is not None and _can_use(session, own := Home(fallback, FALLBACK_PREFIX)):
+        return CatalogLocation(schema, catalog=database)
+    location = CatalogLocation(schema)
+    if _can_use(session, location):
+        return location
+    if fallback is not None and _can_use(session, own := CatalogLocation(fallback, FALLBACK_PREFIX)):
         return own
     raise AccessError(
-        f"The role can neither use schema {home.name} for the catalog nor create it"
+        f"The role can neither use schema {location.name} for the catalog nor create it"
         + (f", nor create tables in schema {Relation(fallback)}" if fallback is not None else "")
-        + f". Have CREATE SCHEMA {home.name} AUTHORIZATION <role> run, or name another catalog in the policy."
+        + f". Have CREATE SCHEMA {location.name} AUTHORIZATION <role> run, or name another catalog in the policy."
     )
 
 
 def is_there(session: Engine, schema: str, fallback: str | None) -> bool:
-    """Tell whether a catalog exists that `find_home` would find for this session's role; nothing is changed."""
+    """Tell whether a catalog exists that `find_location` would find for this session's role; nothing is changed."""
     database, _, read_only = session.query_one("catalog/show_database")
     if session.traits.is_embedded:
         return not read_only and session.resolve(Relation("runs", schema, database)) is not None
     return _made(session, schema, fallback) is not None
 
 
-def _made(session: Engine, schema: str, fallback: str | None) -> Home | None:
-    """The home of a catalog that is there and that the role may use (PostgreSQL); None on DuckDB."""
+def _made(session: Engine, schema: str, fallback: str | None) -> CatalogLocation | None:
+    """The location of a catalog that is there and that the role may use (PostgreSQL); None on DuckDB."""
     if session.traits.is_embedded:
         return None
-    homes = [Home(schema), *([] if fallback is None else [Home(fallback, FALLBACK_PREFIX)])]
+    homes = [CatalogLocation(schema), *([] if fallback is None else [CatalogLocation(fallback, FALLBACK_PREFIX)])]
     made = (one for one in homes if _can_use(session, one) and session.resolve(one.relation("runs")) is not None)
     return next(made, None)
 
@@ -89,16 +89,16 @@ def is_same_database(one: Engine, other: Engine) -> bool:
     return one is other or (identity_of(one) is not None and identity_of(one) == identity_of(other))
 
 
-def is_schema(session: Engine, home: Home) -> bool:
-    """Tell whether the schema of a home exists (PostgreSQL)."""
-    runs = home.relation("runs").name
-    return bool(session.query("catalog/show_schema_access", schema=Text(home.schema), table=Text(runs)))
+def is_schema(session: Engine, location: CatalogLocation) -> bool:
+    """Tell whether the schema of a location exists (PostgreSQL)."""
+    runs = location.relation("runs").name
+    return bool(session.query("catalog/show_schema_access", schema=Text(location.schema), table=Text(runs)))
 
 
-def _can_use(session: Engine, home: Home) -> bool:
-    runs = home.relation("runs").name
-    found = session.query("catalog/show_schema_access", schema=Text(home.schema), table=Text(runs))
+def _can_use(session: Engine, location: CatalogLocation) -> bool:
+    runs = location.relation("runs").name
+    found = session.query("catalog/show_schema_access", schema=Text(location.schema), table=Text(runs))
     if not found:
-        return not home.prefix and bool(session.query_one("catalog/show_database_access")[0])
+        return not location.prefix and bool(session.query_one("catalog/show_database_access")[0])
     ((usage, create, writes),) = found
     return bool(usage and create and writes is not False)
