@@ -84,7 +84,7 @@ def measure(name: str, rows: int, k: int, sample: int) -> list[Row]:
         search: Any = rothko_s.search if isinstance(built.algorithm, RothkoS) else mondrian.search
         found = search(engine, workspace, coded, None, [KAnonymity(k)], built.algorithm, lambda _progress: None).facts
     if isinstance(built.algorithm, RothkoS):
-        return [(name, found["samplings"], 1.0, 2.0 * found["samplings"], found["scans"], 0.0)]
+        return [(name, found.samplings, 1.0, 2.0 * found.samplings, found.scans, 0.0)]
     return [(name, level, active, 2 * active, *both) for level, (active, *both) in enumerate(ledger.levels)]
 
 

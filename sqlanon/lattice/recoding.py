@@ -17,6 +17,7 @@ from sqlanon.lattice.keys import Dimension
 from sqlanon.lattice.lattice import Node
 from sqlanon.partition.axes import Axis, carried
 from sqlanon.partition.result import Partition
+from sqlanon.results.facts import Facts
 from sqlanon.sql import Identifier, Relation, expression
 
 STARRED = 0  # the leaf of suppressed rows; classes count from 1
@@ -39,7 +40,7 @@ class Generalization(Partition):
     def levels(self) -> tuple[frozenset[int], ...]:
         return self.shown
 
-    def as_searched(self, rounds: int, facts: Mapping[str, Any], chart: Mapping[str, Any] | None) -> Self:
+    def as_searched(self, rounds: int, facts: Facts, chart: Mapping[str, Any] | None) -> Self:
         return replace(self, rounds=rounds, facts=facts, chart=chart)
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sqlanon.errors import ProtectionError
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets, named_groups, sensitive_column
@@ -26,6 +25,7 @@ from sqlanon.lattice.recoding import Generalization, Pass, create_pass, recode_n
 from sqlanon.lattice.stars import complete_stars
 from sqlanon.lattice.task import Task
 from sqlanon.policy import FullDomain, Optimal
+from sqlanon.results.facts import Pass as PassFacts
 from sqlanon.sql import Relation
 
 
@@ -128,7 +128,16 @@ class Passes:
         return findings.chosen
 
 
-def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, judges_stars: bool) -> Generalization:
+@dataclass(frozen=True)
+class RecodedRemainder:
+    """The classes of all passes, the rows and levels of each, and the generalizations that were checked for them."""
+
+    generalization: Generalization
+    passes: tuple[PassFacts, ...]
+    checked: int
+
+
+def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, judges_stars: bool) -> RecodedRemainder:
     """The release of one generalization, with the rows that it suppresses recoded as far as possible.
 
     Where that leaves more rows than may be suppressed, which t-closeness can bring about, or starred rows that are too
@@ -148,10 +157,10 @@ def recode_remainder(problem: Problem, algorithm: FullDomain, node: Node, *, jud
     if suppressed > sets.task.budget:
         sets.workspace.drop(*(made.classes for made in passes.done))
         partition = recode_node(sets, node)
-        return replace(partition, facts=_pass_facts(problem, [(node, sets.task.rows - partition.suppressed)], passes))
+        return _recoded(problem, partition, [(node, sets.task.rows - partition.suppressed)], passes)
     partition = release_of(sets, passes.done, suppressed)
     pairs = zip((made.node for made in passes.done), passes.placed, strict=True)
-    return replace(partition, facts=_pass_facts(problem, list(pairs), passes))
+    return _recoded(problem, partition, list(pairs), passes)
 
 
 def recode_in_passes(
@@ -186,10 +195,12 @@ def _too_few(rows: int) -> str:
     )
 
 
-def _pass_facts(problem: Problem, placed: list[tuple[Node, int]], passes: Passes) -> dict[str, Any]:
+def _recoded(
+    problem: Problem, generalization: Generalization, placed: list[tuple[Node, int]], passes: Passes
+) -> RecodedRemainder:
     names = problem.lattice.names
-    passed = [{"levels": dict(zip(names, node, strict=True)), "rows": rows} for node, rows in placed]
-    return {"passes": passed, "checked": problem.sets.checked + passes.checked}
+    facts = tuple(PassFacts(dict(zip(names, node, strict=True)), rows) for node, rows in placed)
+    return RecodedRemainder(generalization, facts, problem.sets.checked + passes.checked)
 
 
 def _leave_out(passes: Passes) -> int:

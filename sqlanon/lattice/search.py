@@ -33,6 +33,7 @@ from sqlanon.partition.collapse import Tuples
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.policy import FullDomain, Policy
 from sqlanon.policy.document import path_text
+from sqlanon.results.facts import LatticeFacts
 from sqlanon.work.workspace import Workspace
 
 Report = Callable[[LatticeProgress], None]
@@ -122,26 +123,26 @@ def release(problem: Problem, policy: Policy, findings: Findings) -> Generalizat
     """Recode the table to the chosen generalization."""
     if findings.chosen is None:
         raise refusal(problem, findings)
-    facts, chart = _search_facts(problem, policy, findings), record(problem, findings)
+    facts, chart = _facts(problem, policy, findings), record(problem, findings)
     if policy.remainder == "recode":
-        partition = recode_remainder(problem, full_domain(policy), findings.chosen, judges_stars=policy.judges_stars)
-        return replace(partition, facts={**facts, **partition.facts}, chart=chart)
+        recoded = recode_remainder(problem, full_domain(policy), findings.chosen, judges_stars=policy.judges_stars)
+        facts = replace(facts, passes=recoded.passes, checked=recoded.checked)
+        return replace(recoded.generalization, facts=facts, chart=chart)
     partition = recode_node(problem.sets, findings.chosen)
     if partition.suppressed != findings.suppressed:
         raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")
     return replace(partition, facts=facts, chart=chart)
 
 
-def _search_facts(problem: Problem, policy: Policy, findings: Findings) -> dict[str, Any]:
-    """List the facts of the search for the outcome."""
+def _facts(problem: Problem, policy: Policy, findings: Findings) -> LatticeFacts:
     assert findings.chosen is not None
-    algorithm = full_domain(policy)
-    return {
-        "levels": dict(zip(problem.lattice.names, findings.chosen, strict=True)),
-        "quality": algorithm.quality,
-        "score": findings.score,
-        "proven": findings.proven,
-        "bound": findings.bound,
-        "nodes": problem.lattice.size,
-        "checked": problem.sets.checked,
-    }
+    assert findings.score is not None
+    return LatticeFacts(
+        levels=dict(zip(problem.lattice.names, findings.chosen, strict=True)),
+        quality=full_domain(policy).quality,
+        score=findings.score,
+        proven=findings.proven,
+        bound=findings.bound,
+        nodes=problem.lattice.size,
+        checked=problem.sets.checked,
+    )

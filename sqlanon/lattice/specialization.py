@@ -33,6 +33,7 @@ from sqlanon.partition.collapse import Tuples, expand
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
 from sqlanon.policy import TopDown
+from sqlanon.results.facts import TopDownFacts
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.workspace import Workspace
 
@@ -88,7 +89,7 @@ def search(
     tree.begin(rows, Markup("1") if tuples is None else Markup("w"))
     tree.run(report)
     done = tree.assigned if tuples is None else expand(coded, tuples, tree.assigned)
-    facts = {"quality": algorithm.quality, "specializations": tree.done, "checked": tree.tried}
+    facts = TopDownFacts(algorithm.quality, specializations=tree.done, checked=tree.tried)
     return Partition(tree.axes, tree.leaves(), done, tree.done, facts=facts)
 
 

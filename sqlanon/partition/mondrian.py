@@ -6,7 +6,6 @@ LeFevre, DeWitt, Ramakrishnan, "Mondrian Multidimensional k-Anonymity", ICDE 200
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
@@ -24,6 +23,7 @@ from sqlanon.partition.result import Partition
 from sqlanon.partition.targets import number_classes, scale_numbers
 from sqlanon.partition.task import Task
 from sqlanon.policy import Mondrian, RothkoS, Splits, Tree
+from sqlanon.results.facts import TreeFacts
 from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
 
@@ -49,7 +49,9 @@ def search(
     else:
         grown = grow_forest(engine, workspace, task, lambda trunk, _: trunk.root(table), report, records=True)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, facts=split_facts(algorithm, models))
+    return Partition(
+        task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, facts=facts_of_tree(algorithm, models)
+    )
 
 
 def build_task(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Task:
@@ -96,14 +98,14 @@ def criterion_of(engine: Engine, workspace: Workspace, coded: CodedTable, algori
     return PackedClasses(target, least, scale, coded.source_rows) if few else Classes(target, least, scale)
 
 
-def split_facts(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> dict[str, Any]:
-    """List the facts of a tree's splits for the outcome of a run."""
+def facts_of_tree(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> TreeFacts:
+    """Say how a tree is split."""
     if isinstance(algorithm, Mondrian):
-        return {}
-    facts: dict[str, Any] = {"split": algorithm.split, "groups": groups_of(algorithm, models).names}
-    if algorithm.target is not None:
-        facts |= {"target": algorithm.target, "bins": algorithm.bins, "least_gain": algorithm.least}
-    return facts
+        return TreeFacts()
+    groups = tuple(groups_of(algorithm, models).names)
+    if algorithm.target is None:
+        return TreeFacts(algorithm.split, groups)
+    return TreeFacts(algorithm.split, groups, algorithm.target, algorithm.bins, algorithm.least)
 
 
 def _inherited_bans(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:

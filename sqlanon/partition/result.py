@@ -9,6 +9,7 @@ from typing import Any, Self
 from markupsafe import Markup
 
 from sqlanon.partition.axes import Axis
+from sqlanon.results.facts import Facts, TreeFacts
 from sqlanon.sql import Relation
 
 
@@ -22,7 +23,7 @@ class Partition:
         left out are not in it, or their leaves are not among those that the release shows.
     suppressed: how many rows are suppressed, left out or not.
     starred: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
-    facts: what the search has to say of itself, for people and programs.
+    facts: of the search, for people and programs.
     tree: the partition tree of a search that grows one (see `forest.Grown`).
     """
 
@@ -32,7 +33,7 @@ class Partition:
     rounds: int
     suppressed: int = 0
     starred: int | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=TreeFacts)
     tree: Relation | Markup | None = None
 
     @property
@@ -45,6 +46,6 @@ class Partition:
         """The source rows that the release does not hold."""
         return self.suppressed if self.starred is None else 0
 
-    def as_searched(self, rounds: int, facts: Mapping[str, Any], chart: Mapping[str, Any] | None) -> Self:  # noqa: ARG002
+    def as_searched(self, rounds: int, facts: Facts, chart: Mapping[str, Any] | None) -> Self:  # noqa: ARG002
         """The same classes, with what an earlier search said of itself; its tree is written down already."""
         return replace(self, rounds=rounds, facts=facts, tree=None)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from markupsafe import Markup
 
@@ -34,6 +33,7 @@ from sqlanon.partition.result import Partition
 from sqlanon.partition.sampled import Care, Sample, SampledGrowth
 from sqlanon.partition.task import Branch, Task
 from sqlanon.policy import RothkoS
+from sqlanon.results.facts import SampledTreeFacts, TreeFacts
 from sqlanon.sql import Relation, expression
 from sqlanon.work.workspace import Workspace
 
@@ -64,9 +64,9 @@ class Counters:
     pruned: int = 0
     scans: float = 0.0
 
-    def as_facts(self) -> dict[str, Any]:
-        """As `run --json` shows them."""
-        return {**vars(self), "scans": round(self.scans, 4)}
+    def added_to(self, facts: TreeFacts) -> SampledTreeFacts:
+        """The facts of a tree that samples were taken for."""
+        return SampledTreeFacts(**vars(facts), **{**vars(self), "scans": round(self.scans, 4)})
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ def search(
 
     Raises ProtectionError, before any split, when no release can meet the models.
     """
-    facts = mondrian.split_facts(algorithm, models)
+    facts = mondrian.facts_of_tree(algorithm, models)
     if coded.source_rows <= algorithm.sample:
         whole = mondrian.search(engine, workspace, coded, tuples, models, algorithm.on_all_rows, report)
-        return replace(whole, facts=facts | Counters().as_facts())
+        return replace(whole, facts=Counters().added_to(facts))
     task = mondrian.build_task(engine, workspace, coded, models)
     task = task if tuples is None else task.over_tuples()
     table = coded.rows if tuples is None else tuples.table
@@ -121,7 +121,7 @@ def search(
     sampling.run(table)
     grown = grow_forest(engine, workspace, task, sampling.hand_on, report, records=True)
     done = grown.done if tuples is None else expand(coded, tuples, grown.done)
-    facts |= sampling.counters.as_facts()
+    facts = sampling.counters.added_to(facts)
     return Partition(task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, facts=facts)
 
 

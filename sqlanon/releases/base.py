@@ -16,6 +16,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.measures.loss import Loss
 from sqlanon.plan import Plan
 from sqlanon.release.staging import Staged
+from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check, Distributions
 from sqlanon.rules.store import StoredRules
 from sqlanon.work.session import Session
@@ -48,7 +49,7 @@ class Release(ABC):
 
     @property
     @abstractmethod
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> Facts:
         """Say what is known of the decision, for people and for JSON."""
 
     @property

@@ -23,6 +23,7 @@ from sqlanon.plan import Attribute, Plan
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.staging import Staged, stage_release
 from sqlanon.releases.base import Release
+from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check, Distributions
 from sqlanon.rules.boxed import show_boxes
 from sqlanon.rules.digest import rules_digest
@@ -60,7 +61,7 @@ class Generalized(Release):
         return self.partition.omitted
 
     @property
-    def facts(self) -> Mapping[str, Any]:
+    def facts(self) -> Facts:
         return self.partition.facts
 
     @property

@@ -23,6 +23,8 @@ from sqlanon.lattice.options import SearchOptions
 from sqlanon.models import models_of
 from sqlanon.plan import Plan
 from sqlanon.policy.writer import policy_text
+from sqlanon.results.codec import to_json
+from sqlanon.results.facts import Facts, facts_of, kind_of
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.sql import Identifier
 
@@ -55,22 +57,22 @@ class Checkpoint:
     rules: RulesRecord
     digest: str
     rounds: int
-    found: Mapping[str, Any]
+    facts: Facts
     chart: Mapping[str, Any] | None
 
     def as_json(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps({**asdict(self), "facts": to_json(self.facts), "kind": self.facts.kind})
 
     @classmethod
     def from_json(cls, text: str) -> Checkpoint:
         values = json.loads(text)
-        rules = values["rules"]
+        rules, facts = values["rules"], values.get("facts", values.get("found"))  # `found` in earlier versions
         return cls(
             Basis(**values["basis"]),
             RulesRecord(**{**rules, "kind": RulesKind(rules["kind"])}),
             values["digest"],
             values["rounds"],
-            values["found"],
+            facts_of(values.get("kind") or kind_of(facts), facts),
             values["chart"],
         )
 

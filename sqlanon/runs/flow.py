@@ -191,7 +191,7 @@ def _measure(run: RunExecution, encoded: Encoded, release: Release) -> None:
     outcome, target = run.outcome, run.policy.target
     outcome.rounds = release.rounds
     outcome.suppressed = release.suppressed + encoded.left_out
-    outcome.facts = dict(release.facts)
+    outcome.facts = release.facts
     outcome.lattice = release.lattice
     with run.journal.during("recode"):
         if target is not None:

@@ -13,6 +13,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.environment import named
 from sqlanon.hierarchies.digests import hierarchy_digest
 from sqlanon.plan import Plan
+from sqlanon.results.codec import to_json
 from sqlanon.results.run_result import QuasiIdentifier
 from sqlanon.runs.result_builder import ResultBuilder
 
@@ -21,7 +22,9 @@ def release_record(outcome: ResultBuilder, digest: str | None, plan: Plan) -> Re
     """The release of a run that was verified; `digest`: of its rules, if they are stored."""
     assert outcome.verification is not None
     statistics = outcome.verification.statistics
-    recoding = json.dumps({"algorithm": outcome.algorithm, "rounds": outcome.rounds, **outcome.facts, **_origin(plan)})
+    recoding = json.dumps(
+        {"algorithm": outcome.algorithm, "rounds": outcome.rounds, **to_json(outcome.facts), **_origin(plan)}
+    )
     return ReleaseRecord(
         relation=outcome.release,
         kind=ReleaseKind.REGIONS,

@@ -10,7 +10,7 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.repeating import NO_REPETITION, Repetition
 from sqlanon.results.codec import from_json
-from sqlanon.results.facts import AlgorithmResult, facts_of, kind_of
+from sqlanon.results.facts import AlgorithmResult, Facts, TreeFacts
 from sqlanon.results.measures import Check, Combinations, Distributions, StarredRows, Utility
 from sqlanon.results.run_result import (
     NULL_CHOICE,
@@ -40,7 +40,7 @@ class ResultBuilder:
     origin: what the source is, where it is a table.
     columns: of the source, names and types as the database writes them; fingerprint: of its rows (see `fingerprint`).
     subject: what the policy declares as its subject; repetition: of the source's identifiers.
-    facts: of the recoding, by name; lattice: what is known of the lattice that was searched, if one was.
+    facts: of the recoding; lattice: what is known of the lattice that was searched, if one was.
     hierarchies: the hierarchies that were used, with their digests.
     digest: that of what was released.
     trial: whether nothing was to be published, and so nothing was verified.
@@ -65,7 +65,7 @@ class ResultBuilder:
     suppressed: int = 0
     gcp: float | None = 0.0
     predicted: tuple[Measures, Measures] | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=TreeFacts)
     lattice: Mapping[str, Any] | None = None
     quasi_identifiers: tuple[QuasiIdentifier, ...] = ()
     hierarchies: tuple[HierarchyUse, ...] = ()
@@ -173,8 +173,7 @@ class ResultBuilder:
         return Utility(statistics.c_avg(self.k), statistics.discernibility(omitted), self.gcp, *predicted)
 
     def _algorithm(self) -> AlgorithmResult:
-        facts = facts_of(kind_of(self.facts), self.facts)
-        return AlgorithmResult(self.algorithm, self.rounds, self.statements, facts)
+        return AlgorithmResult(self.algorithm, self.rounds, self.statements, self.facts)
 
 
 def _predicted(measures: Measures) -> tuple[float, float | None]:

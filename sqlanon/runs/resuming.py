@@ -102,7 +102,7 @@ class Left(Search):
         if checkpoint is None or rules is None:
             return super()._search(run, request, encoded)
         divided = _divide(run, request, rules)
-        return divided.as_searched(checkpoint.rounds, checkpoint.found, checkpoint.chart)
+        return divided.as_searched(checkpoint.rounds, checkpoint.facts, checkpoint.chart)
 
     def _compare(self, basis: Basis | None) -> None:
         """Leave the checkpoint alone if what it goes by has changed."""

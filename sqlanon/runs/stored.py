@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from sqlanon.algorithms import algorithm_of
 from sqlanon.algorithms.full_domain import recode_at_levels
@@ -21,6 +20,7 @@ from sqlanon.release.recode import Recoding, create_regions, end_name
 from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release
 from sqlanon.releases.generalized import Reapplied
+from sqlanon.results.facts import AppliedFacts
 from sqlanon.rules.applying import classify_rows
 from sqlanon.rules.classes import Applied, Suppression
 from sqlanon.rules.row_filter import find_fitting
@@ -145,11 +145,16 @@ class Stored(ReleaseSource):
         tables = fetch_tables(run.engine, run.catalog, run.workspace, self.stored.tables)
         return classify_rows(run.engine, run.workspace, coded, replace(self.stored, tables=tables))
 
-    def _facts(self) -> dict[str, Any]:
-        """Return the facts of the application for the result, as the policy is that of the other run."""
+    def _facts(self) -> AppliedFacts:
+        """Say what the application was, as the policy is that of the other run."""
         asked = self.application
-        of_job = {} if asked.job is None else {"job": asked.job, "version": asked.version}
-        return {"applied": self.rules_run, **of_job, "on_violation": asked.on_violation, "budget": asked.budget}
+        return AppliedFacts(
+            applied=self.rules_run or self.found.id,
+            job=asked.job,
+            version=None if asked.job is None else asked.version,
+            on_violation=asked.on_violation,
+            budget=asked.budget,
+        )
 
     def _suppress(self, run: RunExecution, encoded: Encoded, applied: Applied) -> Release:
         """Find the classes that violate a model, and suppress them if that is wanted."""
@@ -166,7 +171,7 @@ class Stored(ReleaseSource):
             rounds=0,
             suppressed=rows,
             starred=-1 if stars and rows else None,
-            facts={**self._facts(), "suppressed_classes": search.classes},
+            facts=replace(self._facts(), suppressed_classes=search.classes),
         )
         with run.journal.during("recode"):
             count = 0 if boxed else sum(len(shown.ends) for shown in applied.shown)
