@@ -31,7 +31,9 @@ def read_bounded(path: str | os.PathLike[str], what: str, most: int) -> str:
     except ValueError:
         raise PolicyError(f"The {what} {path} can't be read: this is no name of a file.") from None
     if len(data) > most:
-        raise PolicyError(f"The {what} {path} has more than {most // 2**20} MiB; none that is meant has as many.")
+        raise PolicyError(
+            f"The {what} {path} has more than {most // 2**20} MiB, the most that is read: is it the right file?"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

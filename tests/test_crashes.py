@@ -300,7 +300,7 @@ def test_clearing_that_fails_after_publication(database: Database, monkeypatch: 
         patch.setattr(Workspace, "close", fail)
         with pytest.raises(EngineError, match="no more") as raised:
             anonymize(_policy(database), replace=True)
-    assert raised.value.__notes__ == ["The release WAS published; what failed came after it."]
+    assert raised.value.__notes__ == ["The release WAS published; a step after publishing failed."]
     assert (999,) in database.sql("SELECT id FROM people_r")
     assert database.sql("SELECT status FROM sqlanon.runs ORDER BY started")[-1] == ("published",)
     _clear(database)

@@ -96,7 +96,9 @@ class Runs(Access):
         if not found:
             raise PolicyError(f"The catalog has no run '{name}'; `sqlanon runs` lists them.")
         if len(found) > 1 and found[0].id != name:
-            raise PolicyError(f"'{name}' stands for more than one run, such as {found[0].id} and {found[1].id}.")
+            raise PolicyError(
+                f"'{name}' matches several runs, such as {found[0].id} and {found[1].id}: write more of it."
+            )
         return found[0]
 
     def steps(self, run: str) -> list[Step]:

@@ -67,7 +67,7 @@ class Call:
         except OSError as error:
             raise OutputError(
                 f"The release is published, as run {run}, but the output could not be written: {error.strerror}."
-                f" `sqlanon show {run}` and `sqlanon report {run}` tell of it."
+                f" `sqlanon show {run}` and `sqlanon report {run}` show it."
             ) from error
 
 

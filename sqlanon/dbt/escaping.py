@@ -21,5 +21,5 @@ def sayable(name: str) -> str:
     Raises PolicyError for a name with quotes, backslashes, control characters or the beginning of a Jinja tag.
     """
     if _UNSAYABLE.search(name):
-        raise PolicyError(f"dbt can't be told of the name '{name}': make a view of it with a plainer name (--source).")
+        raise PolicyError(f"dbt can't read the name '{name}': make a view of it with a plainer name (--source).")
     return name

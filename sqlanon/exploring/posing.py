@@ -124,4 +124,4 @@ def _end(catalog: Catalog, run: str, journal: Journal, error: BaseException | No
     except SqlanonError as failure:
         if error is None:
             raise
-        error.add_note(f"The end could not be recorded ({failure}).")
+        error.add_note(f"The end of the run could not be recorded ({failure}).")

@@ -71,9 +71,9 @@ def read_document(text: str) -> Document:
         hint = " A text that holds ${…} must be in quotes." if "${" in text else ""
         raise PolicyError(f"The policy is not valid YAML: {where}{error.problem or 'cannot be read'}.{hint}") from None
     except (YAMLError, RecursionError):
-        raise PolicyError("The policy is not valid YAML: a character or a nesting is refused.") from None
+        raise PolicyError("The policy is not valid YAML: it holds a forbidden character, or nests too deep.") from None
     except (ValueError, OverflowError):  # of Python, where a number or an escape stands for nothing
-        raise PolicyError("The policy is not valid YAML: a number or a character in it stands for nothing.") from None
+        raise PolicyError("The policy is not valid YAML: it holds an impossible number or character.") from None
     return document
 
 

@@ -71,7 +71,7 @@ def labels_view(engine: Engine, stored: StoredRules, run: Run, view: str, releas
         raise PolicyError("The release is a file; load it, and name its table with --source.")
     columns = [_read(one, policy.attributes[one.name].hierarchy) for one in stored.attributes if _is_read(one, policy)]
     if not columns:
-        raise PolicyError("The release shows no numbers or dates by labels: it has nothing to be read.")
+        raise PolicyError("The release has no labels of numbers or dates, so there is nothing to read back.")
     _refuse_collisions(policy, columns)
     relation = Relation.parse(release if release is not None else run.release)
     statement = engine.render("rules/create_labels_view", view=Relation.parse(view), release=relation, columns=columns)

@@ -73,7 +73,7 @@ def pinned_origin(found: Run) -> Origin:
     recorded = None if found.result is None else found.result.source.origin
     if recorded is None:
         raise PolicyError(
-            f"Run {found.id} did not record whose its source was: run the policy again, and freeze that run."
+            f"Run {found.id} did not record who owned its source: run the policy again, and freeze that run."
         )
     return recorded
 

@@ -75,7 +75,7 @@ def carry_out(
     except BaseException as error:
         published = run.outcome.published
         if published:
-            error.add_note("The release WAS published; what failed came after it.")
+            error.add_note("The release WAS published; a step after publishing failed.")
         _end(run, run.outcome.run, Status.PUBLISHED if published else status_after(error), error=error)
         raise
     _summarize(run, source)

@@ -111,7 +111,7 @@ class Stored(ReleaseSource):
             try:
                 return super().encode(run)
             except PolicyError as error:
-                error.add_note("--on-violation suppress leaves rows with values that no rule knows out.")
+                error.add_note("With --on-violation suppress, rows with values that no rule knows are left out.")
                 raise
         fitting = find_fitting(run.engine, run.workspace, run.plan, self.stored)
         if fitting is None:

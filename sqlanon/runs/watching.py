@@ -49,12 +49,12 @@ class Watch(ABC):
         while (ended := self.status(found.run)) is None:
             if time.monotonic() > deadline:
                 raise ConflictError(
-                    f"Run {found.run} was asked to end, and after {wait:g} s nobody says that it has. Its process is "
-                    f"{found.process} (host, boot, id, start)."
+                    f"Run {found.run} was asked to end, and has not ended within {wait:g} s. Its process is "
+                    f"{found.process} (host, boot, id, start): wait, or end that process, and run `sqlanon gc`."
                 )
             time.sleep(_POLL)
         if ended is not Status.CANCELLED:
-            raise ConflictError(f"Run {found.run} was not cancelled: it had come to its end, as {ended}.")
+            raise ConflictError(f"Run {found.run} was not cancelled: it had already ended, as {ended}.")
         return found.run
 
     def _named(self, name: str) -> LiveRun:
@@ -62,7 +62,9 @@ class Watch(ABC):
         if not found:
             raise PolicyError(f"No run '{name}' goes on here; `sqlanon runs` lists those that have ended.")
         if len(found) > 1:
-            raise PolicyError(f"'{name}' stands for more than one run, such as {found[0].run} and {found[1].run}.")
+            raise PolicyError(
+                f"'{name}' matches several runs, such as {found[0].run} and {found[1].run}: write more of it."
+            )
         return found[0]
 
 

@@ -26,7 +26,7 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
     Raises PolicyError for a run that published nothing, or of which too little was kept.
     """
     if run.status is not Status.PUBLISHED or run.result is None:
-        raise PolicyError(f"Run {run.id} has no record: its status is {run.status.value}, and it tells of no release.")
+        raise PolicyError(f"Run {run.id} has no record: its status is {run.status.value}, not published.")
     release = next((one for one in catalog.releases(run.id) if one.relation == run.release), None)
     if release is None:
         raise PolicyError(f"The catalog holds no release of run {run.id}.")
@@ -65,11 +65,12 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
 
 
 def _require_latest(catalog: Catalog, run: Run) -> None:
-    """Nobody knows any more what a run released that took no digest, once a later one has replaced it."""
+    """Refuse to record an undigested release that a later run has replaced: its content is no longer known."""
     same = (one for one in catalog.runs(None) if one.status is Status.PUBLISHED and one.release == run.release)
     if next(same).id != run.id:
         raise PolicyError(
-            f"What run {run.id} released was replaced by a later one, and took no digest; runs with `digest: run` do."
+            f"A later run replaced the release of run {run.id}, which was not digested before; to digest every release,"
+            " write `digest: run` in the policy."
         )
 
 
@@ -88,7 +89,7 @@ def sealed(document: Mapping[str, Any], url: str | None, options: EngineOptions 
         place = place_of_release(policy)
         now = look_at_release(policy, place, options)
         if now.digest is None:
-            raise PolicyError(f"Run {document['run']['id']} took no digest. {now.sentence(place)}")
+            raise PolicyError(f"Run {document['run']['id']} did not digest its release. {now.sentence(place)}")
         release["digest"] = now.digest
     whole = {**document, "release": release}
     return {**whole, "digest": document_digest(whole)}
