@@ -52,7 +52,7 @@ class Frontier:
     parent_leaf: the same for the round before, whose nodes are the parents of these.
     active_rows: there are no more rows than that, or tuples where rows are collapsed; None if it is unknown.
     ranges: a table of the ranges of these nodes, where there is one already.
-    tight: whether those are as narrow as the rows allow.
+    exact_ranges: whether those are as narrow as the rows allow.
     inherits_until: the last round whose nodes may go by the ranges of their parents.
     parents: how many numbers splits may have, used or not; of a share of a frontier, those of the others too.
     """
@@ -68,7 +68,7 @@ class Frontier:
     stage: int = 0
     active_rows: int | None = None
     ranges: Relation | None = None
-    tight: bool = True
+    exact_ranges: bool = True
     inherits_until: int = 0
 
     @property
@@ -147,7 +147,7 @@ class Growth:
             return shared
         ranges = self.branch.table("inherited")
         self.branch.run("branch_rows", branch=ranges, rows=trunk.ranges, splits=splits, bits=self.task.bits)
-        return replace(shared, ranges=ranges, tight=trunk.tight)
+        return replace(shared, ranges=ranges, exact_ranges=trunk.exact_ranges)
 
     def grow(
         self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
@@ -178,12 +178,14 @@ class Growth:
         finished, active, active_rows, stage, numbers = counts
         consumed = [*candidates.tables, *used]
         if finished:
-            consumed.append(tight := ranges if frontier.tight else self._measure(_ended(frontier.rows, ranges, splits)))
-            self._retire(frontier, tight, splits)
+            consumed.append(
+                exact := ranges if frontier.exact_ranges else self._measure(_ended(frontier.rows, ranges, splits))
+            )
+            self._retire(frontier, exact, splits)
         leaves = frontier.leaves + finished
         report(Progress(frontier.round, active_rows, active, leaves))
         following = self._send(frontier, splits, numbers, leaves, stage)
-        if following and frontier.tight and MEASURED < following.round <= following.inherits_until:
+        if following and frontier.exact_ranges and MEASURED < following.round <= following.inherits_until:
             following = self._inherit(following, ranges)
         self._drop(frontier, [ranges, *consumed, *(() if following else (splits,))])
         return following
@@ -206,7 +208,7 @@ class Growth:
         Not while ranges are inherited, either: their children would come to a round that measures, or to one that does
         not, in place of the next.
         """
-        return self.searches_thresholds and frontier.tight and frontier.round >= frontier.inherits_until
+        return self.searches_thresholds and frontier.exact_ranges and frontier.round >= frontier.inherits_until
 
     def _judges_in_turn(self, frontier: Frontier) -> bool:
         """Tell whether attributes that a node's parent did not have to try are checked only where the others failed."""
@@ -234,7 +236,7 @@ class Growth:
         self.branch.workspace.drop(attributes_of(self.branch))
 
     def _measure(self, rows: Relation | Markup) -> Relation:
-        """The table of the tight ranges of the nodes of these rows."""
+        """The table of the exact ranges of the nodes of these rows."""
         ranges, weight, axes = self.branch.table("ranges"), self.task.weight("r"), self.task.axes
         self.branch.run("measure_nodes", ranges=ranges, rows=rows, weight=weight, axes=axes, statistics=())
         return ranges
@@ -244,7 +246,7 @@ class Growth:
         inherited = self.branch.table("inherited")
         values = {"splits": frontier.splits, "bits": self.task.bits, "axes": self.task.axes}
         self.branch.run("inherit_ranges", inherited=inherited, ranges=ranges, **values)
-        return replace(frontier, ranges=inherited, tight=False)
+        return replace(frontier, ranges=inherited, exact_ranges=False)
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
         return judge(
@@ -254,7 +256,7 @@ class Growth:
             splits,
             in_turn=self._judges_in_turn(frontier),
             searched=frontier.stage == 2 or self._searches_in_same_round(frontier),
-            tight=frontier.tight,
+            exact_ranges=frontier.exact_ranges,
         )
 
     def _send(self, frontier: Frontier, splits: Relation, numbers: int, leaves: int, stage: int) -> Frontier | None:

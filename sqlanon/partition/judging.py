@@ -53,14 +53,14 @@ def judge(
     *,
     in_turn: bool = False,
     searched: bool = False,
-    tight: bool = True,
+    exact_ranges: bool = True,
     by: Judge = EXACT,
 ) -> list[Relation]:
     """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way.
 
     in_turn: whether what is in the children of the widest attributes is judged before that of the others.
     searched: whether nodes may have to be searched at every threshold.
-    tight: whether the candidates were chosen by tight ranges.
+    exact_ranges: whether the candidates were chosen by exact ranges.
     by: how children are judged.
     """
     task, trials = branch.task, branch.table("trials")
@@ -85,7 +85,7 @@ def judge(
         judged=judged,
         violating_splits=violating_splits,
         open_thresholds=found.table if found else None,
-        tight=tight,
+        exact_ranges=exact_ranges,
         inherited_bans=task.inherited_bans,
         never=NEVER,
         fewest=fewest,
@@ -113,7 +113,7 @@ def _judge_in_turn(
 
     The others are judged in the nodes where all these fell. What is left is never preferred to what stands.
     """
-    widest = "(SELECT t.* FROM {t} AS t JOIN {c} AS c ON c.candidate = t.trial >> 1 WHERE c.turn <= c.breadth)"
+    widest = "(SELECT t.* FROM {t} AS t JOIN {c} AS c ON c.candidate = t.trial >> 1 WHERE c.rank <= c.tried)"
     first = expression(widest, t=values["trials"], c=values["candidates"])
     violating_splits, used = judge_groups(branch, rows, {**values, "trials": first}, by)
     later = replace(branch, name=f"{branch.name}_o")

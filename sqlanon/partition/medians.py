@@ -22,8 +22,8 @@ STEPS = 8  # to a half: widths that differ by less than a tenth are alike, so th
 class Candidates:
     """The candidates of a level, one row a node and attribute, and the table in which their values were counted.
 
-    table: `(candidate, node, n, banned, stage, next_stage, breadth, attribute, share, width, lo, hi, shift,
-        child_shift, mask_0, …, turn, bin_shift, first_bin)`; `share` is the range's part of the table's, `width` that
+    table: `(candidate, node, n, banned, stage, next_stage, tried, attribute, share, width, lo, hi, shift,
+        child_shift, mask_0, …, rank, bin_shift, first_bin)`; `share` is the range's part of the table's, `width` that
         in steps; `stage` is 0 for the widest attributes, 1 for the others, 2 for a search at every threshold alone,
         without a cut here; `child_shift` is NULL for an attribute that is cut at values.
     histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin. None where it is
@@ -83,8 +83,8 @@ def cut_at_medians(
         branch.table("cuts"),
         max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
-    breadth = Markup(len(branch.task.axes) if at_once else "k.breadth")
-    wanted = {"bin_bits": bin_bits, "searched": searched, "same_round": same_round, "breadth": breadth}
+    tried = Markup(len(branch.task.axes) if at_once else "k.tried")
+    wanted = {"bin_bits": bin_bits, "searched": searched, "same_round": same_round, "tried": tried}
     _choose(branch, candidates.table, ranges, splits, wanted)
     values = {
         "rows": rows,
