@@ -12,7 +12,7 @@ _NAME = r'(?:"(?:[^"]|"")+"\.)*"(?:[^"]|"")+"'
 _CREATED = re.compile(
     rf"CREATE (?:OR REPLACE )?(?:TEMP |TEMPORARY |UNLOGGED )?(TABLE|VIEW) (?:IF NOT EXISTS )?({_NAME})"
 )
-_DROPPED = re.compile(rf"DROP (?:TABLE|VIEW) (?:IF EXISTS )?\s*({_NAME}(?:,\s*{_NAME})*)")
+_DROPPED = re.compile(rf"^DROP (?:TABLE|VIEW) (?:IF EXISTS )?\s*({_NAME}(?:,\s*{_NAME})*)", re.MULTILINE)
 _RENAMED = re.compile(rf"ALTER TABLE ({_NAME}) RENAME TO ({_NAME})")
 _QUESTIONS = ("publish/describe_", "publish/find_", "publish/list_")
 _MADE = -1  # stands for the oid of whatever is made
@@ -36,7 +36,7 @@ class Relations:
         if (renamed := _RENAMED.search(statement.text)) is not None:
             table, name = Relation.parse(renamed[1]), Relation.parse(renamed[2])
             self.made[table.sibling(name.name)] = self.made.pop(table, False)
-        if (dropped := _DROPPED.match(statement.text)) is not None:
+        for dropped in _DROPPED.finditer(statement.text):
             for name in re.findall(_NAME, dropped[1]):
                 self.made.pop(Relation.parse(name), None)
 

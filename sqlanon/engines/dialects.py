@@ -36,7 +36,6 @@ class Dialect:
     longest_name: bytes of a name; None for any number.
     prefers_case: a CASE over many rules is quicker than joins with them.
     text_type, double_type: as declared for columns.
-    drops_together: one statement drops several tables.
     meanings: the statements that let values mean the same in any session; of_zones: those for times with a zone.
     temporary: the catalog and schema of temporary tables, as a relation without a name.
     """
@@ -57,7 +56,6 @@ class Dialect:
     prefers_case: bool
     text_type: str
     double_type: str
-    drops_together: bool
     meanings: tuple[str, ...]
     of_zones: tuple[str, ...]
     temporary: Relation
@@ -84,7 +82,6 @@ DUCKDB = Dialect(
     prefers_case=False,
     text_type="VARCHAR",
     double_type="DOUBLE",
-    drops_together=False,
     meanings=(),
     of_zones=("SET TimeZone = 'UTC'",),
     temporary=Relation("", "main", "temp"),
@@ -106,7 +103,6 @@ POSTGRES = Dialect(
     prefers_case=True,
     text_type="text",
     double_type="double precision",
-    drops_together=True,
     meanings=tuple(f"SET LOCAL {name} = '{value}'" for name, value in MEANINGS_OF_VALUES.items()),
     of_zones=(),
     temporary=Relation("", "pg_temp"),

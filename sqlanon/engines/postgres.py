@@ -301,12 +301,15 @@ class PostgresEngine(Engine):
         return _RELATION_TYPES[letter]
 
     def columns(self, relation: Relation) -> list[Column]:
-        known = self._known(relation)
-        rows = self.query("engine/list_columns", schema=Text(known.schema or ""), name=Text(known.name))
+        rows = self._column_rows(relation) if relation.catalog is None and relation.schema is not None else []
+        rows = rows or self._column_rows(self._known(relation))
         return [
             Column(name, shown, Kind.OTHER if is_lax else _kind_of(base, letter), nullable, compares)
             for name, shown, base, letter, nullable, is_lax, compares in rows
         ]
+
+    def _column_rows(self, known: Relation) -> list[tuple[Any, ...]]:
+        return self.query("engine/list_columns", schema=Text(known.schema or ""), name=Text(known.name))
 
     def unique_columns(self, relation: Relation) -> frozenset[str]:
         found = self.query("engine/list_unique_columns", table=Text(str(self._known(relation))))

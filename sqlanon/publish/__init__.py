@@ -79,11 +79,12 @@ def publish(
     problems = publisher.problems(release, replace)
     if problems:
         raise problems[0]
-    if publisher.form(release) is Form.STAR:
+    form = publisher.form(release)
+    if form is Form.STAR:
         return publisher.change(staging, Star.of(release), Grants(), wait)
-    if publisher.exists(release):
-        return publisher.replace(staging, release, wait)
-    return publisher.rename(staging, release, grants or Grants())
+    if form is Form.NOTHING:
+        return publisher.rename(staging, release, grants or Grants())
+    return publisher.replace(staging, release, wait)
 
 
 def publish_star(

@@ -32,7 +32,8 @@ class DuckDBPublisher(Publisher):
         found: list[SqlanonError] = []
         if schemas[0][0]:
             found.append(AccessError(f"The database of {release} is open for reading only."))
-        known, form = self.engine.resolve(release) or release, self.form(release)
+        there = self.engine.resolve(release)
+        known, form = there or release, self._form_of(there)
         if star:
             beside = Star.of(known).tables if form is not Form.STAR else ()
             found += name_problems(known, [table for table in beside if self.exists(table)])
@@ -56,7 +57,9 @@ class DuckDBPublisher(Publisher):
         return self.engine.resolve(release) is not None
 
     def form(self, release: Relation) -> Form:
-        known = self.engine.resolve(release)
+        return self._form_of(self.engine.resolve(release))
+
+    def _form_of(self, known: Relation | None) -> Form:
         if known is None:
             return Form.NOTHING
         if self.engine.query("publish/describe_table", **_names(known)):
@@ -80,7 +83,7 @@ class DuckDBPublisher(Publisher):
         except SqlanonError as error:
             _explain(release, error)
             raise
-        self._checkpoint(self._existing(release))
+        self._checkpoint(staging)
         return Publication(How.NEW)
 
     def change(self, staging: Relation | Star, release: Star, grants: Grants, wait: float) -> Publication:  # noqa: ARG002 - no locks
@@ -94,7 +97,7 @@ class DuckDBPublisher(Publisher):
         except SqlanonError as error:
             _explain(name, error)
             raise
-        self._checkpoint(self._existing(name))
+        self._checkpoint(name)
         return Publication(How.NEW if old is Form.NOTHING else How.SWAP)
 
     def _change(self, staging: Relation | Star, release: Star, old: Form) -> None:
@@ -115,11 +118,12 @@ class DuckDBPublisher(Publisher):
     def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:  # noqa: ARG002 - no locks
         try:
             with self.publishing():
-                how = self._replace(self._existing(staging), self._existing(release))
+                old = self._existing(release)
+                how = self._replace(self._existing(staging), old)
         except SqlanonError as error:
             _explain(release, error)
             raise
-        self._checkpoint(self._existing(release))
+        self._checkpoint(old)
         return Publication(how)
 
     def _replace(self, staging: Relation, old: Relation) -> How:
@@ -158,7 +162,7 @@ class DuckDBPublisher(Publisher):
         self, table: Relation, comments: list[tuple[str | None, str]], *, is_view: bool = False
     ) -> None:
         """Comment on the table (column None) and on those of its columns that it still has."""
-        columns = {name.lower() for name, _ in self._row_type(table)}
+        columns = {name.lower() for name, _ in self._row_type(table)} if comments else set()
         for column, text in comments:
             if column is None:
                 self.engine.run("publish/comment_table", table=table, comment=Text(text), is_view=is_view)

@@ -259,12 +259,9 @@ def _drop_views(session: Engine, made: Iterable[_Made]) -> None:
 
 
 def _drop(session: Engine, tables: Iterable[Relation]) -> None:
-    """Drop tables: all in one statement where the engine can."""
+    """Drop tables, all at once."""
     names = list(tables)
-    if not session.traits.drops_together:
-        for table in names:
-            session.run("catalog/drop_table", table=table)
-    elif names:
+    if names:
         session.run("catalog/drop_tables", tables=names)
 
 

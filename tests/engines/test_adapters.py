@@ -373,3 +373,16 @@ def test_an_unknown_scheme_is_refused(url: str, hint: str) -> None:
 def test_a_text_that_is_no_url_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match="as a URL"):
         connect(str(tmp_path / "file.duckdb"))
+
+
+def test_columns_of_a_whole_name_are_asked_for_without_looking_it_up(engine: Engine) -> None:
+    engine.execute(Statement("make", "CREATE TABLE people (age INTEGER)"))
+    known = engine.resolve(Relation("people"))
+    assert known is not None
+    names: list[str] = []
+    engine.listener = lambda statement, _seconds, _rows: names.append(statement.name)
+    with engine.transaction():
+        assert [column.name for column in engine.columns(known)] == ["age"]
+    assert names == ["engine/list_columns"]
+    with pytest.raises(PolicyError, match="There is no table"):
+        engine.columns(known.sibling("nobody"))
