@@ -1,8 +1,7 @@
 """Parts that installed packages add to the program by entry points, loaded when a policy names them.
 
 A package names its parts in groups, one for each kind: `sqlanon.guarantees` for privacy models,
-`sqlanon.algorithms` for searches. docs/extending.md shows
-a whole package.
+`sqlanon.algorithms` for searches, `sqlanon.qualities` for quality models. docs/extending.md shows a whole package.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from sqlanon.errors import PolicyError
 T = TypeVar("T")
 GUARANTEES = "sqlanon.guarantees"
 ALGORITHMS = "sqlanon.algorithms"
+QUALITIES = "sqlanon.qualities"
 
 
 @functools.cache

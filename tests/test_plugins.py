@@ -10,19 +10,26 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from sqlanon import plugins
 from sqlanon.algorithms import describe_algorithms
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.lattice.optimal import optimal
+from sqlanon.lattice.qualities import QUALITIES, describe_qualities
+from sqlanon.lattice.quality import Quality
 from sqlanon.models import describe_models
-from sqlanon.policy import Policy
+from sqlanon.policy import WEIGHTED, Optimal, Policy
 from sqlanon.policy.loading import build_policy, parse_stored
 from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
 from sqlanon.reading import run_report
-from tests.random_cases import for_random
+from sqlanon.results.facts import LatticeFacts
+from tests.lattice_support import posed
+from tests.oracle.lattice import Case, Node, cases
+from tests.random_cases import for_random, random_cases
 from tests.run_support import Database, Row, anonymize
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
@@ -156,6 +163,86 @@ def test_without_the_package_its_algorithm_is_unknown() -> None:
         policy_with(K2, algorithm=SORTED_RUNS)
 
 
+WIDEST = {"name": "optimal", "quality": "widest"}
+
+
+def widest(case: Case, node: Node, weights: list[float]) -> float:
+    """The greatest share of its labels that a column lost, by brute force; suppressed rows lost all of them."""
+    counts = [
+        [len({hierarchy.label(row[place], level) for row in case.rows}) for level in range(hierarchy.height + 1)]
+        for place, hierarchy in enumerate(case.hierarchies)
+    ]
+    kept = max(
+        weight * (count[0] - count[level]) / max(count[0] - 1, 1)
+        for count, level, weight in zip(counts, node, weights, strict=False)
+    )
+    return kept + len(case.suppressed_rows(node)) / len(case.rows) * (max(weights) - kept)
+
+
+def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the example's quality model know nothing of what it did not score."""
+    from sqlanon_example.widest import Widest  # type: ignore[import-not-found]
+
+    measure = Widest.bounds
+    monkeypatch.setattr(
+        Widest,
+        "score",
+        lambda self, node, suppressed: float(measure(self, np.array([node]), np.array([float(suppressed)]))[0]),
+    )
+    monkeypatch.setattr(Widest, "bounds", Quality.bounds)
+
+
+@pytest.mark.usefixtures("example")
+@pytest.mark.parametrize("knows_bounds", [True, False])
+@pytest.mark.parametrize("held", [10**9, 1])
+def test_the_best_by_a_quality_model_of_a_package_is_found(
+    database: Database, monkeypatch: pytest.MonkeyPatch, knows_bounds: bool, held: int
+) -> None:
+    monkeypatch.setattr("sqlanon.lattice.optimal.LARGEST_HELD", held)
+    if not knows_bounds:
+        unbounded(monkeypatch)
+
+    several = cases([{"model": "k-anonymity", "k": 2}], budgets=[0, 0.25]).filter(
+        lambda case: len(case.satisfying()) > 2
+    )
+
+    @random_cases({"duckdb": 10, "postgres": 3}[database.engine], several, st.booleans())
+    def check(case: Case, weighted: bool) -> None:
+        weights = [2.0 if weighted and not place else 1.0 for place in range(len(case.names))]
+        algorithm = {**WIDEST, "weights": {case.names[0]: 2}} if weighted else WIDEST
+        table = database.create(case.columns, case.rows)
+        try:
+            with posed(database.policy(table, case.attributes, algorithm=algorithm, **case.policy)) as problem:
+                chosen = optimal(problem, Optimal(**algorithm)).chosen
+        except ProtectionError:
+            chosen = None
+        finally:
+            database.sql(f"DROP TABLE {table}")
+        assert chosen == case.best(lambda node: widest(case, node, weights))
+
+    check()
+
+
+@pytest.mark.usefixtures("example")
+def test_a_quality_model_of_a_package_chooses_the_release(database: Database) -> None:
+    table = database.create(COLUMNS, ROWS)
+    policy = database.policy(table, ROLES, privacy=[{"model": "k-anonymity", "k": 3}], algorithm=WIDEST)
+    facts = anonymize(policy).algorithm.facts
+    assert isinstance(facts, LatticeFacts)
+    assert (facts.quality, facts.proven) == ("widest", True)
+    assert facts.levels == {"age": 2, "job": 0}
+
+
+def test_own_quality_models_say_whether_they_use_weights() -> None:
+    assert {name for name, kind in QUALITIES.items() if kind.uses_weights} == set(WEIGHTED)
+
+
+@pytest.mark.parametrize("quality", ["widest", "los", 3])
+def test_without_the_package_its_quality_model_is_unknown(quality: Any) -> None:
+    with pytest.raises(PolicyError, match=r"algorithm.quality(: '.*' is unknown; | must be one of ).*'loss'"):
+        policy_with(K2, algorithm={**WIDEST, "quality": quality})
+
+
 CASES = st.tuples(
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from("ab"), st.sampled_from([*"xyz", None])), min_size=2),
     st.sampled_from([0.3, 0.5, 0.75, 1.0]),
@@ -204,10 +291,13 @@ def test_the_report_of_a_run_whose_package_is_gone(
 
 @pytest.mark.usefixtures("example")
 def test_it_is_listed_with_its_package() -> None:
-    added = [one for one in (*describe_models(), *describe_algorithms()) if one.package != "sqlanon"]
+    added = [
+        one for one in (*describe_models(), *describe_algorithms(), *describe_qualities()) if one.package != "sqlanon"
+    ]
     assert [(one.name, one.parameters, one.package) for one in added] == [
         ("deassociation", ["attribute", "alpha"], "sqlanon-example 0.1"),
         ("sorted-runs", ["growth"], "sqlanon-example 0.1"),
+        ("widest", [], "sqlanon-example 0.1"),
     ]
 
 
@@ -256,6 +346,7 @@ def test_the_schema_knows_it() -> None:
     schema = policy_schema()
     assert schema["properties"]["privacy"]["items"]["discriminator"]["mapping"]["deassociation"]
     assert schema["properties"]["algorithm"]["discriminator"]["mapping"]["sorted-runs"]
+    assert "widest" in schema["$defs"]["Optimal"]["properties"]["quality"]["enum"]
 
 
 def test_a_package_that_does_not_load_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

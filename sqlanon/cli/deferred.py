@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sqlanon.engines import base, files
     from sqlanon.exploring import explorer, trials
     from sqlanon.jobs import cron, environment, freezing, pg_cron, running, schedulers
-    from sqlanon.lattice import options, refusal
+    from sqlanon.lattice import options, qualities, refusal
     from sqlanon.policy import loading, schema
     from sqlanon.report import material, page
     from sqlanon.results import codec
@@ -50,7 +50,7 @@ _PARTS = {
     "sqlanon.engines": ("base", "files"),
     "sqlanon.exploring": ("explorer", "trials"),
     "sqlanon.jobs": ("cron", "environment", "freezing", "pg_cron", "running", "schedulers"),
-    "sqlanon.lattice": ("options", "refusal"),
+    "sqlanon.lattice": ("options", "qualities", "refusal"),
     "sqlanon.policy": ("loading", "schema"),
     "sqlanon.report": ("material", "page"),
     "sqlanon.results": ("codec",),
@@ -96,6 +96,7 @@ __all__ = [
     "plans",
     "progress",
     "project",
+    "qualities",
     "reading",
     "refusal",
     "resuming",

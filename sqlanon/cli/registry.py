@@ -1,4 +1,4 @@
-"""models, algorithms: the parts that policies can name, the program's own and those of installed packages."""
+"""models, algorithms, qualities: the parts that policies can name, own ones and those of installed packages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from sqlanon.cli.call import Call, Panel, command
-from sqlanon.cli.deferred import algorithms, models
+from sqlanon.cli.deferred import algorithms, models, qualities
 from sqlanon.cli.layout import table
 
 
@@ -15,6 +15,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     command(app, "models", Panel.CHOICE)(models_command)
     command(app, "algorithms", Panel.CHOICE)(algorithms_command)
+    command(app, "qualities", Panel.CHOICE)(qualities_command)
 
 
 def models_command(call: Call) -> None:
@@ -27,9 +28,14 @@ def algorithms_command(call: Call) -> None:
     _show(call, "algorithm", algorithms.describe_algorithms())
 
 
-def _show(call: Call, kind: str, choices: list[Any]) -> None:
+def qualities_command(call: Call) -> None:
+    """List the quality models by which full-domain searches choose, those of installed packages too."""
+    _show(call, "quality", qualities.describe_qualities(), "qualities")
+
+
+def _show(call: Call, kind: str, choices: list[Any], kinds: str | None = None) -> None:
     if call.json:
-        call.emit({f"{kind}s": [vars(one) for one in choices]})
+        call.emit({kinds or f"{kind}s": [vars(one) for one in choices]})
         return
     rows: list[list[Any]] = [[one.name, ", ".join(one.parameters), one.package, one.meaning] for one in choices]
     print(table([kind, "parameters", "package", "meaning"], rows, widest=100))

@@ -28,6 +28,7 @@ class ArxEntropy(Quality):
     """
 
     name: ClassVar[str] = "entropy-arx"
+    uses_weights: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:  # noqa: ARG002
         """The first sum, exactly: it is the same whatever is suppressed, and what suppression adds is not negative."""

@@ -29,6 +29,7 @@ class Entropy(Quality):
     """
 
     name: ClassVar[str] = "entropy"
+    uses_weights: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
         """The attributes' least costs, whatever rows are suppressed (see `Curve`)."""

@@ -29,6 +29,7 @@ class Loss(Quality):
     the greatest of weight times x."""
 
     name: ClassVar[str] = "loss"
+    uses_weights: ClassVar[bool] = True
 
     aggregate: str = "geometric"
 

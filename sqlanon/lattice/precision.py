@@ -16,6 +16,7 @@ class Precision(Quality):
     """The weighted mean, over attributes and rows, of level / height, which is 1 for a suppressed row."""
 
     name: ClassVar[str] = "precision"
+    uses_weights: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
         """The score itself: it depends on the levels and on the number of suppressed rows alone."""

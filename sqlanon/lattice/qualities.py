@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sqlanon.errors import PolicyError
 from sqlanon.lattice.arx_entropy import ArxEntropy
 from sqlanon.lattice.class_quality import AverageClassSize, Discernibility
 from sqlanon.lattice.divergence import Divergence
@@ -11,14 +12,37 @@ from sqlanon.lattice.lattice import Lattice
 from sqlanon.lattice.loss import Loss
 from sqlanon.lattice.precision import Precision
 from sqlanon.lattice.quality import Height, Quality
+from sqlanon.plugins import QUALITIES as PLUGINS
+from sqlanon.plugins import load_plugin
 from sqlanon.policy import FullDomain
+from sqlanon.policy.algorithms import quality_names
+from sqlanon.policy.choices import Choice, describe_choices
 
 QUALITIES: dict[str, type[Quality]] = {
     kind.name: kind
     for kind in (Loss, Precision, Discernibility, AverageClassSize, Entropy, ArxEntropy, Height, Divergence)
 }
+"""The program's own quality models by name."""
 
 
 def quality_of(algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Quality:
-    """The quality model that an algorithm asks for."""
-    return QUALITIES[algorithm.quality].build(algorithm, sets, lattice)
+    """Make the quality model that an algorithm asks for.
+
+    Raises PolicyError where there is none of this name, or it can't be loaded.
+    """
+    return _class_of(algorithm.quality).build(algorithm, sets, lattice)
+
+
+def describe_qualities() -> list[Choice]:
+    """Describe all quality models, those of installed packages last.
+
+    Raises PolicyError where one of them can't be loaded.
+    """
+    return describe_choices(PLUGINS, quality_names(), QUALITIES, _class_of)
+
+
+def _class_of(name: str) -> type[Quality]:
+    found = QUALITIES.get(name) or load_plugin(PLUGINS, name, Quality)  # type: ignore[type-abstract]
+    if found is None:
+        raise PolicyError(f"There is no quality model '{name}'; is the package that adds it installed?")
+    return found

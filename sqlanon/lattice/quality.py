@@ -29,11 +29,16 @@ Numbers = NDArray[np.float64]
 class Quality(ABC):
     """A quality model over one lattice.
 
+    A level that merges no groups of the one below is never looked at: with the same classes, the higher level must not
+    score better.
+
     weights: how much each attribute counts, in the lattice's order.
+    uses_weights: whether policies may give weights with it.
     learns: whether a score can raise the bounds of the nodes above.
     """
 
     name: ClassVar[str]
+    uses_weights: ClassVar[bool] = False
     learns: ClassVar[bool] = False
 
     sets: FrequencySets
@@ -50,12 +55,12 @@ class Quality(ABC):
         """The weight of each attribute, 1 where the policy gives none."""
         return tuple(algorithm.weights.get(name, 1.0) for name in lattice.names)
 
-    @abstractmethod
-    def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:
+    def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:  # noqa: ARG002
         """A lower bound on the score of each node, given that at least so many rows are suppressed there.
 
-        Never decreasing in `suppressed`; minus infinity where nothing is known.
+        Never decreasing in `suppressed`, nor from a node to one above it; minus infinity where nothing is known.
         """
+        return np.full(len(nodes), -np.inf)
 
     def least(self, node: Node, suppressed: int) -> float:
         """A lower bound on the score of a generalization that was checked, and that suppresses just so many rows."""
@@ -74,6 +79,7 @@ class Height(Quality):
     """The weighted sum of the levels; suppressed rows cost nothing."""
 
     name: ClassVar[str] = "height"
+    uses_weights: ClassVar[bool] = True
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:  # noqa: ARG002
         """The score itself."""

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, SerializeAsAny, WrapValidator, model_validator
+from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from sqlanon.plugins import ALGORITHMS, find_plugins, load_parameters
+from sqlanon.plugins import ALGORITHMS, QUALITIES, find_plugins, load_parameters, load_plugin
 from sqlanon.policy.document import path_text
 from sqlanon.policy.part import Number, Part, Whole, broken
 from sqlanon.suggest import did_you_mean
@@ -19,7 +20,26 @@ _LEVELS = "Every column is shown at one level of its hierarchy. "
 LEAST_BITS = 0.01  # the information gain below which TR 1590 cuts at medians
 MOST_BINS = 2**20
 Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "entropy-arx", "height", "kl-divergence"]
+OWN_QUALITIES: tuple[str, ...] = get_args(Quality)
+"""The program's own quality models by name."""
 WEIGHTED = ("loss", "precision", "entropy", "entropy-arx", "height")
+
+
+def quality_names() -> list[str]:
+    """List the names of all quality models, those of installed packages last."""
+    return [*OWN_QUALITIES, *(name for name in find_plugins(QUALITIES) if name not in OWN_QUALITIES)]
+
+
+def _known_quality(given: Any, _own: ValidatorFunctionWrapHandler) -> Any:
+    """Take the name of a quality model, whoever adds it."""
+    if given in OWN_QUALITIES or (isinstance(given, str) and given in find_plugins(QUALITIES)):
+        return given
+    raise PydanticKnownError("literal_error", {"expected": ", ".join(f"'{name}'" for name in quality_names())})
+
+
+def _uses_weights(quality: str) -> bool:
+    added = None if quality in OWN_QUALITIES else load_plugin(QUALITIES, quality, object)
+    return quality in WEIGHTED or bool(getattr(added, "uses_weights", False))
 
 
 def _bins(value: Any) -> Any:
@@ -182,7 +202,7 @@ class _FullDomain(AlgorithmParameters):
 
     recodes: ClassVar[Recodes] = Recodes.LEVELS
 
-    quality: Quality = "loss"
+    quality: Annotated[Quality, WrapValidator(_known_quality), PlainSerializer(str)] = "loss"
     """The measure in which the released generalization is best, among those that the algorithm finds; docs/quality.md
     has the formulas."""
     aggregate: Literal["geometric", "arithmetic", "max"] = "geometric"
@@ -218,7 +238,7 @@ class _FullDomain(AlgorithmParameters):
     def _check(self) -> Self:
         if "aggregate" in self.model_fields_set and self.quality != "loss":
             raise broken(f"has an aggregate, which only quality: loss uses, not {self.quality}.")
-        if self.weights and self.quality not in WEIGHTED:
+        if self.weights and not _uses_weights(self.quality):
             raise broken(f"has weights, which quality: {self.quality} does not use; {', '.join(WEIGHTED)} do.")
         for attribute, weight in self.weights.items():
             if weight < 0:

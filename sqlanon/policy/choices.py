@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from sqlanon.plugins import find_plugins, package_of
-from sqlanon.policy.part import Part
 
 TAGS = ("model", "name")  # the keys that name a part, which are no parameters of it
 
@@ -23,9 +22,11 @@ class Choice:
 
 
 def describe_choices(
-    group: str, names: Iterable[str], own: Collection[str], parameters_of: Callable[[str], type[Part] | None]
+    group: str, names: Iterable[str], own: Collection[str], parameters_of: Callable[[str], type | None]
 ) -> list[Choice]:
-    """Describe the parts of a kind, of which the program has its own, by the parameters that they take.
+    """Describe the parts of a kind, of which the program has its own, by the class of the parameters that they take.
+
+    A part without parameters is described by its own class.
 
     Raises PolicyError where one of them can't be loaded.
     """
@@ -35,6 +36,6 @@ def describe_choices(
         assert parameters is not None
         meaning = " ".join((inspect.getdoc(parameters) or "").partition("\n\n")[0].split())
         package = "sqlanon" if name in own else package_of(find_plugins(group)[name])
-        keys = [key for key in parameters.model_fields if key not in TAGS]
+        keys = [key for key in getattr(parameters, "model_fields", ()) if key not in TAGS]
         described.append(Choice(name, keys, meaning, package))
     return described

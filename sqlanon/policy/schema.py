@@ -9,7 +9,14 @@ from urllib.parse import quote
 from pydantic import BaseModel
 
 from sqlanon.policy import Policy
-from sqlanon.policy.algorithms import MOST_BINS, OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
+from sqlanon.policy.algorithms import (
+    MOST_BINS,
+    OWN_ALGORITHMS,
+    OWN_QUALITIES,
+    algorithm_names,
+    parameters_of_algorithm,
+    quality_names,
+)
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.part import Part
 from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
@@ -37,6 +44,9 @@ def policy_schema() -> dict[str, Any]:
             _explain(parts[part.__name__], part)
     for algorithm in OWN_ALGORITHMS.values():
         parts[algorithm.__name__]["required"] = ["name"]
+        quality = parts[algorithm.__name__]["properties"].get("quality", {})
+        if quality.get("enum") == list(OWN_QUALITIES):
+            quality["enum"] = quality_names()
     _allow_short_forms(parts)
     _explain(schema, Policy)
     return {"$schema": DIALECT, "title": "A policy of sqlanon", **{k: v for k, v in schema.items() if k != "title"}}

@@ -1,1 +1,1 @@
-"""Parts that a package adds to sqlanon: a privacy model and an algorithm."""
+"""Parts that a package adds to sqlanon: a privacy model, an algorithm, a quality model."""
