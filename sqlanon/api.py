@@ -104,14 +104,14 @@ def _profiled(
             yield engine, replace(profile(engine, read.relation), reading=read)
 
 
-def _tried(engine: Engine, found: Profile, url: str | None, options: EngineOptions | None) -> Trial | None:
+def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOptions | None) -> Trial | None:
     """Try the draft in this session, or in one of its own where this one may make no temporary table."""
     try:
         if url is None or engine.keeps_temporary_tables:
-            return try_draft(engine, found)
+            return try_draft(engine, profile)
         with connect(url, options) as session:
             session.require_writable()
-            return try_draft(session, found)
+            return try_draft(session, profile)
     except Cancelled:
         raise
     except SqlanonError as error:

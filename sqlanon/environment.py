@@ -15,8 +15,8 @@ def expand(text: str) -> tuple[str, list[str]]:
     """The text with every `${NAME}` replaced by the environment's value, and the names that are not set."""
     missing: list[str] = []
 
-    def value(found: re.Match[str]) -> str:
-        name = found.group(1)
+    def value(match: re.Match[str]) -> str:
+        name = match.group(1)
         if name is None:
             return "$"
         if name not in os.environ:

@@ -61,14 +61,14 @@ def open_release_table(engine: Engine, policy: Policy, table: str | None = None)
             yield found
 
 
-def is_star_of(engine: Engine, policy: Policy, found: Relation) -> bool:
+def is_star_of(engine: Engine, policy: Policy, relation: Relation) -> bool:
     """Tell whether a relation is the view of a star, and the policy publishes stars."""
-    return policy.release.layout == "star" and publisher_of(engine).form(found) is Form.STAR
+    return policy.release.layout == "star" and publisher_of(engine).form(relation) is Form.STAR
 
 
-def other_kind(engine: Engine, found: Relation) -> str | None:
+def other_kind(engine: Engine, relation: Relation) -> str | None:
     """The kind of a relation that is no table; None for a table."""
-    kind = engine.relation_type(found)
+    kind = engine.relation_type(relation)
     return None if kind in TABLES else kind.value
 
 

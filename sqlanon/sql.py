@@ -162,16 +162,16 @@ class Statement:
         """The text with every value that is withheld as `write` says it."""
         if _WITHHELD not in self.text:
             return self.text
-        return _WITHHELD_VALUE.sub(lambda found: write(_value_of(found)), self.text)
+        return _WITHHELD_VALUE.sub(lambda match: write(_value_of(match)), self.text)
 
 
-def _value_of(found: re.Match[str]) -> Number | str:
+def _value_of(match: re.Match[str]) -> Number | str:
     """A value as it was before it was written into a statement."""
-    if found[3] is not None:
-        return found[3].replace("''", "'")
-    if found[2] is not None:
-        return float(found[2])
-    return Decimal(found[1]) if "." in found[1] else int(found[1])
+    if match[3] is not None:
+        return match[3].replace("''", "'")
+    if match[2] is not None:
+        return float(match[2])
+    return Decimal(match[1]) if "." in match[1] else int(match[1])
 
 
 def _finalize(value: Any) -> Any:

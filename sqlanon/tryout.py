@@ -36,17 +36,17 @@ MOST_MODELS = 3  # that are left out in turn: each costs a search, of a second o
 WIDE = 10  # quasi-identifiers; of more no column is left out, as each makes all searches dearer
 
 
-def try_draft(engine: Engine, found: Profile) -> Trial | None:
+def try_draft(engine: Engine, profile: Profile) -> Trial | None:
     """Try the policy that would be drafted from a profile; None where it names no quasi-identifier, or has no rows.
 
     engine: a session with the table's database that may make temporary tables, and is used for nothing else later.
 
     Raises SqlanonError for whatever keeps the draft from being tried.
     """
-    if found.combination is None or not found.rows:
+    if profile.combination is None or not profile.rows:
         return None
     began = time.perf_counter()
-    trial = _Sample(engine, found).tried()
+    trial = _Sample(engine, profile).tried()
     return replace(trial, seconds=time.perf_counter() - began)
 
 
@@ -55,16 +55,16 @@ class _Sample:
     """The table of a trial."""
 
     engine: Engine
-    found: Profile
+    profile: Profile
 
     def tried(self) -> Trial:
         """Make the sample, code it once, and search it with the draft and with parts of it."""
-        columns = [facts for facts in self.found.columns if facts.name in self._looked_at()]
+        columns = [facts for facts in self.profile.columns if facts.name in self._looked_at()]
         table = TemporaryWorkspace(self.engine).table("sample")
-        policy = parse_policy(propose_policy(replace(self.found, columns=tuple(columns)), MEMORY_URL, str(table)))
-        modulus = max(1, -(-self.found.tuples // MOST_TUPLES))
+        policy = parse_policy(propose_policy(replace(self.profile, columns=tuple(columns)), MEMORY_URL, str(table)))
+        modulus = max(1, -(-self.profile.tuples // MOST_TUPLES))
         with self.engine.transaction():
-            hold_trusted(policy, self.engine, self.found.relation)
+            hold_trusted(policy, self.engine, self.profile.relation)
             self._create(table, [facts.name for facts in columns], modulus)
         self.engine.stay_small()
         self.engine.analyze(table)
@@ -75,14 +75,14 @@ class _Sample:
 
     def _looked_at(self) -> set[str]:
         """The columns that are generalized, and those that a model is about."""
-        quasi = {facts.name for facts in self.found.named(Role.QUASI_IDENTIFIER)}
-        drafted = parse_policy(propose_policy(self.found, MEMORY_URL, "t"))
+        quasi = {facts.name for facts in self.profile.named(Role.QUASI_IDENTIFIER)}
+        drafted = parse_policy(propose_policy(self.profile, MEMORY_URL, "t"))
         return quasi | {model.attribute for model in models_of(drafted) if model.attribute is not None}
 
     def _create(self, table: Relation, names: Sequence[str], modulus: int) -> None:
         columns = [Identifier(name) for name in names]
         count = free_name("n", names)
-        share = min(1.0, MOST_ROWS * modulus / self.found.rows)
+        share = min(1.0, MOST_ROWS * modulus / self.profile.rows)
         copies = expression(
             "CAST(greatest(least(t.{n}, {least}), ceil(t.{n} * {share})) AS BIGINT)",
             n=count,
@@ -92,7 +92,7 @@ class _Sample:
         self.engine.run(
             "profile/create_sample",
             table=table,
-            relation=self.found.relation,
+            relation=self.profile.relation,
             columns=columns,
             count=count,
             copy=free_name("copy", [*names, count.name]),

@@ -77,7 +77,7 @@ def _open_reader(policy: Policy, engine: Engine, options: EngineOptions | None) 
 
 
 def bring_published(
-    policy: Policy, engine: Engine, reader: Engine, found: Relation, table: str | None, expected: Sequence[Column]
+    policy: Policy, engine: Engine, reader: Engine, relation: Relation, table: str | None, expected: Sequence[Column]
 ) -> Relation:
     """The release with its types, as a relation of the source's session.
 
@@ -85,13 +85,13 @@ def bring_published(
     """
     file = policy.release.file
     if file is not None:
-        read = {column.name: column for column in reader.columns(found)}
+        read = {column.name: column for column in reader.columns(relation)}
         typed = [Column(c.name, _type_in_file(c, read[c.name], engine, reader), c.kind) for c in expected]
-        found = open_file(reader, Path(table or file), typed)
+        relation = open_file(reader, Path(table or file), typed)
     if reader is engine:
-        return found
+        return relation
     brought = engine.temporary("audited_release")
-    transfer(reader, found, engine, brought)
+    transfer(reader, relation, engine, brought)
     return engine.resolve(brought) or brought
 
 
@@ -100,10 +100,10 @@ def _type_in_file(column: Column, read: Column, engine: Engine, reader: Engine) 
     return column.type if column.type and engine.dialect == reader.dialect else read.type
 
 
-def wrong_columns(expected: Sequence[Column], found: Sequence[Column], *, typed: bool) -> list[str]:
+def wrong_columns(expected: Sequence[Column], actual: Sequence[Column], *, typed: bool) -> list[str]:
     """The names of columns that are missing, too many, in another place or of another type."""
     wanted = [(column.name, column) for column in expected]
-    seen = [(column.name, column) for column in found]
+    seen = [(column.name, column) for column in actual]
     if [name for name, _ in wanted] != [name for name, _ in seen]:
         names, others = {name for name, _ in wanted}, {name for name, _ in seen}
         moved = [a for (a, _), (b, _) in zip(wanted, seen, strict=False) if a != b]
@@ -111,5 +111,5 @@ def wrong_columns(expected: Sequence[Column], found: Sequence[Column], *, typed:
     return [name for (name, one), (_, other) in zip(wanted, seen, strict=True) if typed and not _same_type(one, other)]
 
 
-def _same_type(expected: Column, found: Column) -> bool:
-    return not expected.type or expected.type == found.type
+def _same_type(expected: Column, actual: Column) -> bool:
+    return not expected.type or expected.type == actual.type

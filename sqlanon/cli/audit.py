@@ -52,22 +52,22 @@ def audit_object(audit: Audit, what: str, repetition: Repetition | None) -> dict
     }
 
 
-def verification_object(found: Verification, what: str) -> dict[str, Any]:
+def verification_object(verification: Verification, what: str) -> dict[str, Any]:
     """A verification as programs read it."""
-    statistics = found.statistics
+    statistics = verification.statistics
     return {
         "table": what,
         **summary.statistics_object(statistics),
         "class_sizes": [asdict(bucket) for bucket in statistics.buckets()],
-        "models": [asdict(result) for result in found.models],
+        "models": [asdict(result) for result in verification.models],
         "risk": {
             "prosecutor_max": statistics.prosecutor_max,
             "prosecutor_mean": statistics.prosecutor_mean,
             "marketer": statistics.marketer,
         },
-        "disclosure": codec.to_json(found.disclosure),
-        "satisfied": found.satisfied,
-        "note": found.note,
+        "disclosure": codec.to_json(verification.disclosure),
+        "satisfied": verification.satisfied,
+        "note": verification.note,
     }
 
 

@@ -70,22 +70,22 @@ def lattice_command(
     )
 
 
-def exploration_text(found: Exploration) -> str:
+def exploration_text(exploration: Exploration) -> str:
     """Describe the exploration of a lattice, for people."""
     parts = [
-        f"Lattice of {found.source}: {found.rows:,} rows, {found.lattice.size:,} generalizations of "
-        f"{len(found.lattice.names)} quasi-identifiers",
-        _attributes(found),
-        _counts(found),
-        _frontier(found),
-        _optimum(found),
-        "\n".join(f"Warning: {warning}" for warning in found.warnings),
+        f"Lattice of {exploration.source}: {exploration.rows:,} rows, {exploration.lattice.size:,} generalizations of "
+        f"{len(exploration.lattice.names)} quasi-identifiers",
+        _attributes(exploration),
+        _counts(exploration),
+        _frontier(exploration),
+        _optimum(exploration),
+        "\n".join(f"Warning: {warning}" for warning in exploration.warnings),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _attributes(found: Exploration) -> str:
-    lattice = found.lattice
+def _attributes(exploration: Exploration) -> str:
+    lattice = exploration.lattice
     rows = [
         [name, height, f"{low} to {high}"]
         for name, height, low, high in zip(lattice.names, lattice.heights, lattice.bottom, lattice.top, strict=True)
@@ -93,40 +93,40 @@ def _attributes(found: Exploration) -> str:
     return table(["quasi-identifier", "height", "levels searched"], rows)
 
 
-def _counts(found: Exploration) -> str:
-    by = "all of them by --all" if found.everything else f"by {found.algorithm}"
-    concluded = "" if found.concluded is None else f", {found.concluded:,} concluded from these"
-    unknown = 0 if found.chart is None else found.chart.open
+def _counts(exploration: Exploration) -> str:
+    by = "all of them by --all" if exploration.everything else f"by {exploration.algorithm}"
+    concluded = "" if exploration.concluded is None else f", {exploration.concluded:,} concluded from these"
+    unknown = 0 if exploration.chart is None else exploration.chart.open
     rest = f", {unknown:,} left open" if unknown else ""
-    extent = "satisfy the models" if found.complete else "are known to satisfy the models"
+    extent = "satisfy the models" if exploration.complete else "are known to satisfy the models"
     return (
-        f"Searched {by}: {found.checked:,} checked{concluded}{rest}; {found.statements:,} statements, "
-        f"{number(round(found.seconds, 2))} s\n"
-        f"{len(found.anonymous):,} {extent}, {len(found.minimal):,} of them minimal; "
-        f"suppression budget {found.budget:,} rows ({percent(found.budget / found.rows)})"
+        f"Searched {by}: {exploration.checked:,} checked{concluded}{rest}; {exploration.statements:,} statements, "
+        f"{number(round(exploration.seconds, 2))} s\n"
+        f"{len(exploration.anonymous):,} {extent}, {len(exploration.minimal):,} of them minimal; "
+        f"suppression budget {exploration.budget:,} rows ({percent(exploration.budget / exploration.rows)})"
     )
 
 
-def _frontier(found: Exploration) -> str:
-    shown = found.frontier[:MOST_ROWS]
-    rows = [_row(found, one) for one in shown]
-    if found.optimum.levels not in [one.levels for one in shown]:
-        rows.append(_row(found, found.optimum))
-    headings = ["", *found.lattice.names, "suppressed", found.quality]
-    more = len(found.frontier) - len(shown)
+def _frontier(exploration: Exploration) -> str:
+    shown = exploration.frontier[:MOST_ROWS]
+    rows = [_row(exploration, one) for one in shown]
+    if exploration.optimum.levels not in [one.levels for one in shown]:
+        rows.append(_row(exploration, exploration.optimum))
+    headings = ["", *exploration.lattice.names, "suppressed", exploration.quality]
+    more = len(exploration.frontier) - len(shown)
     rest = f"\n  and {more:,} more; --json has all" if more else ""
     return f"Minimal generalizations, the best first (* is the best of all):\n{table(headings, rows)}{rest}"
 
 
-def _row(found: Exploration, one: Candidate) -> list[object]:
-    return ["*" if one.levels == found.optimum.levels else "", *one.levels, one.suppressed, one.score]
+def _row(exploration: Exploration, one: Candidate) -> list[object]:
+    return ["*" if one.levels == exploration.optimum.levels else "", *one.levels, one.suppressed, one.score]
 
 
-def _optimum(found: Exploration) -> str:
-    best, proof = found.optimum, summary.proof(found.proven, found.bound)
+def _optimum(exploration: Exploration) -> str:
+    best, proof = exploration.optimum, summary.proof(exploration.proven, exploration.bound)
     assert best.score is not None
     assert best.suppressed is not None
     return (
-        f"Best by {found.quality}: {refusal.levels_text(found.lattice, best.levels)}\n"
+        f"Best by {exploration.quality}: {refusal.levels_text(exploration.lattice, best.levels)}\n"
         f"  score {best.score:.6g} (lower is better), {best.suppressed:,} rows suppressed, {proof}"
     )

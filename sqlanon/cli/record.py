@@ -65,19 +65,19 @@ def tell_record(call: Call, record: Path, place: str | None, table: str | None) 
     return 0 if found.satisfied else ProtectionError.exit_code
 
 
-def record_text(found: RecordCheck) -> str:
+def record_text(check: RecordCheck) -> str:
     """The check of a record, for people."""
-    if not found.intact:
-        return f"The record was altered since it was written. {found.note} Nothing in it can be relied on."
-    lines = [f"The record of run {found.run} is as it was written."]
-    if found.digest is not None:
+    if not check.intact:
+        return f"The record was altered since it was written. {check.note} Nothing in it can be relied on."
+    lines = [f"The record of run {check.run} is as it was written."]
+    if check.digest is not None:
         lines.append(
-            f"{found.release} is as it was recorded."
-            if found.unchanged
-            else f"{found.release} has been changed since it was recorded."
+            f"{check.release} is as it was recorded."
+            if check.unchanged
+            else f"{check.release} has been changed since it was recorded."
         )
-    if found.verification is not None:
-        lines.append(summary.verification_text(found.verification, found.release))
-    elif found.note:
-        lines.append(found.note)
+    if check.verification is not None:
+        lines.append(summary.verification_text(check.verification, check.release))
+    elif check.note:
+        lines.append(check.note)
     return "\n".join(lines)

@@ -76,24 +76,25 @@ def diff_command(
         print(diff_text(found))
 
 
-def diff_text(found: Difference) -> str:
+def diff_text(compared: Difference) -> str:
     """The comparison, for people: what differs."""
     recodings = {
         difference.Recoding.SAME: "the same in both",
         difference.Recoding.DIFFERENT: "different",
         difference.Recoding.UNKNOWN: "not known: the catalog does not hold the rules of both",
     }
-    changed = [change for change in (*found.figures, *found.columns) if change.changed]
+    changed = [change for change in (*compared.figures, *compared.columns) if change.changed]
     parts = [
-        f"Recoding: {recodings[found.recoding]}",
-        f"Labels: {_labels(found.labels)}",
-        "Policy:\n" + table(["", found.a, found.b], [[c.name, c.before, c.after] for c in found.policy], widest=60)
-        if found.policy
+        f"Recoding: {recodings[compared.recoding]}",
+        f"Labels: {_labels(compared.labels)}",
+        "Policy:\n"
+        + table(["", compared.a, compared.b], [[c.name, c.before, c.after] for c in compared.policy], widest=60)
+        if compared.policy
         else "Policy: the same in both",
-        "Figures:\n" + table(["", found.a, found.b], [_figure(change) for change in changed], widest=60)
+        "Figures:\n" + table(["", compared.a, compared.b], [_figure(change) for change in changed], widest=60)
         if changed
         else "Figures: the same in both",
-        *(f"Warning: {warning}" for warning in found.warnings),
+        *(f"Warning: {warning}" for warning in compared.warnings),
     ]
     return "\n\n".join(parts)
 
@@ -155,14 +156,14 @@ def _parse(text: str) -> list[int]:
         raise PolicyError(f"--k: '{text}' is not whole numbers with commas between, such as 2,5,10,50.") from None
 
 
-def sweep_text(found: Sweep) -> str:
+def sweep_text(sweep: Sweep) -> str:
     """The trials, for people."""
-    best = {point.k for point in trials.frontier(found.points)}
+    best = {point.k for point in trials.frontier(sweep.points)}
     headings = ["k", "", "classes", "smallest", "suppressed", "lost (GCP)", "C_AVG", "greatest risk", "mean risk"]
-    rows = [_trial(trial, trial.k in best) for trial in found.trials]
-    refused = [f"k = {trial.k:,} can't be met: {trial.refusal}" for trial in found.trials if trial.result is None]
-    text = f"{found.source}, tried; nothing was published:\n{table(headings, rows)}"
-    beaten = any(trial.result and trial.k not in best for trial in found.trials)
+    rows = [_trial(trial, trial.k in best) for trial in sweep.trials]
+    refused = [f"k = {trial.k:,} can't be met: {trial.refusal}" for trial in sweep.trials if trial.result is None]
+    text = f"{sweep.source}, tried; nothing was published:\n{table(headings, rows)}"
+    beaten = any(trial.result and trial.k not in best for trial in sweep.trials)
     note = "\n  - beaten by another, which has classes as large and loses less" if beaten else ""
     return "\n\n".join([text + note, *refused])
 

@@ -58,10 +58,10 @@ def rules_command(
         print(_text(described))
 
 
-def _described(found: Run, stored: StoredRules, engine: Engine, limit: int, offset: int) -> dict[str, Any]:
+def _described(run: Run, stored: StoredRules, engine: Engine, limit: int, offset: int) -> dict[str, Any]:
     """The rules as programs read them."""
     names = [attribute.name for attribute in stored.attributes]
-    described: dict[str, Any] = {"run": found.id, "kind": stored.record.kind.value, "quasi_identifiers": names}
+    described: dict[str, Any] = {"run": run.id, "kind": stored.record.kind.value, "quasi_identifiers": names}
     if stored.record.kind is catalogs.RulesKind.LEVELS:
         return described | {"passes": stored.content["passes"]}
     if stored.record.kind is catalogs.RulesKind.CUTS:

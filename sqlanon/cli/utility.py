@@ -47,25 +47,25 @@ def utility_command(
         print(utility_text(found))
 
 
-def utility_text(found: Utility) -> str:
+def utility_text(utility: Utility) -> str:
     """The measures, for people."""
-    omitted = f", {found.omitted:,} of them left out of the release" if found.omitted else ""
+    omitted = f", {utility.omitted:,} of them left out of the release" if utility.omitted else ""
     rows: list[list[object]] = [
         [
             "conditional entropy, bits a row",
-            *(number(m.conditional_entropy) for m in (found.baseline, found.release, found.original)),
+            *(number(m.conditional_entropy) for m in (utility.baseline, utility.release, utility.original)),
         ]
     ]
-    if found.baseline.rmse is not None:
-        errors = [m.rmse or 0.0 for m in (found.baseline, found.release, found.original)]
+    if utility.baseline.rmse is not None:
+        errors = [m.rmse or 0.0 for m in (utility.baseline, utility.release, utility.original)]
         rows.append(["error of the class's mean (RMSE)", *(number(error) for error in errors)])
-    text = f"{found.release_name}, to predict '{found.target}' ({found.rows:,} rows{omitted}):\n"
-    if found.tree is not None:
-        scores = found.tree.baseline, found.tree.release, found.tree.source
-        is_class = found.tree.predicts == "class"
+    text = f"{utility.release_name}, to predict '{utility.target}' ({utility.rows:,} rows{omitted}):\n"
+    if utility.tree is not None:
+        scores = utility.tree.baseline, utility.tree.release, utility.tree.source
+        is_class = utility.tree.predicts == "class"
         name = "rows a tree predicts rightly" if is_class else "error of a tree (RMSE)"
         rows.append([name, *(percent(score) if is_class else number(score) for score in scores)])
     text += table(["", "nothing known", "release", "source"], rows)
-    if found.tree is not None:
-        text += f"\nTrees: {found.tree.rows:,} rows, {found.tree.folds} folds."
+    if utility.tree is not None:
+        text += f"\nTrees: {utility.tree.rows:,} rows, {utility.tree.folds} folds."
     return text

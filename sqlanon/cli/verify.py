@@ -197,12 +197,12 @@ def _whole(value: float) -> int:
     return int(value)
 
 
-def _tell(call: Call, found: Verification, what: str, repetition: Repetition | None) -> int:
+def _tell(call: Call, verification: Verification, what: str, repetition: Repetition | None) -> int:
     """Print the result, and what to know of rows and persons; the exit code."""
     if call.json:
-        call.emit({**verification_object(found, what), "subject": repetition and repetition.as_json()})
+        call.emit({**verification_object(verification, what), "subject": repetition and repetition.as_json()})
     else:
-        print(summary.verification_text(found, what))
+        print(summary.verification_text(verification, what))
         if note := UNKNOWN if repetition is None else repetition.sentence:
             print(note)
-    return 0 if found.satisfied else ProtectionError.exit_code
+    return 0 if verification.satisfied else ProtectionError.exit_code

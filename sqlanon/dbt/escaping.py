@@ -12,7 +12,7 @@ _UNSAYABLE = re.compile(r'["\\\x00-\x1f]|\{[{%#]')
 
 def escaped(text: str) -> str:
     """The text as a Jinja template that gives it: what would begin a tag is written as an expression."""
-    return _OPENING.sub(lambda found: "{{ '" + found[0] + "' }}", text)
+    return _OPENING.sub(lambda match: "{{ '" + match[0] + "' }}", text)
 
 
 def sayable(name: str) -> str:

@@ -12,71 +12,74 @@ MOST_ROWS = 100
 _MARGIN, _ROW, _STEP, _HEAD = 28.0, 24.0, 15.0, 150.0
 
 
-def draw_frontier(found: Exploration, key: str = "") -> str:
+def draw_frontier(exploration: Exploration, key: str = "") -> str:
     """A chart: each attribute's level as steps out of its height, then the rows suppressed and the score.
 
     key: tells its ids from those of other pictures on the page.
     """
-    rows = found.frontier[:MOST_ROWS]
-    if found.optimum.levels not in [one.levels for one in rows]:
-        rows = [found.optimum, *rows]
-    columns = _columns(found)
-    end = columns[-1] + _wide(found, -1) + 24
+    rows = exploration.frontier[:MOST_ROWS]
+    if exploration.optimum.levels not in [one.levels for one in rows]:
+        rows = [exploration.optimum, *rows]
+    columns = _columns(exploration)
+    end = columns[-1] + _wide(exploration, -1) + 24
     width = max(end + 200, 700)
     y = _HEAD + 8
-    parts = [*_head(found, columns, end)]
+    parts = [*_head(exploration, columns, end)]
     for one in rows:
-        parts.append(_row(found, one, columns, end, y))
+        parts.append(_row(exploration, one, columns, end, y))
         y += _ROW
-    left = max(found.minimal_ones, len(found.frontier)) - min(len(found.frontier), MOST_ROWS)
+    left = max(exploration.minimal_ones, len(exploration.frontier)) - min(len(exploration.frontier), MOST_ROWS)
     if left:
         parts.append(text(_MARGIN + 24, y + 6, f"and {left:,} more", font_size=12, fill=SOFT))
         y += _ROW
-    return document(width, y + 20, f"Minimal generalizations of {name_of(found)}", describe(found), parts, key)
+    return document(
+        width, y + 20, f"Minimal generalizations of {name_of(exploration)}", describe(exploration), parts, key
+    )
 
 
-def _wide(found: Exploration, place: int) -> float:
+def _wide(exploration: Exploration, place: int) -> float:
     """The room of an attribute's column."""
-    name, height = found.lattice.names[place], found.lattice.heights[place]
+    name, height = exploration.lattice.names[place], exploration.lattice.heights[place]
     return max(height * _STEP + 22, min(width_of(cut(name, 16), 12), 110) * 0.8) + 16
 
 
-def _columns(found: Exploration) -> list[float]:
+def _columns(exploration: Exploration) -> list[float]:
     columns, x = [], _MARGIN + 24
-    for place in range(len(found.lattice.names)):
+    for place in range(len(exploration.lattice.names)):
         columns.append(x)
-        x += _wide(found, place)
+        x += _wide(exploration, place)
     return columns
 
 
-def _head(found: Exploration, columns: list[float], end: float) -> Iterator[str]:
-    scored = sum(one.score is not None for one in found.frontier) > 1
+def _head(exploration: Exploration, columns: list[float], end: float) -> Iterator[str]:
+    scored = sum(one.score is not None for one in exploration.frontier) > 1
     order = "the best first" if scored else "the best first, then by the rows suppressed"
-    shown = order if found.complete else f"as far as is known, {order}"
+    shown = order if exploration.complete else f"as far as is known, {order}"
     yield text(_MARGIN, 38, "Minimal generalizations", font_size=19, font_weight="700")
     yield text(
         _MARGIN,
         60,
-        f"{found.minimal_ones:,} of {found.lattice.size:,}, {shown}; filled steps: the level, of all there are",
+        f"{exploration.minimal_ones:,} of {exploration.lattice.size:,}, {shown};"
+        " filled steps: the level, of all there are",
         font_size=12.5,
         fill=SOFT,
     )
-    for x, name in zip(columns, found.lattice.names, strict=True):
+    for x, name in zip(columns, exploration.lattice.names, strict=True):
         place = f"rotate(-28 {x:.1f} {_HEAD - 12:.1f})"
         yield text(x, _HEAD - 12, cut(name, 16), font_size=12, transform=place)
     yield text(end + 62, _HEAD - 12, "suppressed", font_size=12, text_anchor="end")
-    yield text(end + 76, _HEAD - 12, cut(found.quality, 16), font_size=12)
+    yield text(end + 76, _HEAD - 12, cut(exploration.quality, 16), font_size=12)
     yield line(_MARGIN, _HEAD - 5, end + 170, _HEAD - 5, stroke=FAINT)
 
 
-def _row(found: Exploration, one: Candidate, columns: list[float], end: float, y: float) -> str:
-    best = one.levels == found.optimum.levels
-    parts = [element("title", words(_title(found, one)))]
+def _row(exploration: Exploration, one: Candidate, columns: list[float], end: float, y: float) -> str:
+    best = one.levels == exploration.optimum.levels
+    parts = [element("title", words(_title(exploration, one)))]
     if best:
         frame: dict[str, object] = {"x": _MARGIN - 8, "y": y - 3, "width": end + 186 - _MARGIN, "height": _ROW - 1}
         parts.append(element("rect", fill="none", stroke=DARK_BLUE, stroke_width=2.4, rx=5, **frame))
         parts.append(text(_MARGIN, y + 13, "★", font_size=14, fill=DARK_BLUE))
-    for x, level, height in zip(columns, one.levels, found.lattice.heights, strict=True):
+    for x, level, height in zip(columns, one.levels, exploration.lattice.heights, strict=True):
         parts += _steps(x, y, level, height)
     suppressed = "-" if one.suppressed is None else f"{one.suppressed:,}"
     score = "-" if one.score is None else f"{one.score:.6g}"
@@ -103,6 +106,6 @@ def _steps(x: float, y: float, level: int, height: int) -> Iterator[str]:
     yield text(x + height * _STEP + 2, y + 13, str(level), font_size=11.5, fill=SOFT)
 
 
-def _title(found: Exploration, one: Candidate) -> str:
-    levels = ", ".join(f"{name} {level}" for name, level in zip(found.lattice.names, one.levels, strict=True))
-    return levels + ("; the best of all" if one.levels == found.optimum.levels else "")
+def _title(exploration: Exploration, one: Candidate) -> str:
+    levels = ", ".join(f"{name} {level}" for name, level in zip(exploration.lattice.names, one.levels, strict=True))
+    return levels + ("; the best of all" if one.levels == exploration.optimum.levels else "")

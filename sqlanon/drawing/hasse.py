@@ -35,15 +35,15 @@ class NodeStatuses(Protocol):
         """The standing of a node."""
 
 
-def draw_lattice(found: Exploration, chart: NodeStatuses, key: str = "") -> str:
+def draw_lattice(exploration: Exploration, chart: NodeStatuses, key: str = "") -> str:
     """The lattice with all its nodes and edges; `key` tells its ids from those of other pictures on the page."""
-    lattice = found.lattice
-    looks = {node: _look(found, chart, node) for node in lattice.nodes}
+    lattice = exploration.lattice
+    looks = {node: _look(exploration, chart, node) for node in lattice.nodes}
     rows = _rows(lattice)
     wide = max(width_of(_label(node), 12) for node in looks) + 20
     abreast = max(math.ceil(len(row) / _lines(row)) for row in rows)
     width = max(_LEFT + (abreast + 0.5) * (wide + _GAP) + _MARGIN, _LEFT + 640)
-    head = _head(found, width, set(looks.values()))
+    head = _head(exploration, width, set(looks.values()))
     tops = list(itertools.accumulate((_ROW + (_lines(row) - 1) * _LOWER for row in rows), initial=head[1]))
     places = _places(rows, wide, width, tops)
     bottom = tops[-1] - _ROW + _BOX + _MARGIN + 14
@@ -51,32 +51,35 @@ def draw_lattice(found: Exploration, chart: NodeStatuses, key: str = "") -> str:
         *head[0],
         *_heights(lattice, rows, tops),
         *_edges(lattice, chart, places),
-        *(_drawn(found, node, places[node], wide, looks[node]) for row in rows for node in row),
+        *(_drawn(exploration, node, places[node], wide, looks[node]) for row in rows for node in row),
     ]
-    return document(width, bottom, f"Generalization lattice of {name_of(found)}", describe(found), parts, key)
-
-
-def name_of(found: Exploration) -> str:
-    """The source's name; of a file without its directory."""
-    return found.source.rsplit("/", 1)[-1]
-
-
-def describe(found: Exploration) -> str:
-    """The picture in words."""
-    lattice, best = found.lattice, found.optimum
-    levels = ", ".join(f"{name} {level}" for name, level in zip(lattice.names, best.levels, strict=True))
-    heights = ", ".join(f"{name} 0 to {height}" for name, height in zip(lattice.names, lattice.heights, strict=True))
-    known = "satisfy" if found.complete else "are known to satisfy"
-    return (
-        f"{lattice.size} generalizations of {heights}; {found.checked} were checked. {found.satisfying} {known} the"
-        f" models, {found.minimal_ones} of them minimal. Best by {found.quality}: {levels}."
+    return document(
+        width, bottom, f"Generalization lattice of {name_of(exploration)}", describe(exploration), parts, key
     )
 
 
-def _look(found: Exploration, chart: NodeStatuses, node: Node) -> Look:
-    if node == found.optimum.levels:
+def name_of(exploration: Exploration) -> str:
+    """The source's name; of a file without its directory."""
+    return exploration.source.rsplit("/", 1)[-1]
+
+
+def describe(exploration: Exploration) -> str:
+    """The picture in words."""
+    lattice, best = exploration.lattice, exploration.optimum
+    levels = ", ".join(f"{name} {level}" for name, level in zip(lattice.names, best.levels, strict=True))
+    heights = ", ".join(f"{name} 0 to {height}" for name, height in zip(lattice.names, lattice.heights, strict=True))
+    known = "satisfy" if exploration.complete else "are known to satisfy"
+    return (
+        f"{lattice.size} generalizations of {heights}; {exploration.checked} were checked."
+        f" {exploration.satisfying} {known} the models,"
+        f" {exploration.minimal_ones} of them minimal. Best by {exploration.quality}: {levels}."
+    )
+
+
+def _look(exploration: Exploration, chart: NodeStatuses, node: Node) -> Look:
+    if node == exploration.optimum.levels:
         return shapes.CHOSEN
-    if node in found.minimal:
+    if node in exploration.minimal:
         return shapes.MINIMAL
     checked = node in chart.verdicts
     standing = chart.of(node)
@@ -129,12 +132,15 @@ def _places(rows: list[list[Node]], wide: float, width: float, tops: list[float]
     return places
 
 
-def _head(found: Exploration, width: float, used: set[Look]) -> tuple[list[str], float]:
+def _head(exploration: Exploration, width: float, used: set[Look]) -> tuple[list[str], float]:
     """Title, how to read the labels, and the legend; and where the lattice begins."""
-    names = [f"{cut(name, 24)} (0 to {h})" for name, h in zip(found.lattice.names, found.lattice.heights, strict=True)]
+    names = [
+        f"{cut(name, 24)} (0 to {h})"
+        for name, h in zip(exploration.lattice.names, exploration.lattice.heights, strict=True)
+    ]
     parts = [
         text(_MARGIN, 38, "Generalization lattice", font_size=19, font_weight="700"),
-        text(_MARGIN, 60, _counts(found), font_size=12.5, fill=SOFT),
+        text(_MARGIN, 60, _counts(exploration), font_size=12.5, fill=SOFT),
     ]
     y = 84.0
     for wrapped in _wrap("Levels, in this order: " + " · ".join(names), width - 2 * _MARGIN):
@@ -151,10 +157,11 @@ def _head(found: Exploration, width: float, used: set[Look]) -> tuple[list[str],
     return parts, y + 50
 
 
-def _counts(found: Exploration) -> str:
+def _counts(exploration: Exploration) -> str:
     return (
-        f"{found.lattice.size:,} generalizations, {found.checked:,} checked; {found.satisfying:,} satisfy the "
-        f"models{'' if found.complete else ' as far as is known'}, {found.minimal_ones:,} of them minimal"
+        f"{exploration.lattice.size:,} generalizations, {exploration.checked:,} checked;"
+        f" {exploration.satisfying:,} satisfy the models"
+        f"{'' if exploration.complete else ' as far as is known'}, {exploration.minimal_ones:,} of them minimal"
     )
 
 
@@ -197,11 +204,11 @@ def _edges(lattice: Lattice, chart: NodeStatuses, places: _Places) -> Iterator[s
             )
 
 
-def _drawn(found: Exploration, node: Node, place: tuple[float, float], wide: float, look: Look) -> str:
+def _drawn(exploration: Exploration, node: Node, place: tuple[float, float], wide: float, look: Look) -> str:
     """A node, with its levels and what is known of it as a text that shows when pointed at."""
-    levels = ", ".join(f"{name} {level}" for name, level in zip(found.lattice.names, node, strict=True))
-    known = next((one for one in (found.optimum, *found.frontier) if one.levels == node), None)
+    levels = ", ".join(f"{name} {level}" for name, level in zip(exploration.lattice.names, node, strict=True))
+    known = next((one for one in (exploration.optimum, *exploration.frontier) if one.levels == node), None)
     details = "" if known is None or known.suppressed is None else f"; {known.suppressed:,} rows suppressed"
-    score = "" if known is None or known.score is None else f", {found.quality} {known.score:.6g}"
+    score = "" if known is None or known.score is None else f", {exploration.quality} {known.score:.6g}"
     title = element("title", words(f"{levels}: {look.meaning}{details}{score}"))
     return element("g", title + shapes.box(*place, wide, _BOX, _label(node), look))

@@ -7,8 +7,8 @@ from sqlanon.drawing.hasse import MOST_NODES, draw_lattice
 from sqlanon.exploring.exploration import Exploration
 
 
-def draw(found: Exploration) -> str:
+def draw(exploration: Exploration) -> str:
     """An SVG document: the whole lattice if it has at most 300 generalizations, else the minimal ones as a chart."""
-    if found.chart is None or found.lattice.size > MOST_NODES:
-        return draw_frontier(found)
-    return draw_lattice(found, found.chart)
+    if exploration.chart is None or exploration.lattice.size > MOST_NODES:
+        return draw_frontier(exploration)
+    return draw_lattice(exploration, exploration.chart)

@@ -54,19 +54,19 @@ class Freezing:
     procedure: bool = True
 
 
-def freeze(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> Job:
+def freeze(engine: Engine, catalog: Catalog, run: Run, wanted: Freezing) -> Job:
     """Make the rules of a run a new version of a job; `engine` is a session with the catalog's database.
 
     On PostgreSQL the job's procedure is created, or replaced by one for this version, in the same transaction.
 
     Raises PolicyError where the run has no rules, or they can't be frozen as wanted.
     """
-    policy, stored = parse_stored(found.policy), read_rules(catalog, found.id)
-    job = _job(catalog, found, wanted, policy)
+    policy, stored = parse_stored(run.policy), read_rules(catalog, run.id)
+    job = _job(catalog, run, wanted, policy)
     if not (engine.traits.has_procedures and wanted.procedure):
         catalog.record_job(job)
         return job
-    text = procedure_text(engine, catalog, found, policy, stored, job)
+    text = procedure_text(engine, catalog, run, policy, stored, job)
     with engine.transaction():
         engine.execute(Statement("jobs/create_procedure", text.create()))
         engine.run("jobs/revoke_public", routine=Markup(text.job.routine))
@@ -80,24 +80,24 @@ def freezing_warnings(catalog: Catalog, job: Job) -> tuple[str, ...]:
     return ranges_warnings(read_rules(catalog, found.id), parse_stored(found.policy), found.id)
 
 
-def export_procedure(engine: Engine, catalog: Catalog, found: Run, wanted: Freezing) -> str:
+def export_procedure(engine: Engine, catalog: Catalog, run: Run, wanted: Freezing) -> str:
     """The statement that creates a procedure for the rules of a run, with the rules in it; nothing is recorded.
 
     Raises what `freeze` raises.
     """
     if not engine.traits.has_procedures:
         raise PolicyError(f"{engine.name} has no procedures; --as sql and --as view are for it.")
-    policy, stored = parse_stored(found.policy), read_rules(catalog, found.id)
-    job = _job(catalog, found, wanted, policy)
-    return procedure_text(engine, catalog, found, policy, stored, job).create(alone=True)
+    policy, stored = parse_stored(run.policy), read_rules(catalog, run.id)
+    job = _job(catalog, run, wanted, policy)
+    return procedure_text(engine, catalog, run, policy, stored, job).create(alone=True)
 
 
-def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
+def _job(catalog: Catalog, run: Run, wanted: Freezing, policy: Policy) -> Job:
     """The job without a procedure."""
     if not NAME.fullmatch(wanted.name):
         raise PolicyError("A job's name is of at most 40 lower-case letters, digits and _, and begins with a letter.")
-    if found.status is not Status.PUBLISHED:
-        raise PolicyError(f"Run {found.id} published nothing: its status is {found.status.value}.")
+    if run.status is not Status.PUBLISHED:
+        raise PolicyError(f"Run {run.id} published nothing: its status is {run.status.value}.")
     older = next(iter(catalog.jobs(wanted.name)), None)
     if older is not None and older.scheduler == "pg_cron" and not wanted.procedure:
         raise PolicyError(
@@ -108,9 +108,9 @@ def _job(catalog: Catalog, found: Run, wanted: Freezing, policy: Policy) -> Job:
     return Job(
         name=wanted.name,
         version=1 if older is None else older.version + 1,
-        run=found.id,
+        run=run.id,
         source=named(policy.source.file or policy.source.table or ""),
-        release=found.release,
+        release=run.release,
         on_violation=decided.on_violation or "error",
         budget=decided.budget,
         created=datetime.now(UTC),
@@ -137,16 +137,16 @@ def _budget_of(wanted: Freezing, choice: OnViolation, policy: Policy) -> float |
 
 
 def procedure_text(
-    engine: Engine, catalog: Catalog, found: Run, policy: Policy, stored: StoredRules, job: Job
+    engine: Engine, catalog: Catalog, run: Run, policy: Policy, stored: StoredRules, job: Job
 ) -> ProcedureText:
     """The procedure of a job, after everything that the database couldn't do was refused."""
-    wrong = list(_problems(engine, catalog, found, policy, job))
+    wrong = list(_problems(engine, catalog, run, policy, job))
     if wrong:
         raise PolicyError([*wrong, _OUTSIDE])
     plan = resolve_source(policy, engine, publishing=True)
-    if str(plan.source) != found.source:
+    if str(plan.source) != run.source:
         raise PolicyError(
-            f"Run {found.id} released {found.source}, and the table of its policy is {plan.source} now: run the policy "
+            f"Run {run.id} released {run.source}, and the table of its policy is {plan.source} now: run the policy "
             "again."
         )
     require_same(plan, stored, engine.dialect)
@@ -163,17 +163,17 @@ def procedure_text(
         showing=recoded.parts.showing if recoded.parts else None,
     )
     models = models_of(policy)
-    rules, digests = catalog.rules_run(found.id), policy.digest == "run"
+    rules, digests = catalog.rules_run(run.id), policy.digest == "run"
     repeats = repeat_tests(engine, plan)
     text = ProcedureText(engine, catalog, made, models, recoded, unmatched, repeats, rules, stored.digest, digests)
     return replace(text, job=sealed(replace(made, inspection=text.inspection())))
 
 
-def _problems(engine: Engine, catalog: Catalog, found: Run, policy: Policy, job: Job) -> Iterator[str]:
+def _problems(engine: Engine, catalog: Catalog, run: Run, policy: Policy, job: Job) -> Iterator[str]:
     require_set(policy.source.url, policy.release.url)
     if policy.source.file is not None or policy.release.file is not None:
         yield "A procedure reads a table and writes a table; this run has a file."
-    elif found.database != database_of(engine) or policy.release.url not in (None, policy.source.url):
+    elif run.database != database_of(engine) or policy.release.url not in (None, policy.source.url):
         yield "A procedure needs the source, the release and the catalog in one database."
     if policy.release.layout == "star":
         yield "A procedure writes a flat table, and the policy says `layout: star`."

@@ -123,8 +123,8 @@ def _calling(engine: Engine, catalog: Catalog, job: Job) -> list[Entry]:
     return [entry for entry in listed if entry.name == name or entry.command.rstrip("; \n") == command]
 
 
-def _forget(engine: Engine, found: list[Entry]) -> None:
-    for entry in found:
+def _forget(engine: Engine, entries: list[Entry]) -> None:
+    for entry in entries:
         engine.query("jobs/unschedule", number=entry.number)
 
 

@@ -39,7 +39,7 @@ def run_procedure(engine: Engine, catalog: Catalog, job: Job) -> RunResult:
 
 def run_by_rules(
     job: Job,
-    found: Run,
+    run: Run,
     place: tuple[str, str],
     known: Policy | None,
     options: EngineOptions,
@@ -52,6 +52,6 @@ def run_by_rules(
     Raises what `apply_rules` raises.
     """
     on_violation: OnViolation = "suppress" if job.on_violation == "suppress" else "error"
-    source = parse_stored(found.policy).source.file or job.source
+    source = parse_stored(run.policy).source.file or job.source
     application = Application(job.run, source, None, on_violation, True, job.budget, job.name, job.version)
-    return apply_rules(application, found, place, known, options=options, observer=observer)
+    return apply_rules(application, run, place, known, options=options, observer=observer)

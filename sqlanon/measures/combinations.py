@@ -28,7 +28,7 @@ _PARTS = 4096  # that hashes can be told by
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Counts:
     """The counts of some fields: rows alone, rows in groups below k, all rows, groups."""
 
     fields: tuple[Field, ...]
@@ -72,7 +72,7 @@ class _Counting:
     tuples: Tuples | None
     k: int
 
-    def best(self) -> list[_Found]:
+    def best(self) -> list[_Counts]:
         """The best combinations of one, two and three columns, by all rows or a sample."""
         varied = [field for field in self.coded.quasi_identifiers if field.mask]
         single = self.count((field,) for field in varied)
@@ -87,10 +87,10 @@ class _Counting:
         )
         return [*self._best(single), *pairs, *self._best(triples)]
 
-    def _best(self, found: Iterable[_Found]) -> list[_Found]:
-        return sorted(found, key=lambda one: one.rank)[:BEST]
+    def _best(self, candidates: Iterable[_Counts]) -> list[_Counts]:
+        return sorted(candidates, key=lambda one: one.rank)[:BEST]
 
-    def count(self, combinations: Iterable[tuple[Field, ...]], part: int | None = None) -> list[_Found]:
+    def count(self, combinations: Iterable[tuple[Field, ...]], part: int | None = None) -> list[_Counts]:
         """Count the groups of each combination; in a part of all of them, or else in the rows that rank them."""
         wanted = list(combinations)
         if not wanted:
@@ -113,7 +113,7 @@ class _Counting:
             k=self.k,
             combinations=[{"keys": self._keys(fields)} for fields in wanted],
         )
-        return [_Found(wanted[int(number)], *map(int, figures)) for number, *figures in counted]
+        return [_Counts(wanted[int(number)], *map(int, figures)) for number, *figures in counted]
 
     def _keys(self, fields: Sequence[Field]) -> list[Markup]:
         """Expressions that are equal where all these fields are."""

@@ -96,8 +96,8 @@ class _Measure:
         found = self._engine.query_one("profile/measure_columns", relation=self._relation, columns=parts)
         return [self._column(column, found[5 * i : 5 * i + 5]) for i, column in enumerate(columns)]
 
-    def _column(self, column: Column, found: tuple[int, int, int | None, int | None, int]) -> ColumnFacts:
-        present, distinct, shortest, longest, digits = found
+    def _column(self, column: Column, counts: tuple[int, int, int | None, int | None, int]) -> ColumnFacts:
+        present, distinct, shortest, longest, digits = counts
         return ColumnFacts(
             column=column,
             rows=self._rows,

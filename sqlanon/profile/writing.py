@@ -9,7 +9,7 @@ import re
 def quoted(text: str) -> str:
     """A double-quoted YAML text on one line."""
     escaped = json.dumps(text, ensure_ascii=False)
-    return re.sub(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", escaped)
+    return re.sub(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda match: f"\\u{ord(match[0]):04x}", escaped)
 
 
 def comment(text: str) -> str:

@@ -129,12 +129,12 @@ class PostgresPublisher(Publisher):
     def form(self, release: Relation) -> Form:
         return self._form_of(release, self._describe(release))
 
-    def _form_of(self, release: Relation, found: Table | None) -> Form:
-        if found is None or found.kind != "v":
-            return Form.NOTHING if found is None else Form.TABLE if found.kind == "r" else Form.OTHER
+    def _form_of(self, release: Relation, table: Table | None) -> Form:
+        if table is None or table.kind != "v":
+            return Form.NOTHING if table is None else Form.TABLE if table.kind == "r" else Form.OTHER
         star = Star.of(release)
         names = {"rows": Text(star.rows.name), "classes": Text(star.classes.name), "number": Text(CLASS_NUMBER)}
-        return Form.STAR if self.engine.query("publish/find_star", oid=found.oid, **names) else Form.OTHER
+        return Form.STAR if self.engine.query("publish/find_star", oid=table.oid, **names) else Form.OTHER
 
     def guard(self, staging: Relation) -> Grants:
         table = self._existing(staging)

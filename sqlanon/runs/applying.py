@@ -29,7 +29,7 @@ __all__ = ["Application", "apply_rules"]
 
 def apply_rules(
     application: Application,
-    found: Run,
+    run: Run,
     place: tuple[str, str],
     known: Policy | None = None,
     *,
@@ -44,18 +44,18 @@ def apply_rules(
 
     Raises what `run` raises; ProtectionError where a class violates a model and that is to be an error.
     """
-    policy = _policy(application, found, place, known)
+    policy = _policy(application, run, place, known)
     require_set(policy.source.file, policy.release.file)
     with open_session(policy, options or EngineOptions()) as session:
-        stored = read_rules(session.catalog, found.id)
+        stored = read_rules(session.catalog, run.id)
         pinned = _pinned(policy, stored)
-        source = Stored(session.catalog, _decided(application, pinned), found, stored)
+        source = Stored(session.catalog, _decided(application, pinned), run, stored)
         return carry_out(session, pinned, source, Publish(application.replace), observer)
 
 
-def _policy(application: Application, found: Run, place: tuple[str, str], known: Policy | None) -> Policy:
+def _policy(application: Application, run: Run, place: tuple[str, str], known: Policy | None) -> Policy:
     """The policy of the run, with other rows for its source and another place for its release."""
-    stored = parse_stored(found.policy)
+    stored = parse_stored(run.policy)
     urls = [place[0]]
     for part in (known.source, known.release, known.catalog) if known is not None else ():
         urls += [part.url] if part.url is not None else []

@@ -68,23 +68,23 @@ def created_warning(release: str) -> str:
     )
 
 
-def pinned_origin(found: Run) -> Origin:
+def pinned_origin(run: Run) -> Origin:
     """Return the origin that a job's source must have: the source's origin in the run whose rules the job applies."""
-    recorded = None if found.result is None else found.result.source.origin
+    recorded = None if run.result is None else run.result.source.origin
     if recorded is None:
         raise PolicyError(
-            f"Run {found.id} did not record who owned its source: run the policy again, and freeze that run."
+            f"Run {run.id} did not record who owned its source: run the policy again, and freeze that run."
         )
     return recorded
 
 
-def require_columns(job: str, found: Run, source: str, columns: Columns) -> None:
+def require_columns(job: str, run: Run, source: str, columns: Columns) -> None:
     """Refuse a job's source if its columns are not those of the run whose rules it applies."""
-    recorded = None if found.result is None else found.result.source.columns
+    recorded = None if run.result is None else run.result.source.columns
     if recorded is None:
         raise PolicyError(
-            f"Run {found.id} did not record the columns of its source: run the policy again, and freeze that run."
+            f"Run {run.id} did not record the columns of its source: run the policy again, and freeze that run."
         )
     changed = changed_columns([(one.name, one.type) for one in recorded], columns)
     if changed is not None:
-        raise PolicyError(source_problem(source, f"in run {found.id}, whose rules job {job} applies", changed))
+        raise PolicyError(source_problem(source, f"in run {run.id}, whose rules job {job} applies", changed))

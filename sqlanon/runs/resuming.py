@@ -75,18 +75,18 @@ def resume_run(
             )
 
 
-def _remains_of(catalog: Catalog, found: Run) -> Remains:
+def _remains_of(catalog: Catalog, run: Run) -> Remains:
     """Read the remains of a run; its tables may have gone another way than by clearing it up."""
-    text = catalog.checkpoint(found.id)
+    text = catalog.checkpoint(run.id)
     if text is None:
-        return Remains(found.id, reason="it ended before its search was over, or has been cleared up")
+        return Remains(run.id, reason="it ended before its search was over, or has been cleared up")
     checkpoint = Checkpoint.from_json(text)
     rules = stored_rules(catalog, checkpoint.rules, checkpoint.digest)
     if any(catalog.store.resolve(table) is None for table in rules.relations):
-        return Remains(found.id, reason="its tables are gone")
-    if parse_stored(found.policy).ranges == "cuts" and checkpoint.rules.has_boxes:
-        return Remains(found.id, reason="its policy says `ranges: cuts`, which shows ranges by the tree of the search")
-    return Remains(found.id, checkpoint, rules)
+        return Remains(run.id, reason="its tables are gone")
+    if parse_stored(run.policy).ranges == "cuts" and checkpoint.rules.has_boxes:
+        return Remains(run.id, reason="its policy says `ranges: cuts`, which shows ranges by the tree of the search")
+    return Remains(run.id, checkpoint, rules)
 
 
 class Left(Search):

@@ -71,19 +71,19 @@ class Stored(ReleaseSource):
 
     algorithm = "apply"
 
-    def __init__(self, catalog: Catalog, application: Application, found: Run, stored: StoredRules) -> None:
+    def __init__(self, catalog: Catalog, application: Application, run: Run, stored: StoredRules) -> None:
         self.application = application
-        self.found = found
+        self.recorded = run
         self.stored = stored
         self.job = application.job
-        self.rules_run = catalog.rules_run(found.id)
+        self.rules_run = catalog.rules_run(run.id)
         self.rules_digest = stored.digest
         self._created = False  # whether a job found no release to replace
 
     def require_source(self, run: RunExecution) -> None:
         if run.policy.source.table is not None:
             if self.job is not None:
-                self.pinned = pinned_origin(self.found)
+                self.pinned = pinned_origin(self.recorded)
             self._require_columns(run, run.engine.resolve(Relation.parse(run.policy.source.table)))
 
     def require_plan(self, run: RunExecution, plan: Plan) -> None:
@@ -96,11 +96,11 @@ class Stored(ReleaseSource):
         """A job reads the columns that its rules were found on; the plan tells of a source that is not there."""
         name = named(run.policy.source.file or str(source))
         if self.job is not None and source is not None:
-            require_columns(self.job, self.found, name, columns_of(run.engine, source))
+            require_columns(self.job, self.recorded, name, columns_of(run.engine, source))
 
     def warnings(self, run: RunExecution) -> tuple[str, ...]:
         created = (created_warning(run.plan.release_name),) if self._created else ()
-        return (*created, *ranges_warnings(self.stored, run.policy, self.found.id))
+        return (*created, *ranges_warnings(self.stored, run.policy, self.recorded.id))
 
     def encode(self, run: RunExecution) -> Encoded:
         """Leave out rows that no rule is about where rows may be; a row of stars would have to be coded."""
@@ -149,7 +149,7 @@ class Stored(ReleaseSource):
         """Say what the application was, as the policy is that of the other run."""
         asked = self.application
         return AppliedFacts(
-            applied=self.rules_run or self.found.id,
+            applied=self.rules_run or self.recorded.id,
             job=asked.job,
             version=None if asked.job is None else asked.version,
             on_violation=asked.on_violation,

@@ -102,9 +102,9 @@ def rows_add_up(source_rows: int, staged_rows: int, suppressed: int) -> int:
     return abs(source_rows - staged_rows - suppressed)
 
 
-def columns_equal(expected: Sequence[object], found: Sequence[object]) -> int:
+def columns_equal(expected: Sequence[object], actual: Sequence[object]) -> int:
     """The places at which a list of columns (names, or names with types) is not what was expected."""
-    return sum(wanted != seen for wanted, seen in itertools.zip_longest(expected, found))
+    return sum(wanted != seen for wanted, seen in itertools.zip_longest(expected, actual))
 
 
 def multisets_equal(

@@ -87,8 +87,8 @@ def _cut(places: Places, boxes: Whole) -> tuple[int, float] | None:
     return (best, float(values[best])) if fuller[best] < 0.9 * len(boxes) else None
 
 
-def _compare(places: Places, size: Floats, rows: Whole, boxes: Whole, found: Whole) -> None:
-    """Look at every box for every row."""
+def _compare(places: Places, size: Floats, rows: Whole, boxes: Whole, box_of_row: Whole) -> None:
+    """Find the smallest of these boxes around each of these rows, or -1, and write it into `box_of_row`."""
     step = max(1, _CELLS // (len(boxes) * places.points.shape[1]))
     low, high = places.low[boxes][None], places.high[boxes][None]
     for start in range(0, len(rows), step):
@@ -96,4 +96,4 @@ def _compare(places: Places, size: Floats, rows: Whole, boxes: Whole, found: Who
         points = places.points[part][:, None]
         inside = np.all((low <= points) & (points <= high), axis=2)
         smallest = np.where(inside, size[boxes][None], np.inf).argmin(axis=1)
-        found[part] = np.where(np.any(inside, axis=1), boxes[smallest], -1)
+        box_of_row[part] = np.where(np.any(inside, axis=1), boxes[smallest], -1)
