@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grant, Grants, How, Publication, Record, nothing
+from sqlanon.publish.base import Grant, Grants, Publication, PublishMethod, Record, nothing
 from sqlanon.publish.files import FileRelease, check_file, leftover_parts, open_file, type_problems
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.publish.star import Form, Star
@@ -21,8 +21,8 @@ __all__ = [
     "FileRelease",
     "Grant",
     "Grants",
-    "How",
     "Publication",
+    "PublishMethod",
     "Record",
     "carrying_problems",
     "check_file",

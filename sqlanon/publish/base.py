@@ -14,7 +14,7 @@ from sqlanon.publish.star import Form, Star
 from sqlanon.sql import Relation
 
 
-class How(StrEnum):
+class PublishMethod(StrEnum):
     """In which way a staging relation became the release."""
 
     NEW = "new"  # there was no release; staging was renamed
@@ -26,7 +26,7 @@ class How(StrEnum):
 class Publication:
     """The result of publishing; `notes` are for people (such as a materialized view that still shows the old rows)."""
 
-    how: How
+    how: PublishMethod
     notes: tuple[str, ...] = ()
 
 

@@ -12,7 +12,7 @@ import duckdb
 from markupsafe import Markup
 
 from sqlanon.errors import AccessError, ConflictError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed, loses
+from sqlanon.publish.base import Grants, Publication, Publisher, PublishMethod, driver_error, listed, loses
 from sqlanon.publish.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.sql import Identifier, Relation, Text
 
@@ -84,7 +84,7 @@ class DuckDBPublisher(Publisher):
             _explain(release, error)
             raise
         self._checkpoint(staging)
-        return Publication(How.NEW)
+        return Publication(PublishMethod.NEW)
 
     def change(self, staging: Relation | Star, release: Star, grants: Grants, wait: float) -> Publication:  # noqa: ARG002 - no locks
         name = release.view
@@ -98,7 +98,7 @@ class DuckDBPublisher(Publisher):
             _explain(name, error)
             raise
         self._checkpoint(name)
-        return Publication(How.NEW if old is Form.NOTHING else How.SWAP)
+        return Publication(PublishMethod.NEW if old is Form.NOTHING else PublishMethod.SWAP)
 
     def _change(self, staging: Relation | Star, release: Star, old: Form) -> None:
         lost = self._keepsakes(old_tables(release, old))
@@ -126,12 +126,12 @@ class DuckDBPublisher(Publisher):
         self._checkpoint(old)
         return Publication(how)
 
-    def _replace(self, staging: Relation, old: Relation) -> How:
+    def _replace(self, staging: Relation, old: Relation) -> PublishMethod:
         keepsakes = [name for (name,) in self.engine.query("publish/list_dependents", **_names(old))]
         same_columns = self._row_type(staging) == self._row_type(old)
         if not keepsakes:
             self._swap(staging, old, check_views=not same_columns)
-            return How.SWAP
+            return PublishMethod.SWAP
         if not same_columns:
             raise PolicyError(
                 f"{old} has other columns than the new release, and replacing it would lose: {listed(keepsakes)}."
@@ -140,7 +140,7 @@ class DuckDBPublisher(Publisher):
         self.engine.run("publish/delete_rows", table=old)
         self.engine.run("publish/insert_rows", table=old, staging=staging)
         self.engine.run("publish/drop_table", table=staging)
-        return How.IN_PLACE
+        return PublishMethod.IN_PLACE
 
     def _swap(self, staging: Relation, old: Relation, check_views: bool) -> None:
         views = self._working_views() if check_views else []

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grants, How, Publication, Publisher, driver_error, listed, loses
+from sqlanon.publish.base import Grants, Publication, Publisher, PublishMethod, driver_error, listed, loses
 from sqlanon.publish.postgres_belongings import apply_grants, read_belongings, read_grants, restore_belongings, revoke
 from sqlanon.publish.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Identifier, Relation, Text
@@ -152,7 +152,7 @@ class PostgresPublisher(Publisher):
         except SqlanonError as error:
             _explain(release, error)
             raise
-        return Publication(How.NEW)
+        return Publication(PublishMethod.NEW)
 
     def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:
         self._logged(staging)
@@ -190,7 +190,7 @@ class PostgresPublisher(Publisher):
         except SqlanonError as error:
             _explain(release, error)
             raise
-        return Publication(How.SWAP)
+        return Publication(PublishMethod.SWAP)
 
     def change(self, staging: Relation | Star, release: Star, grants: Grants, wait: float) -> Publication:
         name, old = release.view, self.form(release.view)
@@ -211,7 +211,7 @@ class PostgresPublisher(Publisher):
         except SqlanonError as error:
             _explain(name, error)
             raise
-        return Publication(How.NEW if old is Form.NOTHING else How.SWAP, _stale_notes(stale))
+        return Publication(PublishMethod.NEW if old is Form.NOTHING else PublishMethod.SWAP, _stale_notes(stale))
 
     def _change(self, staging: Relation | Star, release: Star, old: Form, grants: Grants) -> tuple[str, ...]:
         """Put the new relations in the place of the old ones; the materialized views that show the old rows."""
@@ -284,7 +284,7 @@ class PostgresPublisher(Publisher):
         except SqlanonError as error:
             _explain(release, error)
             raise
-        return Publication(How.IN_PLACE, _stale_notes(found.stale))
+        return Publication(PublishMethod.IN_PLACE, _stale_notes(found.stale))
 
     def _check_filled(self, staging: Relation, release: Relation, thorough: bool) -> None:
         """Triggers and rules may have dropped or altered rows on their way."""

@@ -6,7 +6,7 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError
-from sqlanon.publish import How, publish, target_problems
+from sqlanon.publish import PublishMethod, publish, target_problems
 from sqlanon.sql import Identifier, Relation
 from tests.engines.publish_support import rows, run, stage
 
@@ -23,7 +23,7 @@ def schema(engine: Engine) -> str:
     return SCHEMA
 
 
-def put(engine: Engine, release: Relation, query: str, *, replace: bool = False) -> How:
+def put(engine: Engine, release: Relation, query: str, *, replace: bool = False) -> PublishMethod:
     staging, grants = stage(engine, release, query)
     return publish(engine, staging, release, replace=replace, grants=grants).how
 
@@ -31,8 +31,8 @@ def put(engine: Engine, release: Relation, query: str, *, replace: bool = False)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_is_published_and_replaced(engine: Engine, schema: str, name: str) -> None:
     release = Relation(name, schema)
-    assert put(engine, release, OLD) is How.NEW
-    assert put(engine, release, NEW, replace=True) is How.SWAP
+    assert put(engine, release, OLD) is PublishMethod.NEW
+    assert put(engine, release, NEW, replace=True) is PublishMethod.SWAP
     assert rows(engine, f"SELECT a, b FROM {release} ORDER BY a") == [(7, "new"), (8, "new"), (9, "new")]
     assert engine.resolve(release.sibling("staged")) is None
 
@@ -88,7 +88,7 @@ def test_comments_survive_new_columns(engine: Engine, schema: str) -> None:
         (f"COLUMN {release}.b", "gone"),
     ):
         run(engine, f"COMMENT ON {place} IS '{text}'")
-    assert put(engine, release, OTHER, replace=True) is How.SWAP
+    assert put(engine, release, OTHER, replace=True) is PublishMethod.SWAP
     assert comments(engine, release) == {"whole", "kept"}
 
 
@@ -119,7 +119,7 @@ def test_indexes_and_constraints_survive(engine: Engine, schema: str) -> None:
     release = Relation("release", schema)
     put(engine, release, OLD)
     run(engine, f"ALTER TABLE {release} ADD PRIMARY KEY (a)", f"CREATE INDEX by_b ON {release} (b)")
-    assert put(engine, release, NEW, replace=True) is How.IN_PLACE
+    assert put(engine, release, NEW, replace=True) is PublishMethod.IN_PLACE
     assert rows(engine, f"SELECT count(*), min(b) FROM {release}") == [(3, "new")]
     with pytest.raises(SqlanonError):
         run(engine, f"INSERT INTO {release} VALUES (7, 'again')")
@@ -182,6 +182,6 @@ def test_row_order_is_kept(engine: Engine, schema: str) -> None:
     position = {"duckdb": "rowid", "postgres": "ctid"}[engine.dialect]
     put(engine, release, query)
     run(engine, f"CREATE INDEX by_a ON {release} (a)")
-    assert put(engine, release, query, replace=True) is How.IN_PLACE
+    assert put(engine, release, query, replace=True) is PublishMethod.IN_PLACE
     found = [a for (a,) in rows(engine, f"SELECT a FROM {release} ORDER BY {position}")]
     assert found == sorted(found, reverse=True)

@@ -11,7 +11,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ConflictError, SqlanonError
-from sqlanon.publish import How, Publication, publish, target_problems
+from sqlanon.publish import Publication, PublishMethod, publish, target_problems
 from sqlanon.sql import Relation, Text
 from tests.engines.publish_support import rows, run, stage
 
@@ -36,9 +36,9 @@ def put(engine: Engine, release: Relation, query: str) -> Publication:
 def test_another_catalog(duckdb: Engine, tmp_path: Path, release: Relation) -> None:
     run(duckdb, f'ATTACH {Text(str(tmp_path / "other.duckdb"))} AS "Other x"', f"CREATE TABLE t AS {OLD}")
     assert target_problems(duckdb, release, False) == []
-    assert put(duckdb, release, OLD).how is How.NEW
+    assert put(duckdb, release, OLD).how is PublishMethod.NEW
     run(duckdb, f"COMMENT ON TABLE {release} IS 'kept'")
-    assert put(duckdb, release, NEW).how is How.SWAP
+    assert put(duckdb, release, NEW).how is PublishMethod.SWAP
     assert rows(duckdb, f"SELECT count(*), min(b) FROM {release}") == [(1700, "new")]
     assert rows(duckdb, "SELECT comment FROM duckdb_tables() WHERE table_name = 'Release'") == [("kept",)]
 
@@ -54,7 +54,7 @@ def test_the_spelling_of_an_existing_name_is_found(duckdb: Engine) -> None:
     put(duckdb, RELEASE, OLD)
     (problem,) = target_problems(duckdb, Relation("rELEASE", "MAIN"), False)
     assert "--replace" in str(problem)
-    assert put(duckdb, Relation("rELEASE", "main"), NEW).how is How.SWAP
+    assert put(duckdb, Relation("rELEASE", "main"), NEW).how is PublishMethod.SWAP
     assert rows(duckdb, "SELECT count(*) FROM release") == [(1700,)]
 
 
@@ -85,7 +85,7 @@ def test_an_open_transaction_keeps_its_old_rows(duckdb: Engine) -> None:
     with duckdb.fork() as reader:
         reader.begin()
         assert rows(reader, f"SELECT count(*) FROM {RELEASE}") == [(1000,)]
-        assert put(duckdb, RELEASE, NEW).how is How.SWAP
+        assert put(duckdb, RELEASE, NEW).how is PublishMethod.SWAP
         assert rows(reader, f"SELECT count(*) FROM {RELEASE}") == [(1000,)]
         reader.commit()
         assert rows(reader, f"SELECT count(*) FROM {RELEASE}") == [(1700,)]

@@ -13,7 +13,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.publish import How, Publication, publish, target_problems
+from sqlanon.publish import Publication, PublishMethod, publish, target_problems
 from sqlanon.sql import Relation
 from tests.engines.publish_support import rows, run, stage
 from tests.postgres_server import PostgresServer
@@ -68,7 +68,7 @@ def test_privileges_survive_a_swap(postgres: Engine, release: Relation, reader_r
         f"REVOKE TRUNCATE ON {release} FROM CURRENT_USER",
     )
     before = privileges(postgres, release)
-    assert put(postgres, release, NEW).how is How.SWAP
+    assert put(postgres, release, NEW).how is PublishMethod.SWAP
     assert privileges(postgres, release) == before
 
 
@@ -82,7 +82,7 @@ def test_a_table_that_others_inherit_from_is_not_replaced(postgres: Engine, rele
 
 def test_a_grant_on_a_column_that_goes_is_not_widened(postgres: Engine, release: Relation, reader_role: str) -> None:
     run(postgres, f"GRANT SELECT (a, b) ON {release} TO {reader_role}")
-    assert put(postgres, release, OTHER).how is How.SWAP
+    assert put(postgres, release, OTHER).how is PublishMethod.SWAP
     ((_, table, columns),) = privileges(postgres, release)
     assert not any("Reader" in item for item in table)
     assert ["Reader" in (column or "") for column in columns] == [True, False]
@@ -91,7 +91,7 @@ def test_a_grant_on_a_column_that_goes_is_not_widened(postgres: Engine, release:
 def test_the_owner_survives_a_swap(postgres: Engine, release: Relation, reader_role: str) -> None:
     run(postgres, f"ALTER TABLE {release} OWNER TO {reader_role}", f"GRANT SELECT ON {release} TO PUBLIC")
     before = privileges(postgres, release)
-    assert put(postgres, release, NEW).how is How.SWAP
+    assert put(postgres, release, NEW).how is PublishMethod.SWAP
     assert privileges(postgres, release) == before
 
 
@@ -108,7 +108,7 @@ def test_default_privileges_do_not_expose_staging(postgres: Engine, reader_role:
     one = "has_table_privilege('Reader \"x\"', '{0}', '%s')"
     can = f"SELECT {one % 'SELECT'}, {one % 'INSERT'}"
     assert rows(postgres, can.format(staging)) == [(False, False)]
-    assert publish(postgres, staging, release, replace=False, grants=grants).how is How.NEW
+    assert publish(postgres, staging, release, replace=False, grants=grants).how is PublishMethod.NEW
     assert rows(postgres, can.format(release)) == [(True, True)]
 
 
@@ -130,7 +130,7 @@ def test_everything_attached_survives_in_place(postgres: Engine, release: Relati
     )
     before = rows(postgres, f"SELECT '{release}'::regclass::oid"), privileges(postgres, release)
     done = put(postgres, release, NEW)
-    assert done.how is How.IN_PLACE
+    assert done.how is PublishMethod.IN_PLACE
     assert len(done.notes) == 1
     assert "REFRESH" in done.notes[0]
     assert (rows(postgres, f"SELECT '{release}'::regclass::oid"), privileges(postgres, release)) == before
@@ -190,7 +190,7 @@ def test_values_without_an_equality_are_compared_as_text(postgres: Engine) -> No
         f"CREATE FUNCTION {schema}.same() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
         f"CREATE TRIGGER same BEFORE INSERT ON {release} FOR EACH ROW EXECUTE FUNCTION {schema}.same()",
     )
-    assert put(postgres, release, query).how is How.IN_PLACE
+    assert put(postgres, release, query).how is PublishMethod.IN_PLACE
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_partition_is_filled_in_place(postgres: Engine) -> None:
         f"CREATE TABLE {parent} (a int, b text) PARTITION BY RANGE (a)",
         f"CREATE TABLE {release} PARTITION OF {parent} FOR VALUES FROM (0) TO (5000)",
     )
-    assert put(postgres, release, NEW).how is How.IN_PLACE
+    assert put(postgres, release, NEW).how is PublishMethod.IN_PLACE
     assert rows(postgres, f"SELECT count(*) FROM {parent}") == [(1700,)]
 
 
@@ -230,7 +230,7 @@ def test_an_unlogged_staging_table_is_not_published(postgres: Engine) -> None:
 
 def test_an_unlogged_release_becomes_logged(postgres: Engine, release: Relation) -> None:
     run(postgres, f"ALTER TABLE {release} SET UNLOGGED")
-    assert put(postgres, release, NEW).how is How.SWAP
+    assert put(postgres, release, NEW).how is PublishMethod.SWAP
     assert rows(postgres, f"SELECT relpersistence::text FROM pg_class WHERE oid = '{release}'::regclass") == [("p",)]
     run(postgres, f"ALTER TABLE {release} SET UNLOGGED", f"CREATE INDEX ON {release} (a)")
     with pytest.raises(PolicyError, match="SET LOGGED"):
@@ -251,8 +251,8 @@ def test_a_role_replaces_only_what_it_owns(
         with pytest.raises(AccessError, match="only its owner"):
             put(engine, release, NEW)
         own = release.sibling("own")
-        assert put(engine, own, OLD).how is How.NEW
-        assert put(engine, own, NEW).how is How.SWAP
+        assert put(engine, own, OLD).how is PublishMethod.NEW
+        assert put(engine, own, NEW).how is PublishMethod.SWAP
     assert rows(postgres, f"SELECT count(*) FROM {release}") == [(1000,)]
 
 
@@ -285,14 +285,14 @@ def test_readers_see_whole_releases_only(
     for reader in readers:
         reader.join(10)
     assert seen == {(1000, "old"), (1700, "new")}
-    assert (How.IN_PLACE in ways) or not attached
+    assert (PublishMethod.IN_PLACE in ways) or not attached
 
 
 def test_an_older_snapshot_goes_on_seeing_the_old_rows(postgres: Engine, release: Relation, postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as reader:
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute("SELECT 1")
-        assert put(postgres, release, NEW, wait=0.3).how is How.IN_PLACE
+        assert put(postgres, release, NEW, wait=0.3).how is PublishMethod.IN_PLACE
         assert reader.execute(f"SELECT count(*) FROM {release}").fetchone() == (1000,)
         staging, _ = stage(postgres, release, OTHER, "other")
         with pytest.raises(ConflictError, match="older"):
@@ -326,8 +326,8 @@ def test_an_ordinary_role_sees_older_transactions_too(
         put(engine, release, OLD)
         with psycopg.connect(postgres_url) as reader:
             reader.execute("SELECT 1")
-            assert put(engine, release, NEW, wait=0.2).how is How.IN_PLACE
-        assert put(engine, release, NEW, wait=0.2).how is How.SWAP
+            assert put(engine, release, NEW, wait=0.2).how is PublishMethod.IN_PLACE
+        assert put(engine, release, NEW, wait=0.2).how is PublishMethod.SWAP
 
 
 def test_two_publish_at_once(postgres: Engine, release: Relation) -> None:
@@ -348,7 +348,7 @@ def test_two_publish_at_once(postgres: Engine, release: Relation) -> None:
     for thread in threads:
         thread.join(60)
     assert len(outcomes) == 10
-    assert any(isinstance(outcome, How) for outcome in outcomes)
+    assert any(isinstance(outcome, PublishMethod) for outcome in outcomes)
     assert rows(postgres, f"SELECT count(*), left(min(b), 3) FROM {release}")[0] in ((1000, "old"), (1700, "new"))
 
 
