@@ -63,11 +63,10 @@ MEANINGLESS = {
 LEFT = {
     "alike": 2,
     "beside": 9,
-    "contenders": 1,
     "face": 1,
     "faces": 1,
     "fitting": 11,
-    "found": 67,
+    "found": 66,
     "kid": 1,
     "kids": 3,
     "landing": 1,
@@ -77,7 +76,7 @@ LEFT = {
     "moments": 4,
     "posed": 4,
     "spent": 1,
-    "tight": 4,
+    "tight": 2,
     "told": 10,
 }
 

@@ -70,7 +70,7 @@ def _table(rows: int, *models: dict[str, Any]) -> Case:
 
 
 BATCHED = {
-    f"partition/{name}" for name in ("choose_thresholds", "measure_thresholds", "strike_thresholds", "count_open")
+    f"partition/{name}" for name in ("choose_thresholds", "measure_thresholds", "discard_thresholds", "count_open")
 }
 SIDES = "partition/count_sides"
 
@@ -126,7 +126,7 @@ def test_sub_trees_of_several_sessions_are_searched_alike(
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
     monkeypatch.setattr(thresholds, "BATCH_ROWS", 50)
     rounds = _rounds(postgres, case, monkeypatch)
-    assert sum(counts["partition/strike_thresholds"] for counts in rounds) > 1
+    assert sum(counts["partition/discard_thresholds"] for counts in rounds) > 1
     assert _released(postgres, case, weighted=True) == expected
 
 

@@ -17,7 +17,7 @@ from sqlanon.partition.axes import masked_value
 from sqlanon.partition.domains import Sensitive
 from sqlanon.partition.medians import Candidates
 from sqlanon.partition.task import Branch, Task
-from sqlanon.partition.thresholds import Contenders, search_thresholds
+from sqlanon.partition.thresholds import OpenThresholds, search_thresholds
 from sqlanon.sql import Relation, Statement, expression
 
 NEVER = 2**62  # a threshold above all values: a node whose split fell stays as it is
@@ -97,7 +97,7 @@ def judge(
 
 def _search(
     branch: Branch, rows: Relation | Markup, values: dict[str, Any], violating_splits: Relation | Markup | None
-) -> tuple[Contenders | None, tuple[Relation, ...]]:
+) -> tuple[OpenThresholds | None, tuple[Relation, ...]]:
     """The thresholds of nodes that are to be searched at every one in this round, and the tables used on the way."""
     searched = branch.table("searched")
     if branch.run("list_searched", searched=searched, violating_splits=violating_splits, **values) == 0:

@@ -27,7 +27,7 @@ MOST_GAINING_FIRST = Markup("t.gain DESC, greatest(t.below, t.above), t.attribut
 
 
 @dataclass(frozen=True)
-class Contenders:
+class OpenThresholds:
     """The thresholds that are, or may be, allowable: `(trial, candidate, node, threshold, below, above, largest, place,
     open)`; `below` and `above` are the rows of the children, `place` is the order of preference in the node.
 
@@ -49,7 +49,7 @@ def searchable(task: Task) -> bool:
 
 def search_thresholds(
     branch: Branch, rows: Relation | Markup, candidates: Relation, ranked: Relation | None = None
-) -> Contenders:
+) -> OpenThresholds:
     """The best allowable threshold of every candidate node that has one, of the candidates that are cut at values.
 
     ranked: the thresholds that come into question, by what they gain (see `gain/rank_cuts`); otherwise all do, those of
@@ -69,7 +69,7 @@ class _Search:
         self.runs = [branch.table(f"runs{i}_") for i in range(len(branch.task.sensitive))]
         self.tables: list[Relation] = []
 
-    def search(self, rows: Relation | Markup) -> Contenders:
+    def search(self, rows: Relation | Markup) -> OpenThresholds:
         for runs, sensitive in zip(self.runs, self.task.sensitive, strict=True):
             self._follow_values(rows, runs, sensitive)
         open_thresholds, remaining = self._table("open_thresholds"), self._table("remaining")
@@ -80,7 +80,7 @@ class _Search:
             open_thresholds, remaining = remaining, open_thresholds
             each = min(2 * each, MOST_EACH)
         self.branch.workspace.drop(*self.runs)
-        return Contenders(open_thresholds, tuple(dict.fromkeys(self.tables)))
+        return OpenThresholds(open_thresholds, tuple(dict.fromkeys(self.tables)))
 
     def _table(self, meaning: str) -> Relation:
         table = self.branch.table(meaning)
@@ -141,7 +141,7 @@ class _Search:
         self.branch.run("choose_thresholds", each=each, most_rows=BATCH_ROWS, **values)
         measures = [Markup(text) for text in self._measures(batch)]
         self.branch.run("measure_thresholds", measures=measures, **values)
-        self.branch.run("strike_thresholds", remaining=remaining, refuted=self._refuted(), **values)
+        self.branch.run("discard_thresholds", remaining=remaining, refuted=self._refuted(), **values)
 
     def _measures(self, batch: Relation) -> list[str]:
         avs = [self._table(f"sides{i}_") for i in range(len(self.runs))]
