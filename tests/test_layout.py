@@ -402,7 +402,7 @@ def test_a_star_in_another_database(database: Database, tmp_path: Path) -> None:
         assert other.leftovers() == []
     assert database.leftovers() == []
     if database.engine == "duckdb":
-        digests = [_digest(database.url, flat.run), _digest(url, outcome.run)]
+        digests = [_digest(database.url, flat.run), _digest(database.url, outcome.run)]
         assert digests[0] == digests[1]
 
 
