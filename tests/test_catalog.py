@@ -151,7 +151,7 @@ def test_runs_are_listed_the_newest_first_and_found_by_a_part_of_their_id(catalo
     assert [run.id for run in catalog.runs()] == ids[::-1]
     assert [run.id for run in catalog.runs(limit=1)] == ids[-1:]
     assert catalog.run(ids[0][-4:]).id == ids[0]
-    with pytest.raises(PolicyError, match="more than one"):
+    with pytest.raises(PolicyError, match="matches several runs"):
         catalog.run(ids[0][:6])
     with pytest.raises(PolicyError, match="no run '%'"):
         catalog.run("%")
