@@ -5,9 +5,15 @@ PYTHON ?= python3
 WORKERS ?= 3
 BIN := .venv/bin
 
-# What is tried with the lowest versions that pyproject.toml allows: both engines, the catalog, runs and jobs as commands.
+# What is tried with the lowest versions that pyproject.toml allows: both engines and every type that they hand out, the
+# catalog and its migrations, and as commands a tree, a lattice, a drafted policy, a wrong one and a job.
 LOWEST := .venv-lowest/bin
-SMOKE := tests/engines/test_adapters.py tests/test_catalog.py tests/cli/test_run.py tests/cli/test_jobs.py
+SMOKE := tests/engines/test_adapters.py tests/test_catalog.py \
+  tests/cli/test_run.py::test_a_run_prints_one_object_with_every_documented_key \
+  tests/cli/test_run.py::test_init_writes_a_policy_that_runs \
+  tests/cli/test_run.py::test_wrong_policies_end_with_2_and_the_remedy \
+  tests/cli/test_lattice.py::test_the_summary_tells_levels_score_and_proof \
+  tests/cli/test_jobs.py::test_a_job_from_freezing_to_a_violation
 
 .PHONY: demo test test-lowest lint pictures clean
 
