@@ -13,7 +13,10 @@ from pathlib import Path
 import duckdb
 
 from sqlanon.engines.files import literal_pattern
+from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Text, renderer
+
+_SHOWN = 5
 
 
 def confine(connection: duckdb.DuckDBPyConnection, places: Sequence[str]) -> None:
@@ -36,6 +39,20 @@ def confinement(connection: duckdb.DuckDBPyConnection) -> str | None:
     """The directory for spilled data of an instance that is confined, as files elsewhere are out of its reach."""
     found = connection.execute(renderer("duckdb")("engine/show_confinement").text).fetchone()
     return None if found is None or found[0] else str(found[1])
+
+
+def require_own_functions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuse databases with macros named like DuckDB's own functions: counts of a check would be what they say.
+
+    Raises PolicyError.
+    """
+    found = connection.execute(renderer("duckdb")("engine/list_shadowing_macros").text).fetchall()
+    if found:
+        names = [str(Identifier(name)) for (name,) in found[:_SHOWN]]
+        raise PolicyError(
+            f"The database has macros that DuckDB would call in place of its own functions: {', '.join(names)}."
+            " Nothing was read, as no count could be relied on. Drop them (DROP MACRO, DROP MACRO TABLE)."
+        )
 
 
 def _spellings(place: str) -> Iterator[str]:

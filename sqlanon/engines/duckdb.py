@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl
 import duckdb
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
-from sqlanon.engines.confinement import confine, confinement
+from sqlanon.engines.confinement import confine, confinement, require_own_functions
 from sqlanon.engines.duckdb_errors import opening_error, statement_error
 from sqlanon.engines.duckdb_files import FileReader
 from sqlanon.engines.files import source_file
@@ -151,6 +151,8 @@ class DuckDBEngine(Engine):
         """
         directory, is_alone = None, _is_alone(connection)
         try:
+            if beside is not None:
+                require_own_functions(connection)
             if is_alone or (options.temp_directory is not None and not confinement(connection)):
                 directory = _spill_directory(options.temp_directory, beside)
             engine = cls(connection, options, directory)

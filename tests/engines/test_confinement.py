@@ -180,3 +180,26 @@ def test_a_second_session_of_an_instance_spills_and_reads_where_the_first_may(ur
             engine.execute(Statement("test", f"COPY plain TO '{private}/x.csv'"))
         with pytest.raises(EngineError):
             other.fetch(Statement("test", "SELECT * FROM v_csv"))
+
+
+SHADOWING = {
+    "aggregate": "CREATE MACRO count_star() AS CASE WHEN system.main.count(1) < 9 THEN 9 ELSE system.main.count(1) END",
+    "scalar": "CREATE MACRO lower(x) AS 'the same'",
+    "table": "CREATE MACRO duckdb_columns() AS TABLE SELECT 1 AS x",
+}
+
+
+@pytest.mark.parametrize("kind", SHADOWING)
+def test_macros_in_place_of_duckdb_s_own_functions_are_refused(tmp_path: Path, kind: str) -> None:
+    """By the first, a table of rows that are alone would be verified as 9-anonymous."""
+    file = tmp_path / "theirs.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE plain AS SELECT i AS age FROM range(12) AS t(i)")
+        connection.execute("CREATE MACRO double_of(x) AS 2 * x")  # is nobody's
+    arguments = ["verify", f"duckdb:///{file}", "plain", "--qi", "age", "--k", "5"]
+    assert call(*arguments).exit_code == 3
+    with duckdb.connect(str(file)) as connection:
+        connection.execute(SHADOWING[kind])
+    found = call(*arguments)
+    assert (found.exit_code, "in place of its own functions" in found.output) == (2, True)
+    assert f": {SHADOWING[kind].split()[2].partition('(')[0]}." in found.output.replace('"', "")
