@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from sqlanon.errors import SqlanonError
 
 T = TypeVar("T")
+_WORDS = {str: "text", bool: "truth value", int: "number", float: "number"}
 _OPTIONAL, _INLINE, _HIDDEN = ({name: True} for name in ("optional", "inline", "hidden"))
 
 
@@ -54,7 +55,9 @@ def to_json(value: Any) -> Any:
 def from_json(kind: type[T], data: Any, place: str = "") -> T:
     """Make a value of a class from plain data.
 
-    place: where the data is in a document, for messages. Raises SqlanonError where a part is lacking.
+    place: where the data is in a document, for messages.
+
+    Raises SqlanonError where a part is lacking or of another type.
     """
     if not isinstance(data, Mapping):
         raise SqlanonError(f"The record of the run is damaged: {place or 'it'} is no object.")
@@ -88,11 +91,23 @@ def _decoded(hint: Any, data: Any, place: str) -> Any:
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return data if isinstance(data, hint) else from_json(hint, data, place)
     if origin is types.UnionType:  # with None
-        return None if data is None else _decoded(parts[0], data, place)
+        kinds = [part for part in parts if part is not types.NoneType]
+        return data if data is None or len(kinds) > 1 else _decoded(kinds[0], data, place)
+    if origin is tuple and not isinstance(data, list | tuple):
+        raise SqlanonError(f"The record of the run is damaged: {place} is no list.")
     if origin is tuple and parts[1] is Ellipsis:
         return tuple(_decoded(parts[0], inner, f"{place}[{at}]") for at, inner in enumerate(data))
     if origin is tuple:
         return tuple(_decoded(part, inner, place) for part, inner in zip(parts, data, strict=True))
     if origin is not None:  # a mapping
         return {name: _decoded(parts[1], inner, f"{place}.{name}") for name, inner in data.items()}
+    if not _is_scalar(hint, data):
+        raise SqlanonError(f"The record of the run is damaged: {place} is no {_WORDS[hint]}.")
     return data
+
+
+def _is_scalar(hint: Any, data: Any) -> bool:
+    """Whether a value is of a scalar type; JSON does not tell whole numbers from others."""
+    if hint in (int, float):
+        return isinstance(data, int | float) and not isinstance(data, bool)
+    return hint not in _WORDS or isinstance(data, hint)

@@ -24,7 +24,7 @@ def read_record(text: str) -> RunResult:
     try:
         record = upcast(json.loads(text))
         return from_json(RunResult, {**record, "algorithm": _algorithm(record["algorithm"])})
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SqlanonError("The recorded result of the run is damaged.") from error
 
 

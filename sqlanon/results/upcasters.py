@@ -21,6 +21,8 @@ def upcast(record: dict[str, Any]) -> dict[str, Any]:
     Raises SqlanonError for a record of a later version.
     """
     version = record.get("version", 1)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise SqlanonError("The recorded result of the run is damaged: its version is no number of one.")
     if version > VERSION:
         raise SqlanonError(
             f"The result of run {record.get('run')} was recorded by a later sqlanon (version {version} of records, and"

@@ -92,6 +92,29 @@ def test_a_damaged_record_is_refused_by_name(damage: dict[str, Any]) -> None:
         read_record(json.dumps(least_record() | damage))
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[]", "7", "null", "{", '{"version": "2"}'])
+def test_a_text_that_is_no_record_is_refused_by_name(text: str) -> None:
+    with pytest.raises(SqlanonError, match="damaged"):
+        read_record(text)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"run": 7},
+        {"verified": "yes"},
+        {"source": {"table": "t", "rows": "seven"}},
+        {"source": {"table": ["t"], "rows": 7}},
+        {"warnings": "one"},
+        {"version": 0},
+        {"version": True},
+    ],
+)
+def test_parts_of_another_type_are_damage(damage: dict[str, Any]) -> None:
+    with pytest.raises(SqlanonError, match="damaged"):
+        read_record(json.dumps(least_record() | damage))
+
+
 def test_a_record_of_a_later_version_is_refused() -> None:
     with pytest.raises(SqlanonError, match=r"by a later sqlanon \(version 99"):
         read_record(json.dumps(least_record() | {"version": 99}))
