@@ -13,15 +13,15 @@ BEGAN = time.perf_counter()  # when the command began: whatever it loads is load
 
 
 def main() -> None:
-    """The program; it is loaded here, so that an interrupt while it loads ends it like any other."""
-    # pydantic looks through all that is installed for plugins that nobody here asks for, in a tenth of a second.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    gc.set_threshold(500_000)  # what modules make is no garbage: looking for some was a tenth of a `check`
+    """Load the program and run it; an interrupt ends it alike before it heeds signals itself."""
     try:
+        # pydantic looks through all that is installed for plugins that nobody here asks for, in a tenth of a second.
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+        gc.set_threshold(500_000)  # what modules make is no garbage: looking for some was a tenth of a `check`
         from sqlanon.cli.program import main as program
+
+        program()
     except KeyboardInterrupt:
         sys.exit(130)
-    try:
-        program()
     finally:
         gc.disable()  # the process ends

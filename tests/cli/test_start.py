@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sqlanon.catalog import Catalog
-from sqlanon.cli import deferred
+from sqlanon.cli import deferred, main
 from sqlanon.cli.commands import COMMANDS, program
 from sqlanon.engines import connect
 from sqlanon.engines.duckdb import DuckDBEngine
@@ -100,3 +100,15 @@ def test_the_modules_that_commands_call_are_those_that_type_checkers_see() -> No
     }
     with pytest.raises(AttributeError, match="no attribute 'unknown'"):
         _ = deferred.unknown
+
+
+@pytest.mark.parametrize("place", ["gc.set_threshold", "sqlanon.cli.program.main"])
+def test_an_interrupt_before_signals_are_heeded_ends_it_alike(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gc.disable", lambda: None)  # the process goes on
+    monkeypatch.setattr(place, interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
