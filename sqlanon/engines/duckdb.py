@@ -256,7 +256,8 @@ class DuckDBEngine(Engine):
         except FutureTimeout:
             self._interrupt(future)
             raise EngineError(
-                f"{name}: stopped after the statement timeout of {self._options.statement_timeout:g} s."
+                "A statement took too long: it was stopped after the statement timeout of"
+                f" {self._options.statement_timeout:g} s (--statement-timeout). Give a longer one, or leave it out."
             ) from None
         except KeyboardInterrupt:
             self._interrupt(future)
