@@ -17,7 +17,7 @@ from sqlanon.lattice.lattice import Node, preference
 from sqlanon.lattice.node_status import NodeStatusMap
 from sqlanon.lattice.options import LARGEST, SearchOptions, full_domain, on_lattice, require_size
 from sqlanon.lattice.problem import Findings, Problem
-from sqlanon.lattice.record import chart_of
+from sqlanon.lattice.record import map_statuses
 from sqlanon.lattice.refusal import refusal
 from sqlanon.lattice.search import solve
 from sqlanon.policy import Policy
@@ -89,7 +89,7 @@ class _Exploring:
         findings = solve(problem, self.policy, self.search_options)
         if problem.lattice.size > LARGEST and not self.search_options.any_size:
             return findings, None
-        return findings, chart_of(problem, findings)
+        return findings, map_statuses(problem, findings)
 
     def _told(self, problem: Problem, findings: Findings, chart: NodeStatusMap | None) -> Exploration:
         if findings.chosen is None:

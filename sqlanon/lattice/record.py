@@ -16,7 +16,7 @@ _SEARCHED = 10_000  # known generalizations up to which the minimal ones are loo
 _MARKS = {NodeStatus.OPEN: "?", NodeStatus.FAILING: "f", NodeStatus.ANONYMOUS: "a"}
 
 
-def chart_of(problem: Problem, findings: Findings) -> NodeStatusMap:
+def map_statuses(problem: Problem, findings: Findings) -> NodeStatusMap:
     """Derive the status of all nodes from an algorithm's findings."""
     chart = NodeStatusMap(problem.lattice, problem.sets)
     for node, verdict in findings.verdicts.items():
@@ -34,7 +34,7 @@ def record(problem: Problem, findings: Findings) -> dict[str, Any]:
     satisfying, minimal: None where they were too many to be sorted out.
     """
     lattice = problem.lattice
-    chart = chart_of(problem, findings) if lattice.size <= CHARTED else None
+    chart = map_statuses(problem, findings) if lattice.size <= CHARTED else None
     anonymous: Collection[Node] = findings.anonymous if chart is None else chart.anonymous
     minimal = None
     if len(anonymous) <= _SEARCHED:

@@ -121,9 +121,9 @@ class Repartition:
         rows = self.table("repartitioned")
         words, routes = carried("r", self.task.word_columns), self.tree.routes
         if self.task.nested:
-            routes = self.table("ways")
+            routes = self.table("edges")
             values = {"routes": self.tree.routes, "fan_out": self.unit, "never": NEVER, "masks": self.task.masks}
-            self._run("create_ways", ways=routes, **values)
+            self._run("create_edges", edges=routes, **values)
             self.branch.engine.analyze(routes)
         levels, child = self._chain(expression("{first} + r.node", first=self.tree.first))
         tables = {"new_rows": rows, "rows": self.source, "routes": routes}
