@@ -1,7 +1,8 @@
 """Parts that installed packages add to the program by entry points, loaded when a policy names them.
 
 A package names its parts in groups, one for each kind: `sqlanon.guarantees` for privacy models,
-`sqlanon.algorithms` for searches, `sqlanon.qualities` for quality models. docs/extending.md shows a whole package.
+`sqlanon.algorithms` for searches, `sqlanon.qualities` for quality models, `sqlanon.hierarchies` for
+kinds of hierarchies. docs/extending.md shows a whole package.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ T = TypeVar("T")
 GUARANTEES = "sqlanon.guarantees"
 ALGORITHMS = "sqlanon.algorithms"
 QUALITIES = "sqlanon.qualities"
+HIERARCHIES = "sqlanon.hierarchies"
 
 
 @functools.cache

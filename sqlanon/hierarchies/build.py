@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import EngineError, PolicyError
 from sqlanon.hierarchies.codes import shifts_of, value_order
+from sqlanon.hierarchies.computed import computed_hierarchy, draft_computed
 from sqlanon.hierarchies.dates import date_problems, draft_dates
 from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.intervals import draft_intervals, interval_problems
@@ -43,6 +44,8 @@ def hierarchy_problems(spec: Hierarchy, column: Column) -> list[str]:
         problems = interval_problems(spec, column)
     elif spec.date is not None:
         problems = date_problems(spec.date, column)
+    added = computed_hierarchy(spec)
+    problems = problems if added is None else added.problems(column)
     return [f"Hierarchy of column '{column.name}': {problem}" for problem in problems]
 
 
@@ -76,13 +79,9 @@ def _build(task: Task) -> HierarchyTable:
         raise PolicyError(problems)
     if task.spec.mask is not None:
         return build_mask(task)
-    draft = _BUILDERS[_kind(task.spec)](task)
+    draft = _BUILDERS.get(task.spec.kind, draft_computed)(task)
     check_nesting(task, draft.height)
     return _number(task, draft)
-
-
-def _kind(spec: Hierarchy) -> str:
-    return next(kind for kind in _BUILDERS if getattr(spec, kind) not in (None, False))
 
 
 def _drop_work_tables(task: Task) -> None:

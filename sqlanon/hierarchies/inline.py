@@ -33,6 +33,11 @@ def join_labels(
     NULL and values that a taxonomy lacks have none. With `keyed`, labels that have keys have them as `alias.k1, …`.
     Raises PolicyError where a taxonomy can't be read.
     """
+    if spec.added:
+        raise PolicyError(
+            f"Hierarchy of column '{column.name}': {spec.kind} is of an installed package, and labels of packages are"
+            " not part of exports and procedures; use run and apply."
+        )
     if spec.date is None and spec.intervals is None:
         return _join_lines(spec, column, text, alias)
     values = expression("(SELECT {value} AS value) AS v", value=value)

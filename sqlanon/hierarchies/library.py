@@ -15,7 +15,8 @@ from sqlanon.hierarchies.build import build_hierarchy
 from sqlanon.hierarchies.describe import csv_line
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.hierarchies.taxonomy import Line, read_lines
-from sqlanon.policy import HIERARCHY_KINDS, Hierarchy
+from sqlanon.policy import Hierarchy
+from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.sql import Relation
 
 
@@ -48,7 +49,7 @@ def _build(name: str, path: Path, lines: list[Line]) -> HierarchyTable:
 
 def kind_of(record: HierarchyRecord) -> str:
     """Return the kind of a recorded hierarchy: `mapping` for an imported one, or the kind that a policy named."""
-    return next((kind for kind in HIERARCHY_KINDS if kind in json.loads(record.specification)), "?")
+    return next((kind for kind in hierarchy_kinds() if kind in json.loads(record.specification)), "?")
 
 
 def recorded_lines(record: HierarchyRecord) -> Iterator[str]:

@@ -20,7 +20,16 @@ from sqlanon.policy.algorithms import (
     Tree,
     seed_of,
 )
-from sqlanon.policy.attributes import HIERARCHY_KINDS, SET_LIMITS, Attribute, Hierarchy, Quantile, Role, Show
+from sqlanon.policy.attributes import (
+    HIERARCHY_KINDS,
+    SET_LIMITS,
+    Attribute,
+    Hierarchy,
+    HierarchyParameters,
+    Quantile,
+    Role,
+    Show,
+)
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.places import Catalog, Release, Source
 from sqlanon.policy.privacy import (
@@ -48,6 +57,7 @@ __all__ = [
     "EntropyLDiversity",
     "FullDomain",
     "Hierarchy",
+    "HierarchyParameters",
     "Incognito",
     "KAnonymity",
     "Model",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self, TypeGuard
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator, create_model, model_validator
+from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
+from sqlanon.plugins import HIERARCHIES, find_plugins, load_parameters
 from sqlanon.policy.part import Number, Part, Reference, Whole, broken
 
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
@@ -58,6 +62,9 @@ class Hierarchy(Part):
     unknown: str | None = None
     """With csv and mapping: the label of the group of all values they lack. Without it, such values are an error."""
 
+    added: ClassVar[tuple[str, ...]] = ()
+    """The kind that an installed package adds, where it is of one."""
+
     @property
     def kind(self) -> str:
         """The one of the six kinds that the hierarchy is of."""
@@ -66,13 +73,13 @@ class Hierarchy(Part):
     @property
     def kinds(self) -> list[str]:
         """The kinds given; a valid hierarchy has one."""
-        given = {name: getattr(self, name) for name in HIERARCHY_KINDS}
+        given = {name: getattr(self, name) for name in (*HIERARCHY_KINDS, *self.added)}
         return [name for name, value in given.items() if value is not None and value is not False]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(self.kinds) != 1:
-            raise broken(f"must hold exactly one of {', '.join(HIERARCHY_KINDS)}.")
+            raise broken(f"must hold exactly one of {', '.join((*HIERARCHY_KINDS, *self.added))}.")
         if "origin" in self.model_fields_set and self.intervals is None:
             raise broken("has an origin, which only intervals have.")
         if self.unknown is not None and self.kind not in ("csv", "mapping"):
@@ -93,6 +100,40 @@ class Hierarchy(Part):
             depths = {1 if isinstance(labels, str) else len(labels) for labels in self.mapping.values()}
             if len(depths) != 1 or 0 in depths:
                 raise broken("must map every value to the same number of levels, at least one.")
+
+
+class HierarchyParameters(Part):
+    """The parameters of a kind of hierarchy that an installed package adds."""
+
+
+def hierarchy_kinds() -> list[str]:
+    """List the names of all kinds of hierarchies, those of installed packages last."""
+    return [*HIERARCHY_KINDS, *(name for name in find_plugins(HIERARCHIES) if name not in Hierarchy.model_fields)]
+
+
+def parameters_of_hierarchy(name: str) -> type[HierarchyParameters]:
+    """Find the parameters of a kind of hierarchy that an installed package adds.
+
+    Raises PolicyError where it can't be loaded.
+    """
+    parameters = load_parameters(HIERARCHIES, name, HierarchyParameters)
+    assert parameters is not None
+    return parameters
+
+
+@functools.cache
+def _with_kind(name: str, parameters: type[HierarchyParameters]) -> type[Hierarchy]:
+    """Make the class of hierarchies of a kind that a package adds: its name is a key, its parameters the value."""
+    made = create_model("AddedHierarchy", __base__=Hierarchy, **{name: (parameters, ...)})  # type: ignore[call-overload]
+    made.added = (name,)
+    return made
+
+
+def _validate_hierarchy(given: Any, own: ValidatorFunctionWrapHandler) -> Any:
+    """Validate a hierarchy by the keys of its kind, whoever adds it."""
+    unknown = [key for key in given if key not in Hierarchy.model_fields] if isinstance(given, Mapping) else []
+    added = [key for key in unknown if isinstance(key, str) and key in find_plugins(HIERARCHIES)]
+    return _with_kind(added[0], parameters_of_hierarchy(added[0])).model_validate(given) if added else own(given)
 
 
 def _ascending(widths: tuple[float | int, ...]) -> bool:
@@ -127,7 +168,7 @@ class Attribute(Part):
 
     role: Role
     """The part of the column in privacy."""
-    hierarchy: Hierarchy | None = None
+    hierarchy: Annotated[SerializeAsAny[Hierarchy] | None, WrapValidator(_validate_hierarchy)] = None
     """The generalization of a quasi-identifier; without a hierarchy numbers, dates and enums are cut into ranges and
     texts into sets."""
     show: Show = Show.LABEL

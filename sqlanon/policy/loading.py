@@ -14,7 +14,8 @@ from sqlanon.documents import read_bounded, refuse_odd_data
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.environment import Expanded, expanded, missing_variable, written
 from sqlanon.errors import PolicyError
-from sqlanon.policy import HIERARCHY_KINDS, Policy, Role, Source
+from sqlanon.policy import Policy, Role, Source
+from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.problems import problems_of
 from sqlanon.suggest import any_of, did_you_mean
@@ -144,10 +145,10 @@ class _Preparation:
     def _named_hierarchy(self, name: str, path: Path) -> dict[str, Any] | None:
         if name != "suppress":
             place = self._document.place(path)
-            if name in HIERARCHY_KINDS:
+            if name in hierarchy_kinds():
                 self._document.problems.append(f"{place}: '{name}' needs a value: write {{{name}: …}}.")
             else:
-                self._document.problems.append(f"{place}: '{name}' is unknown; {did_you_mean(name, HIERARCHY_KINDS)}")
+                self._document.problems.append(f"{place}: '{name}' is unknown; {did_you_mean(name, hierarchy_kinds())}")
             return None
         return {"suppress": True}
 

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from sqlanon.policy import Attribute, Hierarchy, Policy
 from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
+from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
 from sqlanon.policy.privacy import MODELS, ModelParameters, model_names, parameters_of_model
 from sqlanon.suggest import any_of, did_you_mean
@@ -79,6 +80,8 @@ def _has(data: Any, part: str | int) -> bool:
 
 def _owner(path: Path, data: Any) -> type[BaseModel]:
     if path[:1] == ("attributes",) and len(path) > 2:
+        if len(path) > 4 and path[3] not in Hierarchy.model_fields and path[3] in hierarchy_kinds():
+            return parameters_of_hierarchy(str(path[3]))
         return Attribute if len(path) == 3 else Hierarchy
     if path[:1] == ("privacy",) and len(path) > 2:
         return parameters_of_model(data["privacy"][path[1]].get("model")) or Policy

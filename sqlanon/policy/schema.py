@@ -17,6 +17,7 @@ from sqlanon.policy.algorithms import (
     parameters_of_algorithm,
     quality_names,
 )
+from sqlanon.policy.attributes import HIERARCHY_KINDS, hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.part import Part
 from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
@@ -39,6 +40,11 @@ def policy_schema() -> dict[str, Any]:
     for name in algorithm_names():
         if name not in OWN_ALGORITHMS:
             _add_part(parts, schema["properties"]["algorithm"], name, parameters_of_algorithm(name))
+    for name in hierarchy_kinds():
+        if name not in HIERARCHY_KINDS:
+            parameters = parameters_of_hierarchy(name)
+            parts["Hierarchy"]["properties"][name] = written = parameters.model_json_schema()
+            _explain(written, parameters)
     for part in _all_parts(Part):
         if part.__name__ in parts:
             _explain(parts[part.__name__], part)

@@ -132,7 +132,8 @@ def _column(policy: Mapping[str, Any], name: str) -> _Row:
     role, hierarchy = policy["attributes"][name]["role"], policy["attributes"][name].get("hierarchy") or {}
     fate = wording.ROLES[role]
     if role == "quasi-identifier":
-        fate += ": " + wording.HIERARCHIES[next((kind for kind in wording.HIERARCHIES if kind in hierarchy), None)]
+        kinds = (*wording.HIERARCHIES, *hierarchy)
+        fate += ": " + wording.hierarchy_text(next((kind for kind in kinds if kind in hierarchy), None))
     if role == "sensitive":
         protected = any(model.get("attribute") == name for model in policy["privacy"])
         fate += ", and protected by a model" if protected else ", and protected by no model"
@@ -157,7 +158,7 @@ def _quasi_identifiers(result: RunResult | None) -> Iterator[_Row]:
         yield {
             **vars(one),
             "values_before": values,
-            "how": wording.HIERARCHIES[one.hierarchy],
+            "how": wording.hierarchy_text(one.hierarchy),
             "level": levels.get(one.name),
         }
 

@@ -30,6 +30,13 @@ HIERARCHIES = {
     "suppress": "the value, or *",
     None: "ranges or sets of values",
 }
+
+
+def hierarchy_text(kind: str | None) -> str:
+    """Say how a hierarchy of a kind, or none, generalizes a column."""
+    return HIERARCHIES.get(kind) or f"groups of {kind}"
+
+
 STATUSES = {
     "published": "Verified and published",
     "dry": "Tried, not published",

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
+from sqlanon.hierarchies.computed import computed_hierarchy
 from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.limits import NO_LIMITS, Limits
@@ -71,6 +72,9 @@ def load_lines(engine: Engine, ladder: Ladder, column: Column, directory: Path |
 
     Raises PolicyError where a taxonomy can't be read.
     """
+    added = computed_hierarchy(ladder.spec)
+    if added is not None:
+        return Ladder(ladder.spec, None, added.levels + 1, ladder.levels)
     if ladder.spec.kind not in ("csv", "mapping"):
         return ladder
 
@@ -87,7 +91,7 @@ def load_lines(engine: Engine, ladder: Ladder, column: Column, directory: Path |
 
 def count_untrue_labels(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     """The rows whose cell is not a label that the policy's hierarchy gives their value."""
-    return _COUNTERS[ladder.spec.kind](engine, labelled, ladder)
+    return _COUNTERS.get(ladder.spec.kind, _count_computed)(engine, labelled, ladder)
 
 
 def _count(engine: Engine, template: str, labelled: Labelled, ladder: Ladder, root: int, **values: Any) -> int:
@@ -129,10 +133,11 @@ def _count_masks(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     )
 
 
-def _count_texts(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
+def _count_texts(engine: Engine, labelled: Labelled, ladder: Ladder, computed: Markup | None = None) -> int:
     """A value's own text, or a label of its line in a taxonomy."""
     unknown = ladder.spec.unknown
-    inner = range(1, ladder.height) if ladder.lines is not None else ()
+    lines = ladder.lines or computed
+    inner = range(1, ladder.height) if lines is not None else ()
     above = any(ladder.shows(level) for level in inner)
     return _count(
         engine,
@@ -141,11 +146,28 @@ def _count_texts(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
         ladder,
         ladder.height,
         text=_text(engine, labelled.column, "v.raw"),
-        lines=ladder.lines,
+        lines=lines,
         unknown=None if unknown is None else Text(unknown if above else EVERYTHING),
         has_leaves=ladder.shows(0),
         levels=[level for level in inner if ladder.shows(level)],
     )
+
+
+def _count_computed(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
+    """Labels that a package's SELECT gives the raw values, computed anew."""
+    added, column = computed_hierarchy(ladder.spec), labelled.column
+    assert added is not None
+    values = expression(
+        "(SELECT DISTINCT w.{raw} AS value FROM {witness} AS w WHERE w.{raw} IS NOT NULL)",
+        raw=Identifier(labelled.raw),
+        witness=labelled.witness,
+    )
+    lines = expression(
+        "(SELECT {value} AS l0, computed.* FROM ({labels}) AS computed)",
+        value=_text(engine, column, "computed.value"),
+        labels=Markup(added.labels(engine.render, column, values).text),
+    )
+    return _count_texts(engine, labelled, ladder, lines)
 
 
 def _count_spans(engine: Engine, template: str, labelled: Labelled, ladder: Ladder, height: int, **values: Any) -> int:

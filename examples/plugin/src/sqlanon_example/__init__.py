@@ -1,1 +1,1 @@
-"""Parts that a package adds to sqlanon: a privacy model, an algorithm, a quality model."""
+"""Parts that a package adds to sqlanon: a privacy model, an algorithm, a quality model, a hierarchy."""
