@@ -15,7 +15,7 @@ COMMANDS = {
     "lattice": ("lattice",),
     "verify": ("verify",),
     "schema": ("schema",),
-    "registry": ("models", "algorithms"),
+    "registry": ("models", "algorithms", "qualities"),
     "utility": ("utility",),
     "catalog": ("runs", "show", "cancel", "gc", "db"),
     "roles": ("grant-script",),

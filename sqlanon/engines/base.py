@@ -162,7 +162,7 @@ class Engine(ABC):
 
     def temporary(self, name: str) -> Relation:
         """Name a temporary table of the session."""
-        return self.traits.temporary.sibling(name)
+        return Relation(name, *self.traits.temporary)
 
     @property
     @abstractmethod

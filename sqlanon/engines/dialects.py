@@ -15,7 +15,6 @@ from typing import Any
 from sqlanon.engines.postgres_meanings import MEANINGS_OF_VALUES
 from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import PolicyError
-from sqlanon.sql import MAX_IDENTIFIER_BYTES, Relation
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Dialect:
     prefers_case: a CASE over many rules is quicker than joins with them.
     text_type, double_type: as declared for columns.
     meanings: the statements that let values mean the same in any session; of_zones: those for times with a zone.
-    temporary: the catalog and schema of temporary tables, as a relation without a name.
+    temporary: the schema of temporary tables, and its catalog if that has to be named.
     """
 
     name: str
@@ -58,7 +57,7 @@ class Dialect:
     double_type: str
     meanings: tuple[str, ...]
     of_zones: tuple[str, ...]
-    temporary: Relation
+    temporary: tuple[str, str | None]
 
     def fold(self, name: str) -> str:
         """Spell a name so that names of one thing are equal."""
@@ -84,7 +83,7 @@ DUCKDB = Dialect(
     double_type="DOUBLE",
     meanings=(),
     of_zones=("SET TimeZone = 'UTC'",),
-    temporary=Relation("", "main", "temp"),
+    temporary=("main", "temp"),
 )
 POSTGRES = Dialect(
     name="postgres",
@@ -99,13 +98,13 @@ POSTGRES = Dialect(
     reads_files=False,
     has_ranges=True,
     folds_case=False,
-    longest_name=MAX_IDENTIFIER_BYTES,
+    longest_name=63,
     prefers_case=True,
     text_type="text",
     double_type="double precision",
     meanings=tuple(f"SET LOCAL {name} = '{value}'" for name, value in MEANINGS_OF_VALUES.items()),
     of_zones=(),
-    temporary=Relation("", "pg_temp"),
+    temporary=("pg_temp", None),
 )
 DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (DUCKDB, POSTGRES)}
 """The dialects by name."""
