@@ -63,21 +63,17 @@ MEANINGLESS = {
 LEFT = {
     "alike": 2,
     "beside": 9,
-    "face": 1,
-    "faces": 1,
-    "fitting": 11,
-    "found": 66,
+    "found": 6,
     "kid": 1,
     "kids": 3,
     "landing": 1,
     "lost": 5,
-    "misfits": 1,
     "moment": 7,
     "moments": 4,
     "posed": 4,
     "spent": 1,
     "tight": 2,
-    "told": 10,
+    "told": 1,
 }
 
 

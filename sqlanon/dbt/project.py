@@ -31,7 +31,7 @@ from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.rules.select import rules_select
 from sqlanon.rules.store import StoredRules, read_rules
-from sqlanon.rules.unmatched import SUPPRESSED_FOR, ending, find_misfits, fitting
+from sqlanon.rules.unmatched import SUPPRESSED_FOR, ending, find_unmatched, row_filter_of
 from sqlanon.runs.stored import require_same
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.verification.verify import CountedRows, named_groups
@@ -112,7 +112,7 @@ class ProjectText:
         hooks = self._settings() if recodes else []
         listed = "".join(f',\n    "{hook}"' for hook in hooks).removeprefix(",")
         config = "materialized='table'" + (f", pre_hook=[{listed}\n]" if hooks else "")
-        return f"{{{{ config({config}) }}}}\n" + self._told(text) + "\n"
+        return f"{{{{ config({config}) }}}}\n" + self._escaped(text) + "\n"
 
     def _settings(self) -> list[str]:
         """Statements that let the recoding mean what it meant to the run."""
@@ -124,13 +124,13 @@ class ProjectText:
     def _tests(self) -> Iterator[tuple[str, tuple[str, str]]]:
         """Names of tests, each with what it is about and its file."""
         about = "Rows of the source that no rule is about, and how many of them were suppressed."
-        yield f"{self.name}_rows", (about, self._told(self._rows_test()) + "\n")
+        yield f"{self.name}_rows", (about, self._escaped(self._rows_test()) + "\n")
         for number, model in enumerate(self.models, start=1):
             parameters = ", ".join(f"{name}: {value}" for name, value in model.parameters.items())
             name = f"{self.name}_{number}_{model.name.replace('-', '_')}"
             yield (
                 name,
-                (f"Classes that violate {model.name} ({parameters}).", self._told(self._violating(model)) + "\n"),
+                (f"Classes that violate {model.name} ({parameters}).", self._escaped(self._violating(model)) + "\n"),
             )
 
     def _violating(self, model: PrivacyModel) -> str:
@@ -156,7 +156,7 @@ class ProjectText:
 
     def _rows_test(self) -> str:
         source, budget = self.plan.source, Fraction(str(self.wanted.budget or 0))
-        misfits = find_misfits(self.engine, self.plan.policy, self.stored.attributes)
+        unmatched = find_unmatched(self.engine, self.plan.policy, self.stored.attributes)
         suppresses = self.wanted.on_violation == "suppress"
         return self.engine.render(
             "dbt/check_rows",
@@ -165,7 +165,7 @@ class ProjectText:
             no_rows=Text(f"{source} holds no rows."),
             most_rows=self._most,
             too_many=Text(f"{source} holds more than {self._most:,} rows: run the policy again, and export that run."),
-            misfits=ending(misfits, suppresses=suppresses),
+            unmatched=ending(unmatched, suppresses=suppresses),
             numerator=budget.numerator,
             denominator=budget.denominator,
             beyond_budget=Text(f"More rows {SUPPRESSED_FOR} than the budget allows."),
@@ -207,7 +207,7 @@ class ProjectText:
     def _keys(self, columns: Sequence[Column]) -> list[Markup]:
         return [comparable(self.engine, expression("r.{c}", c=Identifier(c.name)), c.kind) for c in columns]
 
-    def _told(self, text: str) -> str:
+    def _escaped(self, text: str) -> str:
         """A statement with dbt's words for the source and for the staged rows."""
         source = f"source('{self.name}_source', '{_quoted(self.plan.source.name)}')"
         if self.model is not None:
@@ -249,7 +249,9 @@ def project_files(
     plan = resolve_source(policy.model_copy(update={"source": there}), engine)
     require_same(plan, stored, engine.dialect)
     marks = Relation(f"source_{secrets.token_hex(16)}"), Relation(f"staged_{secrets.token_hex(16)}")
-    kept = fitting(find_misfits(engine, policy, stored.attributes)) if wanted.on_violation == "suppress" else None
+    kept = (
+        row_filter_of(find_unmatched(engine, policy, stored.attributes)) if wanted.on_violation == "suppress" else None
+    )
     select = rules_select(catalog.store, stored, run, str(plan.source), kept)
     columns, regions = recoded_columns(engine, plan, select)
     told = rules_select(catalog.store, stored, run, str(marks[0]), kept)

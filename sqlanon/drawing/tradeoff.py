@@ -28,11 +28,11 @@ def draw_tradeoff(points: Sequence[Point], key: str = "") -> str:
 
 def describe(points: Sequence[Point]) -> str:
     """The picture in words."""
-    told = "; ".join(_told(point) for point in sorted(points, key=lambda p: (p.k, p.published)))
+    told = "; ".join(_point_text(point) for point in sorted(points, key=lambda p: (p.k, p.published)))
     return f"More protection is to the right, more loss is above. {told}."
 
 
-def _told(point: Point) -> str:
+def _point_text(point: Point) -> str:
     released = " (released)" if point.published else ""
     lost = f"{_percent(point.loss)} of the information lost"
     return f"k {point.k}{released}: {lost}, classes of {point.least:,} rows or more"

@@ -39,13 +39,13 @@ class PrintRelease(Publish):
     def __init__(self, answers: FakeAnswers, replace: bool) -> None:
         super().__init__(replace=True)
         self._answers = answers
-        self._is_told = replace
+        self._may_replace = replace
 
     def plan(self, run: RunExecution, source: ReleaseSource) -> Plan:
         """Resolve the policy against the live table; without permission to replace, a warning says so."""
         with self._answers.script.planning():
             plan = super().plan(run, source)
-            if not self._is_told:
+            if not self._may_replace:
                 plan = with_word_of_release(plan, run.engine, run.session.target)
         self._answers.plan = plan
         return plan

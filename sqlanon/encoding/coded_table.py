@@ -97,19 +97,19 @@ class CodedTable:
 
 
 def encode(
-    engine: Engine, plan: Plan, workspace: Workspace, fitting: Markup | None = None, *, whole: bool = False
+    engine: Engine, plan: Plan, workspace: Workspace, row_filter: Markup | None = None, *, whole: bool = False
 ) -> CodedTable:
     """Code the source; must run inside `engine.transaction()` so that all statements see one snapshot.
 
-    fitting: a condition on rows `s` of the source; others are left out.
+    row_filter: a condition on rows `s` of the source; others are left out.
     whole: whether all rows are witnesses, however many there are.
     """
     plan = replace(plan, attributes=tuple(_limited(engine, plan, attribute) for attribute in plan.attributes))
-    if fitting is None:
+    if row_filter is None:
         return _encode(engine, plan, workspace, _measure(engine, plan), whole=whole)
     copy = workspace.table("source")
     columns = [Identifier(attribute.name) for attribute in plan.attributes]
-    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, fitting=fitting)
+    engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, row_filter=row_filter)
     engine.analyze(copy)
     copied = replace(plan, source=copy)
     coded = _encode(engine, copied, workspace, _measure(engine, copied))

@@ -79,7 +79,7 @@ class _Exploring:
     def carry_out(self) -> Exploration:
         """Search, and tell what was found."""
         findings, chart = self._search(self.posed.problem)
-        return self._told(self.posed.problem, findings, chart)
+        return self._exploration(self.posed.problem, findings, chart)
 
     def _search(self, problem: Problem) -> tuple[Findings, NodeStatusMap | None]:
         if self.everything:
@@ -91,7 +91,7 @@ class _Exploring:
             return findings, None
         return findings, map_statuses(problem, findings)
 
-    def _told(self, problem: Problem, findings: Findings, chart: NodeStatusMap | None) -> Exploration:
+    def _exploration(self, problem: Problem, findings: Findings, chart: NodeStatusMap | None) -> Exploration:
         if findings.chosen is None:
             raise refusal(problem, findings)
         algorithm = full_domain(self.policy)

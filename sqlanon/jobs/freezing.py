@@ -29,7 +29,7 @@ from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
 from sqlanon.rules.select import sayable_rules
 from sqlanon.rules.store import StoredRules, read_rules
-from sqlanon.rules.unmatched import find_misfits, fitting
+from sqlanon.rules.unmatched import find_unmatched, row_filter_of
 from sqlanon.runs import OnViolation
 from sqlanon.runs.choices import choice_of
 from sqlanon.runs.stored import ranges_warnings, require_same
@@ -150,8 +150,8 @@ def procedure_text(
             "again."
         )
     require_same(plan, stored, engine.dialect)
-    unmatched = find_misfits(engine, policy, stored.attributes)
-    kept = fitting(unmatched) if job.on_violation == "suppress" else None
+    unmatched = find_unmatched(engine, policy, stored.attributes)
+    kept = row_filter_of(unmatched) if job.on_violation == "suppress" else None
     recoded = _recoded(engine, catalog, plan, stored, kept)
     made = replace(
         job,

@@ -34,7 +34,7 @@ from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.upcasters import VERSION
 from sqlanon.rules.parts import PlacedRules
-from sqlanon.rules.unmatched import SUPPRESSED_FOR, Misfit, ending, fitting
+from sqlanon.rules.unmatched import SUPPRESSED_FOR, UnmatchedValue, ending, row_filter_of
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning
 from sqlanon.sql import Identifier, Relation, Text, expression
@@ -71,7 +71,7 @@ class ProcedureText:
     job: Job
     models: Sequence[PrivacyModel]
     recoded: Recoded
-    unmatched: Sequence[Misfit]
+    unmatched: Sequence[UnmatchedValue]
     repeats: Sequence[Mapping[str, Markup]]  # of identifiers
     rules: str  # the run that found the rules
     digest: str  # of the rules
@@ -108,7 +108,7 @@ class ProcedureText:
             ),
             unmatched=ending(self.unmatched, suppresses=suppresses),
             repeats=self.repeats,
-            fitting=fitting(self.unmatched) if suppresses else None,
+            row_filter=row_filter_of(self.unmatched) if suppresses else None,
             starred=parts.starred if isinstance(parts, PlacedRules) else None,
         ).text
 
@@ -222,7 +222,7 @@ class ProcedureText:
             "linked_warning": _pattern(lambda run: linked_warning(run, str(source))),
             "busy": Text(f"Another run is writing {self.job.release}: wait for it, or cancel it."),
             "other_columns": _pattern(
-                lambda told: source_problem(str(source), f"when job {self.job.name} was frozen", told)
+                lambda changed: source_problem(str(source), f"when job {self.job.name} was frozen", changed)
             ),
         }
 
@@ -308,7 +308,7 @@ class ProcedureText:
             "no_table": Text(f"{release} is not an ordinary, logged table; nothing was published."),
             "referred": Text(f"{release} can't be replaced: foreign keys refer to it."),
             "inherited": Text(f"{release} can't be replaced: other tables inherit from it."),
-            "other_release": _pattern(lambda told: release_problem(str(release), self.job.name, told)),
+            "other_release": _pattern(lambda changed: release_problem(str(release), self.job.name, changed)),
             "created_warning": Text(created_warning(str(release))),
             "altered": Text(
                 f"Triggers or rules of {release} altered the rows on their way; nothing was published. Disable them."
@@ -321,6 +321,6 @@ def _oid(name: Text | Markup) -> Markup:
     return expression("to_regclass({name_})", name_=name)
 
 
-def _pattern(told: Callable[[str], str]) -> Text:
-    """A sentence as a pattern of PostgreSQL's `format`, with what it is told left open."""
-    return Text(told(_HERE).replace("%", "%%").replace(_HERE, "%1$s"))
+def _pattern(message: Callable[[str], str]) -> Text:
+    """Write a sentence as a pattern of PostgreSQL's `format`, with the text that it takes left open."""
+    return Text(message(_HERE).replace("%", "%%").replace(_HERE, "%1$s"))

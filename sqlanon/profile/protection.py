@@ -58,10 +58,10 @@ def _cost(facts: ColumnFacts, trial: Trial | None) -> str:
         return ""
     dear = trial.draft.loss - without.loss >= DEAR
     verdict = "; it costs much: think of a weaker one, or of columns to leave out" if dear else ""
-    return f"; with it {_told(trial.draft)}, without it {_told(without)}{verdict}"
+    return f"; with it {_attempt_text(trial.draft)}, without it {_attempt_text(without)}{verdict}"
 
 
-def _told(one: Attempt) -> str:
+def _attempt_text(one: Attempt) -> str:
     return f"GCP {percent(one.loss)} ({one.classes:,} classes)"
 
 

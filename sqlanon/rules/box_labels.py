@@ -27,7 +27,7 @@ _STEPPED = (Kind.INTEGER, Kind.DATE)  # what has a greatest value below a cut
 
 
 @dataclass(frozen=True)
-class Face:
+class BoxLabels:
     """The cells of one attribute, from number `first` on: where its intervals' are, and how a row reads them."""
 
     attribute: RuleAttribute
@@ -53,7 +53,7 @@ def create_box_labels(
     used: Relation,
     first: int,
     dimension: HierarchyTable | None,
-) -> Face:
+) -> BoxLabels:
     """The cells of all intervals of an attribute that boxes in `used` have."""
     table = workspace.table("box_labels", attribute.number)
     values = _cells(engine, attribute)
@@ -78,7 +78,7 @@ def create_box_labels(
         cells=[{"name": cell_name(n), "value": value} for n, value in zip(numbers, values, strict=True)],
     )
     engine.analyze(table)
-    return Face(attribute, first, table, tuple(_read(attribute, n) for n in numbers))
+    return BoxLabels(attribute, first, table, tuple(_read(attribute, n) for n in numbers))
 
 
 def _read(attribute: RuleAttribute, number: int) -> Markup:

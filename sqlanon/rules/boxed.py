@@ -11,7 +11,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis
 from sqlanon.partition.result import Partition
 from sqlanon.release.recode import Recoding, cell_name, end_name
-from sqlanon.rules.classes import create_all_faces, order_of
+from sqlanon.rules.classes import create_all_box_labels, order_of
 from sqlanon.rules.tables import MadeRules, RuleAttribute
 from sqlanon.sql import Identifier, RedactedValue, Relation, expression
 from sqlanon.work.workspace import Workspace
@@ -26,7 +26,9 @@ def show_boxes(
 
     Returns the recoding, and the partition as shown: its leaves are as wide as the boxes, for measuring the loss.
     """
-    box_labels = create_all_faces(engine, workspace, made.attributes, made.tables, made.tables.leaves, recoding.shown)
+    box_labels = create_all_box_labels(
+        engine, workspace, made.attributes, made.tables, made.tables.leaves, recoding.shown
+    )
     regions = workspace.table("boxed_regions")
     values = [value for face in box_labels for value in face.values]
     ends = sum(len(shown.ends) for shown in recoding.shown)

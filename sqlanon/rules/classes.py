@@ -17,7 +17,7 @@ from sqlanon.policy import Show
 from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import cell_name
-from sqlanon.rules.box_labels import Face, create_box_labels
+from sqlanon.rules.box_labels import BoxLabels, create_box_labels
 from sqlanon.rules.routing import Routed
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Text, expression
@@ -56,7 +56,7 @@ def show_regions(
     workspace.drop(routed.routes)
     axes = (Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
     shown = tuple(Shown(axis, engine.render) for axis in axes)
-    box_labels = create_all_faces(engine, workspace, attributes, rules, used, shown)
+    box_labels = create_all_box_labels(engine, workspace, attributes, rules, used, shown)
     regions = workspace.table("regions")
     cells = [cell for face in box_labels for cell in face.values]
     engine.run(
@@ -72,23 +72,23 @@ def show_regions(
     return Applied(regions, _assigned(coded, routed, used), shown)
 
 
-def create_all_faces(
+def create_all_box_labels(
     engine: Engine,
     workspace: Workspace,
     attributes: Sequence[RuleAttribute],
     rules: RuleTables,
     used: Relation,
     shown: Sequence[Shown],
-) -> list[Face]:
+) -> list[BoxLabels]:
     """The cells of the boxes in `used`, attribute by attribute."""
-    box_labels: list[Face] = []
+    box_labels: list[BoxLabels] = []
     for attribute, one in zip(attributes, shown, strict=True):
         first = sum(len(face.values) for face in box_labels)
         box_labels.append(create_box_labels(engine, workspace, attribute, rules, used, first, one.hierarchy))
     return box_labels
 
 
-def order_of(engine: Engine, box_labels: Sequence[Face]) -> list[Markup]:
+def order_of(engine: Engine, box_labels: Sequence[BoxLabels]) -> list[Markup]:
     """The keys that regions are numbered by: what they show."""
     keys = []
     for face in box_labels:

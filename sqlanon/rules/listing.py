@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.policy import Show
-from sqlanon.rules.box_labels import Face, create_box_labels
+from sqlanon.rules.box_labels import BoxLabels, create_box_labels
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Relation
@@ -53,7 +53,7 @@ def _fetch(
     page = names.table("page")
     leaves = stored.tables.leaves
     engine.run("rules/create_page", page=page, leaves=leaves, attributes=attributes, limit=limit, offset=offset)
-    box_labels: list[Face] = []
+    box_labels: list[BoxLabels] = []
     for attribute in attributes:
         first = sum(len(face.values) for face in box_labels)
         box_labels.append(create_box_labels(engine, names, attribute, stored.tables, page, first, None))

@@ -11,13 +11,13 @@ from sqlanon.engines.base import Engine
 from sqlanon.plan import Plan
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
-from sqlanon.rules.unmatched import find_misfits, fitting
+from sqlanon.rules.unmatched import find_unmatched, row_filter_of
 from sqlanon.sql import expression
 from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Fitting:
+class RowFilter:
     """The condition by which rows `s` of a source stay, how many do, and how many do not."""
 
     condition: Markup
@@ -25,7 +25,7 @@ class Fitting:
     left_out: int
 
 
-def find_fitting(engine: Engine, workspace: Workspace, plan: Plan, stored: StoredRules) -> Fitting | None:
+def find_row_filter(engine: Engine, workspace: Workspace, plan: Plan, stored: StoredRules) -> RowFilter | None:
     """Find the source rows that rules are about; None if they are about all. In the transaction that codes them."""
 
     def listing(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
@@ -35,8 +35,8 @@ def find_fitting(engine: Engine, workspace: Workspace, plan: Plan, stored: Store
         engine.load(known, ["value"], [(value,) for value in values])
         return expression("SELECT k.value FROM {known} AS k", known=known)
 
-    condition = fitting(find_misfits(engine, plan.policy, stored.attributes, listing))
+    condition = row_filter_of(find_unmatched(engine, plan.policy, stored.attributes, listing))
     if condition is None:
         return None
-    rows, left_out = engine.query_one("rules/count_unmatched", source=plan.source, fitting=condition)
-    return Fitting(condition, rows, left_out) if left_out else None
+    rows, left_out = engine.query_one("rules/count_unmatched", source=plan.source, row_filter=condition)
+    return RowFilter(condition, rows, left_out) if left_out else None

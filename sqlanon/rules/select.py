@@ -22,11 +22,11 @@ MOST_RULES = 100_000  # of one statement
 
 
 def rules_select(
-    engine: Engine, stored: StoredRules, run: Run, source: str | None = None, fitting: Markup | None = None
+    engine: Engine, stored: StoredRules, run: Run, source: str | None = None, row_filter: Markup | None = None
 ) -> str:
     """The rules of a run as a SELECT over its source, or over another table; `engine` is where the rules are.
 
-    fitting: a condition on rows `s` of that table; others are left out.
+    row_filter: a condition on rows `s` of that table; others are left out.
 
     Raises PolicyError where there are too many rules, or where they cannot be said in one statement.
     """
@@ -34,7 +34,7 @@ def rules_select(
     table = source if source is not None else policy.source.table
     if table is None:
         raise PolicyError("The source of the run is a file; name a table with --source.")
-    return sayable_rules(engine, stored, policy).text(Relation.parse(table), fitting)
+    return sayable_rules(engine, stored, policy).text(Relation.parse(table), row_filter)
 
 
 def sayable_rules(engine: Engine, stored: StoredRules, policy: Policy) -> TreeSelect | LevelsSelect:

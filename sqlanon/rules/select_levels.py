@@ -26,11 +26,11 @@ class LevelsSelect:
     def __init__(self, engine: Engine, stored: StoredRules, rows: RowSpelling) -> None:
         self.engine, self.stored, self.rows = engine, stored, rows
 
-    def text(self, table: Relation, fitting: Markup | None) -> str:
-        """The rows of a table that are fitting, recoded."""
-        return self._select(table, fitting, self._columns)
+    def text(self, table: Relation, row_filter: Markup | None) -> str:
+        """Select the rows of a table that pass `row_filter`, recoded."""
+        return self._select(table, row_filter, self._columns)
 
-    def in_two_parts(self, table: Relation, fitting: Markup | None, names: PartNames) -> RepresentedRules:
+    def in_two_parts(self, table: Relation, row_filter: Markup | None, names: PartNames) -> RepresentedRules:
         """The same in two parts; PostgreSQL tells rows of a table by their addresses while a transaction goes on.
 
         What classes show is joined to their rows by address, and only the rows that are named so are read.
@@ -45,7 +45,7 @@ class LevelsSelect:
         chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", **place)
         named = expression("s.ctid = ANY (ARRAY(SELECT o.{address} FROM {table} AS o))", **place)
         return RepresentedRules(
-            assigning=self._select(table, fitting, [address, *keys, *kept], keyed=True),
+            assigning=self._select(table, row_filter, [address, *keys, *kept], keyed=True),
             showing=self._select(table, named, [label, *keys, *shown], chosen, keyed=True),
             keys=by.keys[: len(keys)],
         )
@@ -53,12 +53,12 @@ class LevelsSelect:
     def _select(
         self,
         table: Relation,
-        fitting: Markup | None,
+        row_filter: Markup | None,
         columns: list[dict[str, Any]],
         *joins: Markup,
         keyed: bool = False,
     ) -> str:
-        values = {"table": table, "columns": columns, "fitting": fitting}
+        values = {"table": table, "columns": columns, "row_filter": row_filter}
         return self.rows.render("rules/select_levels", joins=[*joins, *self.rows.joins(keyed=keyed)], **values).text
 
     @cached_property

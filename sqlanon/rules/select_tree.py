@@ -35,12 +35,12 @@ class TreeSelect:
         self.attributes, self.render = stored.attributes, rows.render
         self.places: Places = read_places(engine, stored.attributes, stored.tables)
 
-    def text(self, table: Relation, fitting: Markup | None) -> str:
-        """The rows of a table that are fitting, recoded."""
+    def text(self, table: Relation, row_filter: Markup | None) -> str:
+        """Select the rows of a table that pass `row_filter`, recoded."""
         cells = {a.number: [self._cell(a, name) for name in self._cells[a.number]] for a in self.attributes}
-        return self._routed(table, fitting, self.rows.columns(cells), self._rules)
+        return self._routed(table, row_filter, self.rows.columns(cells), self._rules)
 
-    def in_two_parts(self, table: Relation, fitting: Markup | None, names: PartNames) -> PlacedRules | None:
+    def in_two_parts(self, table: Relation, row_filter: Markup | None, names: PartNames) -> PlacedRules | None:
         """The same in two parts, with the columns of the rule and of the mask; None where rules show the same."""
         place, mask = names.class_column, names.mask
         shown = [tuple(cells) for _, *cells in self._rules]
@@ -55,7 +55,7 @@ class TreeSelect:
         own = {column["name"] for column in self.rows.kept()}
         box_labels = [column for column in self.rows.columns(plain) if column["name"] not in own]
         return PlacedRules(
-            assigning=self._routed(table, fitting, columns, []),
+            assigning=self._routed(table, row_filter, columns, []),
             showing=self.render("rules/show_rules", place=place, columns=box_labels, **self._shown(self._rules)).text,
             starred=starred,
             masked=tuple(Masked(self._released(a), a.hides_rows) for a in masked),
@@ -125,12 +125,12 @@ class TreeSelect:
     def _routed(
         self,
         table: Relation,
-        fitting: Markup | None,
+        row_filter: Markup | None,
         columns: list[dict[str, Any]],
         rules: Sequence[Sequence[int | str | None]],
     ) -> str:
         """A SELECT of `columns`; one without a value is the place of the row's rule. `rules` are joined, if any."""
-        values = {"table": table, "fitting": fitting, "columns": columns, **self._shown(rules)}
+        values = {"table": table, "row_filter": row_filter, "columns": columns, **self._shown(rules)}
         if self._is_one_case():
             spelling = Spelling(self.rows.value, self._is_beyond, self.rows.label)
             rule = rule_case(self.attributes, self.places, spelling)

@@ -20,7 +20,7 @@ SUPPRESSED_FOR = "hold values that no rule knows, or are in classes that violate
 
 
 @dataclass(frozen=True)
-class Misfit:
+class UnmatchedValue:
     """SQL over a row `s` of the source that is true where no rule is about it, and what to say then.
 
     refused: whether the policy itself refuses the value, so that no choice of suppression is about it.
@@ -41,20 +41,20 @@ def literals(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
     return expression("ARRAY[{values}]", values=Markup(", ").join(Markup(Text(value)) for value in values))
 
 
-def find_misfits(
+def find_unmatched(
     engine: Engine, policy: Policy, attributes: Sequence[RuleAttribute], listing: Listing = literals
-) -> list[Misfit]:
+) -> list[UnmatchedValue]:
     """Everything that ends `sqlanon apply` with an error because of a value, unless its row may be suppressed."""
     return [*_refused_nulls(policy), *_unknown_values(engine, policy, attributes, listing)]
 
 
-def fitting(unmatched: Sequence[Misfit]) -> Markup | None:
-    """The condition by which rows `s` stay where misfits are suppressed; None where all do."""
+def row_filter_of(unmatched: Sequence[UnmatchedValue]) -> Markup | None:
+    """Write the condition by which rows `s` stay where unmatched values are suppressed; None where all rows stay."""
     tests = [unmatched_value.test for unmatched_value in unmatched if not unmatched_value.refused]
     return expression("({tests}) IS NOT TRUE", tests=Markup(" OR ").join(tests)) if tests else None
 
 
-def ending(unmatched: Sequence[Misfit], *, suppresses: bool) -> list[dict[str, Markup]]:
+def ending(unmatched: Sequence[UnmatchedValue], *, suppresses: bool) -> list[dict[str, Markup]]:
     """Those that end a job, for templates: where rows may be suppressed, only what the policy refuses."""
     kept = [unmatched_value for unmatched_value in unmatched if unmatched_value.refused or not suppresses]
     return [
@@ -62,16 +62,16 @@ def ending(unmatched: Sequence[Misfit], *, suppresses: bool) -> list[dict[str, M
     ]
 
 
-def _refused_nulls(policy: Policy) -> Iterator[Misfit]:
+def _refused_nulls(policy: Policy) -> Iterator[UnmatchedValue]:
     for name, attribute in policy.attributes.items():
         if attribute.nulls == "refuse":
             test = expression("s.{c} IS NULL", c=Identifier(name))
-            yield Misfit(test, f"Column '{name}' holds NULL, which the policy refuses.", refused=True)
+            yield UnmatchedValue(test, f"Column '{name}' holds NULL, which the policy refuses.", refused=True)
 
 
 def _unknown_values(
     engine: Engine, policy: Policy, attributes: Sequence[RuleAttribute], listing: Listing
-) -> Iterator[Misfit]:
+) -> Iterator[UnmatchedValue]:
     """Of dates and intervals there are none: every value has its period, or its interval."""
     for attribute in attributes:
         hierarchy = policy.attributes[attribute.name].hierarchy
@@ -82,12 +82,14 @@ def _unknown_values(
         if hierarchy.mask is not None:
             assert attribute.height is not None
             test = expression("length({value}) > {most}", value=text, most=attribute.height)
-            yield Misfit(test, f"Column '{attribute.name}' holds values longer than its mask, {attribute.height}.")
+            yield UnmatchedValue(
+                test, f"Column '{attribute.name}' holds values longer than its mask, {attribute.height}."
+            )
         elif hierarchy.kind in ("csv", "mapping") and hierarchy.unknown is None:
             lines = read_taxonomy(hierarchy, None, functools.partial(_wrong_taxonomy, attribute.name))
             known = listing(attribute, [line.value for line in lines])
             text = engine.render.macro("collate", text)
-            yield Misfit(
+            yield UnmatchedValue(
                 expression("NOT {value} = ANY ({known})", value=text, known=known),
                 f"Column '{attribute.name}' holds values that its {hierarchy.kind} lacks: add them, or give it "
                 "`unknown`, run the policy again, and freeze that run.",

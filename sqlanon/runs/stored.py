@@ -23,7 +23,7 @@ from sqlanon.releases.generalized import Reapplied
 from sqlanon.results.facts import AppliedFacts
 from sqlanon.rules.applying import classify_rows
 from sqlanon.rules.classes import Applied, Suppression
-from sqlanon.rules.row_filter import find_fitting
+from sqlanon.rules.row_filter import find_row_filter
 from sqlanon.rules.starred import complete
 from sqlanon.rules.store import StoredRules, fetch_tables
 from sqlanon.rules.unmatched import SUPPRESSED_FOR
@@ -113,14 +113,14 @@ class Stored(ReleaseSource):
             except PolicyError as error:
                 error.add_note("With --on-violation suppress, rows with values that no rule knows are left out.")
                 raise
-        fitting = find_fitting(run.engine, run.workspace, run.plan, self.stored)
-        if fitting is None:
+        row_filter = find_row_filter(run.engine, run.workspace, run.plan, self.stored)
+        if row_filter is None:
             return super().encode(run)
-        if not fitting.rows:
+        if not row_filter.rows:
             raise ProtectionError("No rule is about any of these rows; nothing was published.")
-        self._require_budget(fitting.left_out, fitting.left_out + fitting.rows)
-        coded = encode(run.engine, run.plan, run.workspace, fitting.condition)
-        return Encoded(coded, left_out=fitting.left_out)
+        self._require_budget(row_filter.left_out, row_filter.left_out + row_filter.rows)
+        coded = encode(run.engine, run.plan, run.workspace, row_filter.condition)
+        return Encoded(coded, left_out=row_filter.left_out)
 
     def decide(self, run: RunExecution, encoded: Encoded) -> Release:
         with run.journal.during("search"):

@@ -218,14 +218,14 @@ def _remove_live_files(engine: Engine) -> list[str]:
     return done
 
 
-def remove_spill(engines: Iterable[Engine], told: str | None) -> list[str]:
-    """Remove what dead processes spilled: where it was told, where temporary files go, beside DuckDB's files.
+def remove_spill(engines: Iterable[Engine], temp_directory: str | None) -> list[str]:
+    """Remove what dead processes spilled: into `temp_directory`, where temporary files go, beside DuckDB's files.
 
     Older versions let DuckDB choose the place; what is there may be of another program, and is named alone.
     """
     files = [Path(path) for engine in engines if engine.traits.is_embedded and (path := identity_of(engine))]
     places = dict.fromkeys(
-        [Path(told or tempfile.gettempdir()), Path(tempfile.gettempdir()), *(file.parent for file in files)]
+        [Path(temp_directory or tempfile.gettempdir()), Path(tempfile.gettempdir()), *(file.parent for file in files)]
     )
     done = [f"removed directory {path}" for place in places for path in remove_dead_directories(place)]
     remedy = "holds raw data that a killed process spilled; remove it, if nothing else uses it"
