@@ -194,6 +194,16 @@ _LAYOUT = re.compile(
 """Parts that stay as they are: comments, literals, quoted names; and ends of lines with the blank lines after them."""
 
 
+_KEPT_OR_END_OF_LINE = re.compile(r"""(?P<kept>'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]*) | \n(?=[^\n])""", re.VERBOSE)
+
+
+def indent(text: str, width: int = 4, first: bool = False) -> Markup:
+    """The statement with its lines further in, but for those that are inside a literal or a quoted name."""
+    margin = " " * width
+    lines = _KEPT_OR_END_OF_LINE.sub(lambda part: part["kept"] or f"\n{margin}", text)
+    return Markup(f"{margin}{lines}" if first else lines)
+
+
 def template_directory() -> Path:
     """Return the directory of the templates: in the wheel inside the package, in a checkout beside it."""
     inside = Path(str(resources.files("sqlanon"))) / "sql_templates"
@@ -239,6 +249,7 @@ class Renderer:
             auto_reload=False,
             bytecode_cache=_CompiledTemplates.in_package(),
         )
+        self._environment.filters["indent"] = indent
         macros = self._environment.get_template(f"dialects/{dialect}.sql.j2").module
         self._environment.globals["d"] = macros
         self._environment.globals["common"] = self._environment.get_template("dialects/common.sql.j2").module

@@ -23,13 +23,18 @@ from sqlanon.engines.base import Engine, EngineOptions
 from tests.postgres_server import PostgresServer, find_binaries, roomy_parent, start
 from tests.random_cases import many
 from tests.run_support import Database, duckdb_url, open_database
+from tests.template_heads import refuse_unneeded_values
 
 ENGINES = ("duckdb", "postgres")
 _numbers = itertools.count()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Heed Ctrl-C in a background job too, where shells let it be ignored; put databases where commits are fast."""
+    """Heed Ctrl-C in a background job too, where shells let it be ignored; put databases where commits are fast.
+
+    Calls of templates are held to what these need.
+    """
+    refuse_unneeded_values()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.basetemp is None and not hasattr(config, "workerinput"):

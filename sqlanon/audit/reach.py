@@ -18,7 +18,7 @@ from sqlanon.policy import Show
 from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Identifier, RedactedValue, Relation, Text, expression
 from sqlanon.text import text_of
-from sqlanon.verification.release_checks import interval_grammar, set_grammar
+from sqlanon.verification.release_checks import ends_of_texts, interval_grammar, set_grammar
 from sqlanon.work.workspace import Workspace
 
 
@@ -129,12 +129,13 @@ def _create_reach(
     if shown.show is Show.LABEL and (shown.column.kind.is_nominal or shown.column.kind is Kind.ENUM):
         text = text_of(engine.render, Markup("v.value"), shown.column.kind, shown.column.type)
         grammar = set_grammar(engine, shown.column)
+        low_text, high_text = ends_of_texts(engine)
         engine.run(
             "audit/reach_members",
             text=engine.render.macro("collate", text),
             values=values,
-            low=grammar["low_text"],
-            high=grammar["high_text"],
+            low=low_text,
+            high=high_text,
             interval=grammar["interval"],
             member=grammar["member"],
             reach=reach,

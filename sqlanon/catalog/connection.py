@@ -73,9 +73,9 @@ class CatalogConnection:
     def _create(self, transaction: Transaction) -> None:
         """Make the tables as they are now, without the migrations that led there, unless others have made them."""
         if not self._session.traits.is_embedded:
-            transaction.rows("lock_upgrade", key=advisory_key("upgrade"))
+            transaction.execute("lock_upgrade", key=advisory_key("upgrade"))
             if not is_schema(self._session, self.location):
-                transaction.rows("create_schema", schema=self.location.name)
+                transaction.execute("create_schema", schema=self.location.name)
         if self.current() is None and not self._migration.has_versions():
             create_tables(transaction)
 

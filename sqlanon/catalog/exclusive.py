@@ -34,8 +34,8 @@ def require_exclusive(session: Engine, location: CatalogLocation) -> None:
         return
     place = place_of(location)
     seen = [
-        *session.query("catalog/list_rights_of_others", **place),
-        *session.query("catalog/list_foreign_code", **place),
+        *session.query("catalog/list_rights_of_others", schema=place["schema"], prefix=place["prefix"]),
+        *session.query("catalog/list_foreign_code", schema=place["schema"], rules=place["rules"], names=place["names"]),
     ]
     if seen:
         raise AccessError(refusal(location, "; ".join(sorted({problem for (problem,) in seen})[:_SHOWN])))

@@ -46,4 +46,4 @@ class Ledger(Access):
 
     def forget_checkpoint(self, run: str) -> None:
         """The tables of a run are dropped: it can't be taken up any more."""
-        self._change("forget a checkpoint", "delete_of_run", {"run": run}, table=self._tables.checkpoints)
+        self._change("forget a checkpoint", "delete_of_run", {"run": run}, of="checkpoints")

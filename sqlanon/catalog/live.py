@@ -72,9 +72,8 @@ class CatalogChannel(Channel):
         return any(row["cancel"] for row in rows)
 
     def close(self) -> None:
-        table, values = self._connection.tables.live, {"run": self._run}
         forgotten = "note that a run goes on no more"
-        self._connection.do(forgotten, lambda t: t.rows("delete_of_run", values, table=table))
+        self._connection.do(forgotten, lambda t: t.rows("delete_of_run", {"run": self._run}, of="live"))
 
 
 def ask(connection: CatalogConnection, run: str) -> bool:

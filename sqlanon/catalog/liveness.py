@@ -63,7 +63,7 @@ class Liveness(Runs):
         ended = self._connection.do("mark a dead run", lambda transaction: transaction.rows("end_dead_run", bound))
         if not ended:
             return None
-        self._change("forget how far it was", "delete_of_run", {"run": run}, table=self._tables.live)
+        self._change("forget how far it was", "delete_of_run", {"run": run}, of="live")
         return Status(ended[0]["status"])
 
     def channel(self, run: str) -> live.Channel | None:

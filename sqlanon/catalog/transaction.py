@@ -56,7 +56,11 @@ class Transaction:
 
     def rows(self, template: str, bound: Mapping[str, Any] | None = None, **values: Any) -> list[Row]:
         """Run a template of the catalog with values bound by name; its rows, moments in UTC."""
-        return self._send(template, {} if bound is None else bound, **values)
+        return self._send(template, {} if bound is None else bound, tables=self.tables, **values)
+
+    def execute(self, template: str, **values: Any) -> None:
+        """Run a template that is about none of the catalog's tables."""
+        self._send(template, {}, **values)
 
     def insert(self, table: Relation, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows that all have the same columns."""
@@ -70,7 +74,7 @@ class Transaction:
             self._driver.insert(statement.text, part)
 
     def _send(self, template: str, bound: Mapping[str, Any], **values: Any) -> list[Row]:
-        statement = self._render(f"catalog/{template}", tables=self.tables, **values)
+        statement = self._render(f"catalog/{template}", **values)
         return [
             {name: _read(value) for name, value in row.items()}
             for row in self._driver.execute(statement.text, self._written(bound))

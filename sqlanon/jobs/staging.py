@@ -24,7 +24,7 @@ from sqlanon.jobs.recoded import (
     representatives_beside,
 )
 from sqlanon.rules.parts import PlacedRules, RepresentedRules
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Text, expression, indent
 from sqlanon.verification.verify import CountedRows
 
 STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be published
@@ -75,13 +75,13 @@ class Staging:
         if attribute is not None:
             values |= {"sensitive": Identifier(attribute), "groups": self._groups(attribute)}
         text = self._rendered(template, counted=_COUNTED, times=self._times, **values)
-        return expression("(\n{text_}\n)", text_=text)
+        return _in_brackets(text)
 
     def _groups(self, attribute: str) -> Relation | Markup:
         """The values of a sensitive attribute by class, with how many rows hold them."""
         if attribute in self.grouped:
             return _GROUPED.sibling(f"{_GROUPED.name}_{self.grouped.index(attribute) + 1}")
-        return expression("(\n{text_}\n)", text_=self._grouping(attribute))
+        return _in_brackets(self._grouping(attribute))
 
     def _grouping(self, attribute: str) -> Markup:
         return self._rendered("jobs/count_values", value=self._key("p", self._rest[attribute]))
@@ -236,3 +236,8 @@ def _around(statement: Markup) -> tuple[Text, Text]:
     """Return the parts of a statement before and behind the one rule in it."""
     before, _, behind = str(statement).partition(_HERE)
     return Text(before), Text(behind)
+
+
+def _in_brackets(statement: Markup) -> Markup:
+    """A statement that another one reads from."""
+    return Markup("(\n{}\n)").format(indent(statement, first=True))

@@ -108,7 +108,7 @@ class GainGrowth:
 
     def prepare(self) -> None:
         """Create the empty tables of what is handed on."""
-        self.scanner.run("create_for_median", for_median=self.for_median, rows=self.deferred)
+        self.scanner.run("create_for_median", for_median=self.for_median)
         self.scanner.run("create_deferred", deferred=self.deferred, columns=self.plain.word_columns)
 
     def seed(self, table: Relation | Markup) -> Level:

@@ -64,18 +64,12 @@ def judge(
     by: how children are judged.
     """
     task, trials = branch.task, branch.table("trials")
-    values: dict[str, Any] = {
-        "trials": trials,
-        "candidates": candidates.table,
-        "histogram": candidates.histogram,
-        "cuts": candidates.cuts,
-        "key_bits": candidates.key_bits,
-        "nested": task.nested,
-    }
+    values: dict[str, Any] = {"trials": trials, "candidates": candidates.table, "cuts": candidates.cuts}
+    counts = {"histogram": candidates.histogram, "key_bits": candidates.key_bits, "nested": task.nested}
     fewest = max(model.least_rows for model in task.models)
     judged = not by.sizes_in_place(task)
     if judged:
-        by.size(branch, values, fewest)
+        by.size(branch, values | counts, fewest)
     judge_content = _judge_in_turn if in_turn and task.models_of_content else judge_groups
     violating_splits, used = judge_content(branch, rows, values, by)
     found, sought = _search(branch, rows, values, violating_splits) if searched else (None, ())
@@ -91,6 +85,7 @@ def judge(
         fewest=fewest,
         masks=task.masks,
         **values,
+        **counts,
     )
     return [*([trials] if judged else ()), *used, *sought]
 
@@ -100,7 +95,8 @@ def _search(
 ) -> tuple[OpenThresholds | None, tuple[Relation, ...]]:
     """The thresholds of nodes that are to be searched at every one in this round, and the tables used on the way."""
     searched = branch.table("searched")
-    if branch.run("list_searched", searched=searched, violating_splits=violating_splits, **values) == 0:
+    tables = _trials_of(values)
+    if branch.run("list_searched", searched=searched, violating_splits=violating_splits, **tables) == 0:
         return None, (searched,)
     found = search_thresholds(branch, rows, searched)
     return found, (searched, *found.tables)
@@ -118,7 +114,7 @@ def _judge_in_turn(
     violating_splits, used = judge_groups(branch, rows, {**values, "trials": first}, by)
     later = replace(branch, name=f"{branch.name}_o")
     others = later.table("trials")
-    if branch.run("list_others", others=others, violating_splits=violating_splits, **values) == 0:
+    if branch.run("list_others", others=others, violating_splits=violating_splits, **_trials_of(values)) == 0:
         return violating_splits, [*used, others]
     fallen_later, used_later = judge_groups(later, rows, {**values, "trials": others}, by)
     both = "(SELECT f.trial FROM {first} AS f UNION ALL SELECT o.trial FROM {later} AS o)"
@@ -141,9 +137,14 @@ def judge_groups(
         bits=bits,
         child_mask=(1 << bits) - 1,
         measures=[Markup(m) for m in _measures(branch, models, avs, by)],
-        **values,
+        **_trials_of(values),
     )
     return violating_splits, [violating_splits, *avs]
+
+
+def _trials_of(values: dict[str, Any]) -> dict[str, Any]:
+    """The tables of trials and candidates alone, for statements that take no cuts."""
+    return {name: values[name] for name in ("trials", "candidates")}
 
 
 def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) -> list[Relation]:

@@ -91,15 +91,13 @@ def cut_at_medians(
         "value": masked_value("c", branch.task.words),
         "candidates": candidates.table,
         "histogram": candidates.histogram,
-        "cuts": candidates.cuts,
         "key_bits": candidates.key_bits,
-        "key_mask": candidates.key_mask,
         "weight": branch.task.weight("x"),
         "carried": branch.task.carried_weight,
     }
     if candidates.histogram is not None:
         branch.run("count_bins", **values)
-    branch.run("find_medians", **values)
+    branch.run("find_medians", **values, cuts=candidates.cuts, key_mask=candidates.key_mask)
     return candidates
 
 

@@ -105,27 +105,32 @@ class PackedClasses(ManyClasses):
 
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
         tables = {"scored": scan.scored, "groups": scan.groups, "parts": scan.parts}
-        branch.engine.run("gain/score_packed_classes", bounded=before is None, **tables, **self._shape)
+        branch.engine.run(
+            "gain/score_packed_classes", bounded=before is None, words=self._ends, **tables, **self._shape
+        )
 
     def score_children(self, branch: Branch, scan: Scan, **values: Any) -> None:
         branch.engine.run("gain/score_packed_children", groups=scan.groups, **self._shape, **values)
 
     @property
     def _shape(self) -> dict[str, Any]:
-        """The words, and the classes, each with its word and the ends of its digit there.
+        """The classes, each with its word and the ends of its digit there.
 
         `above` is where the next digit begins, None of a word's last one.
         """
-        words = [{end: Markup(f"c{w}{suffix}") for end, suffix in ENDS.items()} for w in self._words]
         return {
-            "classes": [self._class(number, words) for number in range(int(self.target.classes or 0))],
-            "words": words,
+            "classes": [self._class(number) for number in range(int(self.target.classes or 0))],
             "digit_size": 1 << self._bits,
             "scale": self.scale,
         }
 
-    def _class(self, number: int, words: list[dict[str, Markup]]) -> dict[str, Any]:
+    @property
+    def _ends(self) -> list[dict[str, Markup]]:
+        """The words, at each end of a bin."""
+        return [{end: Markup(f"c{w}{suffix}") for end, suffix in ENDS.items()} for w in self._words]
+
+    def _class(self, number: int) -> dict[str, Any]:
         word, slot = divmod(number, self._each)
         above = 1 << ((slot + 1) * self._bits) if slot < self._each - 1 else None
         names = {end: Markup(f"{end}_{number}") for end in ("own", "upto", "total", "here", "before")}
-        return {"word": words[word], "unit": 1 << (slot * self._bits), "above": above, **names}
+        return {"word": self._ends[word], "unit": 1 << (slot * self._bits), "above": above, **names}

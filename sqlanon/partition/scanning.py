@@ -109,7 +109,9 @@ class Scanner:
         """All cuts that may be the best of their node, and what splits by hierarchies gain."""
         keyed = self._key_rows(rows, nodes, active)
         whole = self._new_scan("whole")
-        self._count(whole, "count_groups", self.branch.task.axes, keyed=keyed, key_mask=(1 << self._key_bits) - 1)
+        bits = self._key_bits
+        keys = {"keyed": keyed, "key_bits": bits, "key_mask": (1 << bits) - 1}
+        self._count(whole, "count_groups", self.branch.task.axes, **keys)
         scanned = Scanned(nodes, keyed, children=self._score_children(whole, nodes) if self.plain.nested else None)
         cut = [axis for axis in self.branch.task.axes if axis.dimension is None]
         if not cut:
@@ -198,7 +200,6 @@ class Scanner:
             columns=criterion.columns(),
             aggregates=criterion.aggregates(self.branch.task),
             grouped=criterion.grouped,
-            key_bits=self._key_bits,
             **values,
         )
 

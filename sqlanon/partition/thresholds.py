@@ -136,12 +136,12 @@ class _Search:
     def _measure_next(self, open_thresholds: Relation, remaining: Relation, each: int) -> None:
         """Measure the children of the best open thresholds, and list the thresholds that stay open."""
         batch, measured = self._table("batch"), self._table("measured")
-        values: dict[str, Any] = {"open_thresholds": open_thresholds, "batch": batch, "measured": measured}
+        tables: dict[str, Any] = {"open_thresholds": open_thresholds, "batch": batch}
         self._renew(batch, measured, remaining)
-        self.branch.run("choose_thresholds", each=each, most_rows=BATCH_ROWS, **values)
+        self.branch.run("choose_thresholds", each=each, most_rows=BATCH_ROWS, **tables)
         measures = [Markup(text) for text in self._measures(batch)]
-        self.branch.run("measure_thresholds", measures=measures, **values)
-        self.branch.run("discard_thresholds", remaining=remaining, refuted=self._refuted(), **values)
+        self.branch.run("measure_thresholds", measures=measures, batch=batch, measured=measured)
+        self.branch.run("discard_thresholds", remaining=remaining, refuted=self._refuted(), measured=measured, **tables)
 
     def _measures(self, batch: Relation) -> list[str]:
         avs = [self._table(f"sides{i}_") for i in range(len(self.runs))]

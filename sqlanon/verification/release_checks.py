@@ -191,7 +191,7 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
     if kind in VALUES:
         return _count(engine, "verify/count_outside_intervals", **values, **interval_grammar(engine, region.column))
     values |= set_grammar(engine, region.column)
-    outside = _count(engine, "verify/count_outside_sets", **values)
+    outside = _count(engine, "verify/count_outside_sets", **values, **_forms_of_sets(engine))
     return outside + _count(engine, "verify/count_loose_sets", **values, **starred) if region.tight else outside
 
 
@@ -268,31 +268,39 @@ def interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
 
 
 def set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
-    """The patterns of a single member, of a set and of an interval of texts, and how its ends are read."""
-    interval = Text(rf"^(?:\[{_OPEN_SPAN}\]|[{{]NULL, {_OPEN_SPAN}[}}])$")
-    spans = [engine.render.macro("capture", Markup("p.cell"), Text(_OPEN_SPAN), number) for number in (1, 2)]
-    texts = ends = [
-        expression(
-            """CASE WHEN {end} <> '*' THEN replace(substr({end}, 2, length({end}) - 2), '""', '"') END""", end=end
-        )
-        for end in spans
-    ]
+    """The patterns of a member and of an interval of texts, and how its ends are read."""
+    ends = ends_of_texts(engine)
     if column.kind is Kind.ENUM:
         ends = [expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends]
     return {
-        "interval": interval,
-        "single": Text(f"^{MEMBER}$"),
-        "several": Text(rf"^[{{]{MEMBER}(?:, {MEMBER})+[}}]$"),
+        "interval": Text(rf"^(?:\[{_OPEN_SPAN}\]|[{{]NULL, {_OPEN_SPAN}[}}])$"),
         "member": Text(MEMBER),
         "plain": Text(f"^{_PLAIN}$"),
         "low": ends[0],
         "high": ends[1],
-        "low_text": texts[0],
-        "high_text": texts[1],
-        "open_low": expression("{end} = '*'", end=spans[0]),
-        "open_high": expression("{end} = '*'", end=spans[1]),
         "text": comparable(engine, Markup("v.raw"), Kind.TEXT),
         "value": Markup("p.raw" if column.kind is Kind.ENUM else "p.text"),
+    }
+
+
+def ends_of_texts(engine: Engine) -> list[Markup]:
+    """The two ends of an interval of texts as it says them, NULL where one is open."""
+    text = """CASE WHEN {end} <> '*' THEN replace(substr({end}, 2, length({end}) - 2), '""', '"') END"""
+    return [expression(text, end=end) for end in _spans(engine)]
+
+
+def _spans(engine: Engine) -> list[Markup]:
+    return [engine.render.macro("capture", Markup("p.cell"), Text(_OPEN_SPAN), number) for number in (1, 2)]
+
+
+def _forms_of_sets(engine: Engine) -> dict[str, Any]:
+    """The patterns of a single member and of a set, and whether the ends of an interval are open."""
+    low, high = (expression("{end} = '*'", end=end) for end in _spans(engine))
+    return {
+        "single": Text(f"^{MEMBER}$"),
+        "several": Text(rf"^[{{]{MEMBER}(?:, {MEMBER})+[}}]$"),
+        "open_low": low,
+        "open_high": high,
     }
 
 

@@ -251,10 +251,9 @@ class _Check:
             "suppressed": self._suppressed(),
             "starred": self.suppressed_label is not None,
             "exempt": self.exempt,
-            "keyed": False,
         }
         if attribute is None:
-            return values
+            return values | {"keyed": False}
         column = self._known(attribute)
         return values | {
             "keys": [Identifier(f"q{place}") for place in range(len(columns))],
