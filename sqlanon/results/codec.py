@@ -107,7 +107,7 @@ def _decoded(hint: Any, data: Any, place: str) -> Any:
 
 
 def _is_scalar(hint: Any, data: Any) -> bool:
-    """Whether a value is of a scalar type; JSON does not tell whole numbers from others."""
+    """Tell whether a value is of a scalar type; JSON does not tell whole numbers from others."""
     if hint in (int, float):
         return isinstance(data, int | float) and not isinstance(data, bool)
     return hint not in _WORDS or isinstance(data, hint)
