@@ -35,7 +35,7 @@ from sqlanon.partition.hypothesis import Confidence
 from sqlanon.partition.mondrian import build_task
 from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.task import Branch
-from sqlanon.plan import resolve_source
+from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import Policy, RothkoS
 from sqlanon.policy.loading import build_policy
 from sqlanon.results.codec import to_json

@@ -25,7 +25,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.partition import mondrian, rothko_s
-from sqlanon.plan import resolve_source
+from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Statement

@@ -19,7 +19,7 @@ from sqlanon.partition.hypothesis import Confidence
 from sqlanon.partition.mondrian import build_task, criterion_of
 from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.task import Branch, Task
-from sqlanon.plan import resolve_source
+from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS, RothkoT
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement

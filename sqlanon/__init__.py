@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         VarianceDiversity,
     )
     from sqlanon.models.closeness import EqualTCloseness, KlTCloseness, OrderedTCloseness
-    from sqlanon.plan import Plan
+    from sqlanon.plan.plan import Plan
     from sqlanon.policy import Policy
     from sqlanon.policy.loading import build_policy, load_policy, parse_policy
     from sqlanon.profile.facts import Profile
@@ -88,7 +88,7 @@ _HOMES = {
         "VarianceDiversity",
     ),
     "models.closeness": ("EqualTCloseness", "KlTCloseness", "OrderedTCloseness"),
-    "plan": ("Plan",),
+    "plan.plan": ("Plan",),
     "policy": ("Policy",),
     "policy.loading": ("build_policy", "load_policy", "parse_policy"),
     "profile.facts": ("Profile",),

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sqlanon.column_names import names_a_person
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import STANDARD_INPUT
@@ -16,18 +15,19 @@ from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, S
 from sqlanon.lookup import require_columns
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.opening import open_release_table, open_source_table, open_table
-from sqlanon.plan import Plan, check
-from sqlanon.plan_checks import released_names
-from sqlanon.plan_subject import identifying
+from sqlanon.plan.checks import released_names
+from sqlanon.plan.plan import Plan, check
+from sqlanon.plan.subject import identifying
 from sqlanon.policy import Policy, Role
 from sqlanon.profile.costs import Trial
 from sqlanon.profile.draft import Draft, propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
+from sqlanon.profile.tryout import try_draft
 from sqlanon.release.labels import EVERYTHING
-from sqlanon.repeating import Repetition, find_repeating
 from sqlanon.sql import Relation
-from sqlanon.tryout import try_draft
+from sqlanon.tables.column_names import names_a_person
+from sqlanon.tables.repeating import Repetition, find_repeating
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import Verification, verify_table
 from sqlanon.work.session import MEMORY_URL, open_to_look

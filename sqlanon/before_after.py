@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlanon.api import open_release, open_source, release_columns
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.models import largest_k, models_of
-from sqlanon.plan_checks import released_names
+from sqlanon.plan.checks import released_names
 from sqlanon.policy import Policy, Role
 from sqlanon.results.run_result import RunResult
 from sqlanon.sql import Identifier, Relation

@@ -25,7 +25,7 @@ PATIENCE = 20.0  # seconds
 
 multiprocessing.util.get_temp_dir()  # before a test has a temporary directory of its own, which ends with it
 _forked = multiprocessing.get_context("forkserver")
-_forked.set_forkserver_preload([__name__, "pytest", "sqlanon.engines.duckdb", "sqlanon.engines.postgres"])
+_forked.set_forkserver_preload([__name__, "pytest", "sqlanon.engines.duckdb.engine", "sqlanon.engines.postgres.engine"])
 
 
 class Child:

@@ -8,7 +8,7 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.plan import resolve
+from sqlanon.plan.plan import resolve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Statement

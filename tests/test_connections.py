@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.engines.postgres import PostgresEngine
+from sqlanon.engines.postgres.engine import PostgresEngine
 from sqlanon.partition import forest
 from sqlanon.sql import Statement
 from tests.run_support import anonymize, open_database

@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Relation, Statement
+from sqlanon.values.digest import file_digest, table_digest
 from tests.engines.publish_support import run
 from tests.random_cases import many
 

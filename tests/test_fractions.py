@@ -11,7 +11,7 @@ import pytest
 
 from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.engines import connect
-from sqlanon.plan import resolve
+from sqlanon.plan.plan import resolve
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 

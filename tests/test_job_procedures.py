@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 from sqlanon.catalog import Catalog
-from sqlanon.digest import table_digest
 from sqlanon.engines import connect
 from sqlanon.errors import (
     ConflictError,
@@ -19,6 +18,7 @@ from sqlanon.errors import (
 )
 from sqlanon.models import Groups, KAnonymity
 from sqlanon.sql import Relation, Renderer, Statement
+from sqlanon.values.digest import table_digest
 from tests.jobs_support import (
     COLUMNS,
     ROLES,

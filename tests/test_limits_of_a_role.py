@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.engines.postgres import PostgresEngine
+from sqlanon.engines.postgres.engine import PostgresEngine
 from sqlanon.errors import AccessError, ConflictError, EngineError
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.sql import Relation, Statement

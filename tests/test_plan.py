@@ -11,7 +11,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.plan import Plan, resolve
+from sqlanon.plan.plan import Plan, resolve
 from sqlanon.policy import Release, Role, Show
 from sqlanon.sql import Relation
 from tests.plan_support import (

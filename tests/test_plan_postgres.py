@@ -11,7 +11,7 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.plan import resolve
+from sqlanon.plan.plan import resolve
 from sqlanon.policy import Policy, Release
 from sqlanon.profile.profiling import profile
 from sqlanon.sql import Relation, Statement

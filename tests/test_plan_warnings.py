@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sqlanon.engines.base import Engine
-from sqlanon.plan import resolve
+from sqlanon.plan.plan import resolve
 from sqlanon.policy.loading import build_policy
 from tests.plan_support import PRIVACY, make_table, sql, warnings
 
@@ -22,7 +22,7 @@ def test_unique_columns_are_pointed_out(engine: Engine) -> None:
 def test_unique_columns_are_found_in_large_tables_by_a_part_of_their_values(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sqlanon.plan_subject.SAMPLED_VALUES", 50)
+    monkeypatch.setattr("sqlanon.plan.subject.SAMPLED_VALUES", 50)
     make_table(engine, 1000)
     found = warnings(engine, attributes={"income": {"role": "insensitive"}})
     assert "attributes.note_id: (nearly) every row" in found

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.sql import Statement
 from tests.run_support import Database, duckdb_url, open_database
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from sqlanon.column_names import words_of
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.plan import resolve
+from sqlanon.plan.plan import resolve
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.draft import propose_policy
@@ -18,6 +17,7 @@ from sqlanon.profile.facts import ColumnFacts, Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.profile.proposal import propose
 from sqlanon.sql import Relation, Statement
+from sqlanon.tables.column_names import words_of
 
 URL = "duckdb:///x.duckdb"
 

@@ -14,7 +14,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError, VerificationError
 from sqlanon.lattice.options import SearchOptions
-from sqlanon.plan import resolve
+from sqlanon.plan.plan import resolve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import load_policy
 from sqlanon.results.run_result import Resumed, RunResult

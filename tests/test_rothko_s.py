@@ -19,7 +19,7 @@ from sqlanon.partition.mondrian import build_task
 from sqlanon.partition.rothko_s import Sampling
 from sqlanon.partition.sampled import SampledGrowth
 from sqlanon.partition.task import Branch
-from sqlanon.plan import resolve_source
+from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Relation, Statement

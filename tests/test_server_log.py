@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from sqlanon.engines.base import EngineOptions
-from sqlanon.engines.postgres import PostgresEngine
+from sqlanon.engines.postgres.engine import PostgresEngine
 from sqlanon.errors import AccessError, EngineError
 from sqlanon.sql import RedactedValue, Statement
 from tests.cli.support import call

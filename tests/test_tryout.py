@@ -130,8 +130,8 @@ def test_nothing_is_left_behind(database_url: str) -> None:
 
 
 def test_a_sample_stands_for_a_large_table(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.tryout.MOST_TUPLES", 300)
-    monkeypatch.setattr("sqlanon.tryout.MOST_ROWS", 3_000)
+    monkeypatch.setattr("sqlanon.profile.tryout.MOST_TUPLES", 300)
+    monkeypatch.setattr("sqlanon.profile.tryout.MOST_ROWS", 3_000)
     make_visits(database_url, 30_000)
     found, trial = drafted(database_url)
     assert trial.draft is not None
@@ -142,7 +142,7 @@ def test_a_sample_stands_for_a_large_table(database_url: str, monkeypatch: pytes
 
 
 def test_rare_combinations_keep_their_rows(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.tryout.MOST_ROWS", 100)
+    monkeypatch.setattr("sqlanon.profile.tryout.MOST_ROWS", 100)
     execute(
         database_url,
         "CREATE TABLE visits AS SELECT CASE WHEN i <= 7 THEN 80 ELSE i % 2 END AS age"

@@ -23,7 +23,7 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.dialects import is_embedded
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.plan import Plan, resolve_source
+from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.results.measures import Check
 from sqlanon.trust import reading

@@ -11,17 +11,17 @@ from markupsafe import Markup
 from sqlanon.audit.placing import place_rows
 from sqlanon.audit.reach import ShownField, create_reaches, open_ends
 from sqlanon.audit.shapes import count_misshapen
-from sqlanon.comparing import comparable, exact
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Column, Engine
 from sqlanon.limits import Limits
-from sqlanon.plan import Plan
-from sqlanon.plan_checks import released_names
+from sqlanon.plan.checks import released_names
+from sqlanon.plan.plan import Plan
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import cell_name
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.text import text_of
+from sqlanon.values.comparing import comparable, exact
+from sqlanon.values.text import text_of
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import Claims, Region, multisets_equal, regions_contain

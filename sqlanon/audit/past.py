@@ -11,7 +11,7 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.files import whole_path
 from sqlanon.environment import resolved
 from sqlanon.errors import Cancelled, SqlanonError
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.runs.choices import choices_of
 from sqlanon.runs.fingerprint import fingerprint

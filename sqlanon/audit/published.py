@@ -11,8 +11,8 @@ from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
 from sqlanon.engines.dialects import dialect_named
 from sqlanon.engines.reading import ReadOptions
 from sqlanon.opening import open_release_table
-from sqlanon.plan import Plan
-from sqlanon.plan_checks import released_names
+from sqlanon.plan.checks import released_names
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy, Role, Show
 from sqlanon.publish.files import open_file
 from sqlanon.publish.transfer import transfer

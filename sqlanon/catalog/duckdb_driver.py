@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from sqlanon.catalog.transaction import Bound, Row
-from sqlanon.engines.duckdb import lists_of
+from sqlanon.engines.duckdb.engine import lists_of
 
 if TYPE_CHECKING:
     import sqlalchemy

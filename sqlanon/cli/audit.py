@@ -12,7 +12,7 @@ from sqlanon.errors import ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.audit.auditing import Audit
-    from sqlanon.repeating import Repetition
+    from sqlanon.tables.repeating import Repetition
     from sqlanon.verification.verify import Verification
 
 _SAID = {

@@ -10,7 +10,7 @@ from sqlanon.engines.urls import redacted
 from sqlanon.policy import Policy, Role
 
 if TYPE_CHECKING:
-    from sqlanon.plan import Plan
+    from sqlanon.plan.plan import Plan
 
 
 def source_text(policy: Policy) -> str:

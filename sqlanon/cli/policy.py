@@ -20,7 +20,7 @@ from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
     from sqlanon.lattice.options import SearchOptions
-    from sqlanon.plan import Plan
+    from sqlanon.plan.plan import Plan
     from sqlanon.policy import Policy
     from sqlanon.profile.costs import Trial
     from sqlanon.profile.draft import Draft

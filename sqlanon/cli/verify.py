@@ -16,7 +16,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
-    from sqlanon.repeating import Repetition
+    from sqlanon.tables.repeating import Repetition
     from sqlanon.verification.verify import Verification
 
 

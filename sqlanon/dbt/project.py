@@ -16,7 +16,6 @@ from markupsafe import Markup
 from ruamel.yaml import YAML
 
 from sqlanon.catalog import Catalog, Run
-from sqlanon.comparing import comparable
 from sqlanon.dbt.describing import describe_columns
 from sqlanon.dbt.escaping import escaped, sayable
 from sqlanon.engines.base import Column, Engine, Kind
@@ -26,7 +25,7 @@ from sqlanon.jobs.freezing import NAME, Freezing, decide, recoded_columns
 from sqlanon.jobs.procedure import most_rows
 from sqlanon.jobs.recoded import cast_columns, class_column_beside
 from sqlanon.models import PrivacyModel, models_of
-from sqlanon.plan import Plan, resolve_source
+from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.rules.select import rules_select
@@ -34,6 +33,7 @@ from sqlanon.rules.store import StoredRules, read_rules
 from sqlanon.rules.unmatched import SUPPRESSED_FOR, ending, find_unmatched, row_filter_of
 from sqlanon.runs.stored import require_same
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+from sqlanon.values.comparing import comparable
 from sqlanon.verification.verify import CountedRows, named_groups
 
 _MODEL = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)

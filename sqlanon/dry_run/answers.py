@@ -14,7 +14,7 @@ from typing import Any
 from sqlanon.dry_run.script import Script
 from sqlanon.lattice.lattice import Node
 from sqlanon.models import models_of
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.sql import Statement
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sqlanon.engines.base import Column, Kind
-from sqlanon.plan import Attribute, Plan
-from sqlanon.plan_checks import released_names
+from sqlanon.plan.checks import released_names
+from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Show
 from sqlanon.publish.star import CLASS_NUMBER
 from sqlanon.release.cells import RANGE_TYPES

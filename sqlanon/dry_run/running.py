@@ -17,7 +17,7 @@ from sqlanon.dry_run.session import open_dry_session
 from sqlanon.dry_run.source import ShortSearch
 from sqlanon.engines.base import EngineOptions
 from sqlanon.lattice.options import SearchOptions
-from sqlanon.plan import Plan, with_word_of_release
+from sqlanon.plan.plan import Plan, with_word_of_release
 from sqlanon.policy import Policy
 from sqlanon.runs.execution import RunExecution
 from sqlanon.runs.flow import carry_out, interruptible

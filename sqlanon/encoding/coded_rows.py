@@ -14,7 +14,7 @@ from markupsafe import Markup
 from sqlanon.encoding.dictionaries import key_of, plain_value
 from sqlanon.encoding.fields import Field, word_column
 from sqlanon.engines.base import Engine
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression, free_name
 

@@ -9,7 +9,7 @@ from sqlanon.encoding.fractions import Range
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import build_hierarchy
 from sqlanon.hierarchies.open_ends import open_groups
-from sqlanon.plan import Attribute, Plan
+from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.workspace import Workspace

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.hierarchies.open_ends import Opened
-from sqlanon.plan import Attribute
+from sqlanon.plan.plan import Attribute
 from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
 
 WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry

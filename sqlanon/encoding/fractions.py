@@ -13,9 +13,9 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.plan import Attribute, Plan
+from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.sql import Identifier, Renderer, expression
-from sqlanon.text import is_single
+from sqlanon.values.text import is_single
 
 FINEST = 1_000_000  # the smallest unit is a millionth
 MOST_DIGITS = 6  # after the point: engines round a double differently to decimals of more

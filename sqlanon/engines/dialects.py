@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlanon.engines.postgres_meanings import MEANINGS_OF_VALUES
+from sqlanon.engines.postgres.meanings import MEANINGS_OF_VALUES
 from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import PolicyError
 
@@ -69,7 +69,7 @@ DUCKDB = Dialect(
     label="DuckDB",
     schemes=("duckdb",),
     escapes_urls=False,
-    adapter="sqlanon.engines.duckdb:DuckDBEngine",
+    adapter="sqlanon.engines.duckdb.engine:DuckDBEngine",
     publisher="sqlanon.publish.duckdb:DuckDBPublisher",
     catalog_driver="sqlanon.catalog.duckdb_driver:DuckDBDriver",
     is_embedded=True,
@@ -90,7 +90,7 @@ POSTGRES = Dialect(
     label="PostgreSQL",
     schemes=("postgresql", "postgres", "postgresql+psycopg"),
     escapes_urls=True,
-    adapter="sqlanon.engines.postgres:PostgresEngine",
+    adapter="sqlanon.engines.postgres.engine:PostgresEngine",
     publisher="sqlanon.publish.postgres:PostgresPublisher",
     catalog_driver="sqlanon.catalog.postgres_driver:PostgresDriver",
     is_embedded=False,

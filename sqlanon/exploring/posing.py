@@ -22,7 +22,7 @@ from sqlanon.errors import SqlanonError
 from sqlanon.lattice.options import SearchOptions
 from sqlanon.lattice.problem import Problem
 from sqlanon.models import models_of
-from sqlanon.plan import Plan, resolve_source
+from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy, seed_of
 from sqlanon.policy.writer import policy_text
 from sqlanon.trust import hold_trusted

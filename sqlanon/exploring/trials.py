@@ -14,7 +14,7 @@ from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.exploring.posing import NO_RELEASE
 from sqlanon.lattice.options import SearchOptions
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.plan import Plan, resolve_source
+from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.privacy import k_asked, models_with_k
 from sqlanon.releases.base import Release

@@ -14,7 +14,7 @@ import duckdb
 
 from sqlanon.documents import refuse_odd_data
 from sqlanon.engines.base import EngineOptions
-from sqlanon.engines.lending import lent
+from sqlanon.engines.duckdb.lending import lent
 from sqlanon.errors import PolicyError
 from sqlanon.frames.kinds import Kind, kind_of
 from sqlanon.frames.loading import load

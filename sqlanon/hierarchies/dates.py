@@ -11,7 +11,7 @@ from sqlanon.hierarchies.draft import VALUE, Draft, Task
 from sqlanon.hierarchies.nesting import count_torn
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Renderer, expression
-from sqlanon.text import text_of
+from sqlanon.values.text import text_of
 
 _START = expression("start")
 _YEAR = expression("CAST(EXTRACT(year FROM start) AS INTEGER)")

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlanon.digest import FILE, file_digest
 from sqlanon.environment import named, require_set
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy import Hierarchy, Policy
+from sqlanon.values.digest import FILE, file_digest
 
 
 def hierarchy_digest(column: str, spec: Hierarchy) -> str:

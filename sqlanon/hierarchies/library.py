@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlanon.catalog.records import HierarchyRecord
 from sqlanon.engines.base import Column, Kind
-from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.build import build_hierarchy
 from sqlanon.hierarchies.describe import csv_line

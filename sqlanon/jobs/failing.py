@@ -7,11 +7,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import as_sensitive
-from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine
 from sqlanon.models import PrivacyModel
 from sqlanon.sql import Identifier, expression
+from sqlanon.values.comparing import as_sensitive
+from sqlanon.values.doubles import double_of
 from sqlanon.verification.verify import NO_NUMBER, CountedRows, named_groups
 
 

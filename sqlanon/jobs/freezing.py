@@ -23,8 +23,8 @@ from sqlanon.jobs.recoded import (
 )
 from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
-from sqlanon.plan import Plan, resolve_source
-from sqlanon.plan_checks import released_names
+from sqlanon.plan.checks import released_names
+from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
 from sqlanon.rules.select import sayable_rules

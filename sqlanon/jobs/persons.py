@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine
-from sqlanon.plan import Plan
-from sqlanon.plan_subject import identifying
+from sqlanon.plan.plan import Plan
+from sqlanon.plan.subject import identifying
 from sqlanon.sql import Identifier, Text, expression
+from sqlanon.values.comparing import comparable
 
 
 def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Markup]]:

@@ -17,11 +17,10 @@ from markupsafe import Markup
 
 from sqlanon.catalog import RECODING, Catalog, Job
 from sqlanon.catalog.exclusive import place_of, refusal
-from sqlanon.digest import ROWS, digest_head, table_statement
 from sqlanon.engines.base import Engine
-from sqlanon.engines.postgres_errors import OWN_ERRORS, QUOTABLE
-from sqlanon.engines.postgres_meanings import MEANINGS_OF_VALUES
-from sqlanon.engines.postgres_settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
+from sqlanon.engines.postgres.errors import OWN_ERRORS, QUOTABLE
+from sqlanon.engines.postgres.meanings import MEANINGS_OF_VALUES
+from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of
 from sqlanon.jobs.sealing import digests_of
@@ -39,6 +38,7 @@ from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, rel
 from sqlanon.runs.linking import linked_warning
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.trust import refusal as refusal_of_source
+from sqlanon.values.digest import ROWS, digest_head, table_statement
 from sqlanon.verification.verify import verifying_statements
 from sqlanon.work.workspace import STAGED_AS, release_lock_name
 

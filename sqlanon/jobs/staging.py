@@ -11,7 +11,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable, exact, hashable
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.jobs.recoded import (
     Recoded,
@@ -25,6 +24,7 @@ from sqlanon.jobs.recoded import (
 )
 from sqlanon.rules.parts import PlacedRules, RepresentedRules
 from sqlanon.sql import Identifier, Relation, Text, expression, indent
+from sqlanon.values.comparing import comparable, exact, hashable
 from sqlanon.verification.verify import CountedRows
 
 STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be published

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sqlanon.comparing import as_sensitive, shown
 from sqlanon.engines.base import Column, Engine
 from sqlanon.results.measures import THRESHOLDS, Disclosure
 from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.values.comparing import as_sensitive, shown
 
 
 def disclosure_statement(

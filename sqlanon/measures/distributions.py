@@ -18,7 +18,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.doubles import double_of
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine, Kind
@@ -30,6 +29,7 @@ from sqlanon.partition.result import Partition
 from sqlanon.release.recode import Recoding
 from sqlanon.results.measures import Bar, Distribution, Distributions
 from sqlanon.sql import Identifier, RedactedValue, Relation, Statement, expression
+from sqlanon.values.doubles import double_of
 
 LEAST = 5  # rows that a bar stands for, whatever k
 MOST_COLUMNS = 40  # that are looked at, quasi-identifiers first

@@ -8,13 +8,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.doubles import double_of
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.values.doubles import double_of
 from sqlanon.work.workspace import Workspace
 
 

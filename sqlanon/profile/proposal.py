@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sqlanon.column_names import mentions, names_a_key, names_a_person, words_of
 from sqlanon.engines.base import Kind
 from sqlanon.policy import Role
 from sqlanon.profile.facts import Basis, ColumnFacts, Proposal
+from sqlanon.tables.column_names import mentions, names_a_key, names_a_person, words_of
 
 # Words of column names, lower case and without a plural's s; several words in a row are joined by a space.
 IDENTIFIERS = """

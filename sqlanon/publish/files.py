@@ -17,10 +17,10 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sqlanon.digest import FILE
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text, short_hash
+from sqlanon.values.digest import FILE
 
 _TOKEN = secrets.token_hex(4)  # of this process: releases of one name are written one after the other
 _PART = re.compile(r"\.part-[0-9a-f]{8}$")

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sqlanon.digest import DigestedColumn, rows_statement
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError, SqlanonError
 from sqlanon.publish.base import Grants
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.publish.transfer_types import Carried, carry
 from sqlanon.sql import Identifier, Relation, Text
+from sqlanon.values.digest import DigestedColumn, rows_statement
 
 
 def transfer(

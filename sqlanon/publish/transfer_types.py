@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.digest import exact_text
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.dialects import dialect_named
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation
+from sqlanon.values.digest import exact_text
 
 _MAX_DIGITS = 38  # of DuckDB's DECIMAL
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.doubles import double_of
 from sqlanon.engines.base import Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.limits import Limits
@@ -19,7 +18,8 @@ from sqlanon.partition.axes import Axis
 from sqlanon.policy import Show
 from sqlanon.release.labels import OPEN, interval_label, quote_member, set_label
 from sqlanon.sql import Identifier, RedactedValue, Renderer, expression
-from sqlanon.text import text_of
+from sqlanon.values.doubles import double_of
+from sqlanon.values.text import text_of
 
 RANGE_TYPES = {
     Kind.INTEGER: "int8range",

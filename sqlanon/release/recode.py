@@ -11,7 +11,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.doubles import double_of
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import MOST_BITS
 from sqlanon.engines.base import Engine
@@ -19,7 +18,8 @@ from sqlanon.partition.result import Partition
 from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.labels import quote_member
 from sqlanon.sql import Identifier, RedactedValue, Relation
-from sqlanon.text import text_of
+from sqlanon.values.doubles import double_of
+from sqlanon.values.text import text_of
 from sqlanon.work.workspace import Workspace
 
 

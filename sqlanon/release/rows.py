@@ -18,7 +18,7 @@ from sqlanon.encoding.coded_rows import MOST_JOINS
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import WORD_BITS, Field
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role, Show
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, Relation, expression

@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlanon.digest import table_digest
 from sqlanon.engines.base import Engine
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.publish import FileRelease, Grants, Record, guard_staging, open_file, publish, publish_star, transfer
 from sqlanon.publish.star import Star, create_view
 from sqlanon.release.recode import Recoding
 from sqlanon.release.rows import rows_for_a_file, stage
 from sqlanon.release.star import stage_star, star_columns
 from sqlanon.sql import Relation
+from sqlanon.values.digest import table_digest
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
 

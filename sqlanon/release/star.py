@@ -12,7 +12,7 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role, Show
 from sqlanon.publish.star import CLASS_NUMBER, Star, StarColumn, create_view
 from sqlanon.release.recode import Recoding, cell_name

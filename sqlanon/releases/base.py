@@ -14,7 +14,7 @@ from typing import Any
 from sqlanon.catalog import Catalog
 from sqlanon.engines.base import Engine
 from sqlanon.measures.loss import Loss
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.release.staging import Staged
 from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check, Distributions

@@ -19,7 +19,7 @@ from sqlanon.measures.before import count_labels
 from sqlanon.measures.distributions import measure_distributions
 from sqlanon.measures.loss import Loss, measure_loss
 from sqlanon.partition.result import Partition
-from sqlanon.plan import Attribute, Plan
+from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.release.recode import Recoding, create_regions
 from sqlanon.release.staging import Staged, stage_release
 from sqlanon.releases.base import Release

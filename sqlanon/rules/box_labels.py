@@ -20,7 +20,7 @@ from sqlanon.release.recode import cell_name
 from sqlanon.rules.routing import value_of
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.text import text_of
+from sqlanon.values.text import text_of
 from sqlanon.work.workspace import Workspace
 
 _STEPPED = (Kind.INTEGER, Kind.DATE)  # what has a greatest value below a cut

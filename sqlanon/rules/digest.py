@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sqlanon.catalog import RECODING, RulesRecord
 from sqlanon.engines.base import Engine
-from sqlanon.plan import Attribute
+from sqlanon.plan.plan import Attribute
 from sqlanon.policy import SET_LIMITS
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, expression

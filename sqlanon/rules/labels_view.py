@@ -10,7 +10,7 @@ from sqlanon.catalog import Run
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.intervals import bound_type
-from sqlanon.plan_checks import released_names
+from sqlanon.plan.checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Show
 from sqlanon.policy.loading import parse_stored
 from sqlanon.rules.store import StoredRules

@@ -20,7 +20,7 @@ from sqlanon.policy import Show
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.rules.tables import LISTED, MadeRules, RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.text import text_of
+from sqlanon.values.text import text_of
 from sqlanon.work.workspace import Workspace
 
 

@@ -21,7 +21,7 @@ from sqlanon.policy import Show
 from sqlanon.rules.code_cases import place_of_row
 from sqlanon.rules.tables import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
-from sqlanon.text import text_of
+from sqlanon.values.text import text_of
 from sqlanon.work.workspace import Workspace
 
 LEVELS = 40  # of one statement: planning a join takes longer the more there are

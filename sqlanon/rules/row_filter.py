@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.rules.unmatched import find_unmatched, row_filter_of

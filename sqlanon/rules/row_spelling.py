@@ -7,17 +7,17 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import is_short
 from sqlanon.engines.dialects import dialect_named
 from sqlanon.hierarchies.inline import has_keys, join_labels
 from sqlanon.hierarchies.mask import kept_part, mask_label
-from sqlanon.plan_checks import released_names
+from sqlanon.plan.checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.rules.store import StoredRules
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Identifier, Text, expression, renderer
-from sqlanon.text import text_of
+from sqlanon.values.comparing import is_short
+from sqlanon.values.text import text_of
 
 
 class RowSpelling:

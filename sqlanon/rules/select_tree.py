@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.plan_checks import released_names
+from sqlanon.plan.checks import released_names
 from sqlanon.policy import Show
 from sqlanon.release.cells import RANGE_TYPES
 from sqlanon.release.labels import EVERYTHING

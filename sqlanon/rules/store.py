@@ -15,7 +15,7 @@ from sqlanon.catalog import Catalog, LedgerEntry, RulesRecord
 from sqlanon.catalog.location import database_of, is_same_database
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.plan import Attribute
+from sqlanon.plan.plan import Attribute
 from sqlanon.publish import guard_staging, transfer
 from sqlanon.rules.digest import rules_digest
 from sqlanon.rules.tables import NAMES, MadeRules, RuleAttribute, RuleTables

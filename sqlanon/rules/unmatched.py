@@ -14,7 +14,7 @@ from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.policy import Policy
 from sqlanon.rules.tables import RuleAttribute
 from sqlanon.sql import Identifier, Text, expression
-from sqlanon.text import text_of
+from sqlanon.values.text import text_of
 
 SUPPRESSED_FOR = "hold values that no rule knows, or are in classes that violate a model"
 

@@ -16,17 +16,17 @@ from markupsafe import Markup
 
 from sqlanon import __version__
 from sqlanon.catalog import RulesKind, RulesRecord
-from sqlanon.comparing import hashable
 from sqlanon.engines.base import Engine
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.lattice.options import SearchOptions
 from sqlanon.models import models_of
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.policy.writer import policy_text
 from sqlanon.results.codec import to_json
 from sqlanon.results.facts import Facts, facts_of, kind_of
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.sql import Identifier
+from sqlanon.values.comparing import hashable
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.partition.collapse import Tuples
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.runs.checkpoints import Basis
 from sqlanon.runs.files import FilesRead

@@ -6,10 +6,10 @@ import hashlib
 
 from markupsafe import Markup
 
-from sqlanon.comparing import hashable
 from sqlanon.engines.base import Engine
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.sql import Identifier
+from sqlanon.values.comparing import hashable
 
 
 def fingerprint(engine: Engine, plan: Plan) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.plan import Plan, check
+from sqlanon.plan.plan import Plan, check
 from sqlanon.policy import Policy
 from sqlanon.work.session import look_into_catalog, open_to_look
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models import PrivacyModel, largest_k
-from sqlanon.repeating import NO_REPETITION, Repetition
 from sqlanon.results.codec import from_json
 from sqlanon.results.facts import AlgorithmResult, Facts, TreeFacts
 from sqlanon.results.measures import Check, Combinations, Distributions, StarredRows, Utility
@@ -28,6 +27,7 @@ from sqlanon.results.run_result import (
 )
 from sqlanon.results.source import Origin, SourceColumn
 from sqlanon.runs.columns import Columns
+from sqlanon.tables.repeating import NO_REPETITION, Repetition
 from sqlanon.verification.verify import Verification
 from sqlanon.workload.measures import Measures
 

@@ -10,7 +10,7 @@ from sqlanon.catalog import ReleaseRecord, Status
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.models import largest_k
-from sqlanon.plan import Plan, resolve
+from sqlanon.plan.plan import Plan, resolve
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release

@@ -9,7 +9,7 @@ from sqlanon.algorithms import SearchRequest, algorithm_of
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.lattice.options import SearchOptions
 from sqlanon.partition.collapse import Tuples
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import AlgorithmParameters
 from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release

@@ -13,7 +13,7 @@ from sqlanon.environment import named
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.lattice.options import SearchOptions
 from sqlanon.partition.result import Partition
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.publish.publishers import publisher_of
 from sqlanon.release.recode import Recoding, create_regions, end_name

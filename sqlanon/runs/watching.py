@@ -12,7 +12,7 @@ from sqlanon.catalog import Catalog, Status
 from sqlanon.catalog.live import LiveRun, ask_by_file, list_files
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.dialects import is_embedded
-from sqlanon.engines.duckdb import database_file
+from sqlanon.engines.duckdb.engine import database_file
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.work.session import open_recorded
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqlanon.catalog import Catalog, ReleaseRecord, Run, Status
-from sqlanon.digest import FILE, table_digest
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.results.codec import to_json
@@ -16,6 +15,7 @@ from sqlanon.results.run_result import ReleaseResult
 from sqlanon.rules.store import read_rules
 from sqlanon.runs.choices import choices_of
 from sqlanon.signoff.release import look_at_release, place_of_release, recorded_policy
+from sqlanon.values.digest import FILE, table_digest
 
 FORMAT, VERSION = "sqlanon record", 1
 

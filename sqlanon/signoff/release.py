@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlanon.digest import file_digest, table_digest
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.environment import require_set
@@ -17,6 +16,7 @@ from sqlanon.opening import is_star_of, open_release_table, other_kind, replaced
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.sql import Relation
+from sqlanon.values.digest import file_digest, table_digest
 
 
 def recorded_policy(document: Mapping[str, Any], url: str | None = None) -> Policy:

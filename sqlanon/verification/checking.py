@@ -11,18 +11,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from sqlanon.comparing import exact
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine
 from sqlanon.limits import Limits
-from sqlanon.plan import Plan
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
 from sqlanon.publish.star import CLASS_NUMBER, Star
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.release.star import order_of_cells
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.text import text_of
+from sqlanon.values.comparing import exact
+from sqlanon.values.text import text_of
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (

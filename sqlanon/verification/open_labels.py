@@ -14,7 +14,7 @@ from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.limits import Limits, literal
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import RedactedValue, Text, expression
-from sqlanon.text import text_of
+from sqlanon.values.text import text_of
 
 _Interval = tuple[Decimal, Decimal]
 

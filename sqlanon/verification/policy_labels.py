@@ -16,7 +16,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.computed import computed_hierarchy
@@ -26,7 +25,8 @@ from sqlanon.limits import NO_LIMITS, Limits
 from sqlanon.policy import Hierarchy
 from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Identifier, RedactedValue, Relation, Text, expression
-from sqlanon.text import text_of
+from sqlanon.values.comparing import comparable
+from sqlanon.values.text import text_of
 from sqlanon.verification.open_labels import OpenLabel, open_labels, own_labels
 
 _FLOAT_UNITS = 2**52  # floats are counted exactly below so many units

@@ -9,14 +9,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable, exact, hashable
-from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.limits import NO_LIMITS, Limits
 from sqlanon.policy import Show
 from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
-from sqlanon.text import text_of
+from sqlanon.values.comparing import comparable, exact, hashable
+from sqlanon.values.doubles import double_of
+from sqlanon.values.text import text_of
 from sqlanon.verification.limited import clamped, is_limit
 from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels
 from sqlanon.verification.unknown import KNOWN, count_shown_nulls, with_known

@@ -15,8 +15,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.comparing import as_sensitive, shown
-from sqlanon.doubles import double_of
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.hierarchies.table import HierarchyTable
@@ -25,6 +23,8 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Identifier, Relation, Statement, Text, expression
+from sqlanon.values.comparing import as_sensitive, shown
+from sqlanon.values.doubles import double_of
 
 _DIGITS = 12
 NO_NUMBER = Markup("CAST(NULL AS FLOAT8)")

@@ -11,15 +11,15 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sqlanon.api import open_release, open_source
-from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.hierarchies.scratch import scratch_hierarchies
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.plan_checks import released_names
+from sqlanon.plan.checks import released_names
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.text import text_of
+from sqlanon.values.comparing import comparable
+from sqlanon.values.text import text_of
 from sqlanon.workload import Prediction
 from sqlanon.workload.places import Places, Whole, locate, rank
 from sqlanon.workload.read_back import Reader, Span

@@ -9,7 +9,7 @@ from sqlanon.api import open_release, open_source, release_columns
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.lookup import require_columns
-from sqlanon.plan_checks import target_problem
+from sqlanon.plan.checks import target_problem
 from sqlanon.policy import Policy, Role
 from sqlanon.workload import SAMPLE, Prediction
 from sqlanon.workload.measures import Measures, look_at, measure, one_class

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable
-from sqlanon.doubles import double_of
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.measures.before import quasi_keys
 from sqlanon.release.recode import Recoding
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.text import text_of
+from sqlanon.values.comparing import comparable
+from sqlanon.values.doubles import double_of
+from sqlanon.values.text import text_of
 from sqlanon.workload.measures import Measures, View, look_at, measure
 
 _EXACT = 2**53  # up to here every whole number is a double

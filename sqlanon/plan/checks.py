@@ -13,7 +13,7 @@ from sqlanon.environment import Expanded
 from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
-from sqlanon.plan_subject import Subject
+from sqlanon.plan.subject import Subject
 from sqlanon.policy import (
     Attribute,
     Hierarchy,

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine
 from sqlanon.results.source import RepeatingColumn
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.suggest import quoted
+from sqlanon.values.comparing import comparable
 
 
 @dataclass(frozen=True)

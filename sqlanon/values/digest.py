@@ -14,10 +14,10 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sqlanon.comparing import comparable
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.written_files import sha256_of
 from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression
+from sqlanon.values.comparing import comparable
 
 ROWS, FILE = "rows-1:", "sha256:"  # what digests begin with, which says how they are made
 _EXACT = {

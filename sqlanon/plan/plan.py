@@ -15,14 +15,14 @@ from sqlanon.environment import Expanded, named
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.lookup import is_of_a_catalog, unknown_table
-from sqlanon.plan_checks import problems, subject_problems, warnings
-from sqlanon.plan_subject import Subject, look
+from sqlanon.plan.checks import problems, subject_problems, warnings
+from sqlanon.plan.subject import Subject, look
 from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
-from sqlanon.repeating import NO_REPETITION, Repetition
 from sqlanon.results.source import Origin
 from sqlanon.sql import Identifier, Relation, short_hash
+from sqlanon.tables.repeating import NO_REPETITION, Repetition
 from sqlanon.trust import hold_trusted
 from sqlanon.work.session import carried_to, catalog_place
 

@@ -9,10 +9,17 @@ import duckdb
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.duckdb.column_types import judge
+from sqlanon.engines.duckdb.text_files import (
+    column_names,
+    delimiter_of,
+    first_lines,
+    header_of,
+    is_well_formed,
+    prepare_file,
+)
 from sqlanon.engines.files import STANDARD_INPUT, SourceFile, literal_pattern
-from sqlanon.engines.judging import judge
 from sqlanon.engines.reading import UTF_8, FileReading, ReadColumn, ReadOptions
-from sqlanon.engines.text_files import column_names, delimiter_of, first_lines, header_of, is_well_formed, prepare_file
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text
 

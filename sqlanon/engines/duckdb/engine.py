@@ -18,11 +18,11 @@ from urllib.parse import parse_qsl
 import duckdb
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
-from sqlanon.engines.confinement import confine, confinement, require_own_functions
-from sqlanon.engines.duckdb_errors import opening_error, statement_error
-from sqlanon.engines.duckdb_files import FileReader
+from sqlanon.engines.duckdb.confinement import confine, confinement, require_own_functions
+from sqlanon.engines.duckdb.errors import opening_error, statement_error
+from sqlanon.engines.duckdb.files import FileReader
+from sqlanon.engines.duckdb.lending import MEMORY, session_of
 from sqlanon.engines.files import source_file
-from sqlanon.engines.lending import MEMORY, session_of
 from sqlanon.engines.private import make_private_directory, remove_directory, umask_guard
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError

@@ -1,0 +1,1 @@
+"""DuckDB: its sessions, the files that they read, what they may reach, and its errors."""

@@ -1,0 +1,1 @@
+"""PostgreSQL: its sessions, their settings, values kept from its log, and its errors."""

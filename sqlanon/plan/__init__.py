@@ -1,0 +1,1 @@
+"""A policy resolved against the live table, with every problem at once."""
