@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlanon import __version__
 from sqlanon.catalog import Catalog
 from sqlanon.cli import deferred, main
 from sqlanon.cli.commands import COMMANDS, program
