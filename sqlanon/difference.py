@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlanon.catalog import Catalog, RulesKind, Run, recoded_alike
+from sqlanon.catalog import Catalog, RulesKind, Run, same_recoding
 from sqlanon.catalog.sources import SourceIdentity, identify_recorded
 from sqlanon.errors import PolicyError
 from sqlanon.policy.facts import flattened
@@ -170,7 +170,7 @@ def _label_warnings(labels: Change) -> Iterator[str]:
 def _compare_recodings(catalog: Catalog, one: Run, other: Run) -> Recoding:
     if _rules_of(one) == _rules_of(other):
         return Recoding.SAME
-    alike = recoded_alike(catalog.recoding_digest(one.id), catalog.recoding_digest(other.id))
+    alike = same_recoding(catalog.recoding_digest(one.id), catalog.recoding_digest(other.id))
     if alike is None:
         return Recoding.UNKNOWN
     return Recoding.SAME if alike else Recoding.DIFFERENT

@@ -16,7 +16,7 @@ from sqlanon.catalog.records import (
     RunStart,
     Status,
     Step,
-    recoded_alike,
+    same_recoding,
 )
 
 __all__ = [
@@ -36,5 +36,5 @@ __all__ = [
     "RunStart",
     "Status",
     "Step",
-    "recoded_alike",
+    "same_recoding",
 ]

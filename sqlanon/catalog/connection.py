@@ -43,7 +43,7 @@ class CatalogConnection:
         with self._lock:
             try:
                 return self._attempt(what, work)
-            except _LostError:
+            except _BrokenConnectionError:
                 self._session.close()
                 self._session = self._engine.fork()
                 self._open()
@@ -107,11 +107,11 @@ class CatalogConnection:
         message = f"The catalog could not {what}: {(str(error).strip().splitlines() or [type(error).__name__])[0]}"
         is_lost, is_refused = self._driver.explain(error)
         if is_lost:
-            return _LostError(message)
+            return _BrokenConnectionError(message)
         if is_refused:
             self._session.require_writable()
         return AccessError(message) if is_refused else EngineError(message)
 
 
-class _LostError(EngineError):
+class _BrokenConnectionError(EngineError):
     """The connection was lost."""

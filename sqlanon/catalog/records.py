@@ -29,7 +29,7 @@ class Status(StrEnum):
 RECODING = "rules-1:"  # what digests of recoding functions begin with; those of older releases are of less
 
 
-def recoded_alike(one: str | None, other: str | None) -> bool | None:
+def same_recoding(one: str | None, other: str | None) -> bool | None:
     """Tell whether the digests of two recodings say that they are the same; None where they don't say."""
     if one is None or other is None or not one.startswith(RECODING) or not other.startswith(RECODING):
         return None
@@ -112,7 +112,7 @@ class ReleaseRecord:
     """A release that a run published; `relation` is a table as SQL writes it, or a file.
 
     `recoding` is the recoding function as JSON, or says where its rule table is; `digest` is the digest of the rules:
-    see `recoded_alike`.
+    see `same_recoding`.
     `content_digest` is that of the released rows or file; None where the run took none.
     """
 
@@ -130,7 +130,7 @@ class ReleaseRecord:
 class Released:
     """The release of a source by a run.
 
-    rules: the run that found the rules, itself or another; digest: of these rules, see `recoded_alike`.
+    rules: the run that found the rules, itself or another; digest: of these rules, see `same_recoding`.
     republish: what the run's policy says of releases by other rules.
     """
 
@@ -141,7 +141,7 @@ class Released:
 
     def is_by(self, rules: str | None, digest: str | None) -> bool:
         """Tell whether these are the rules that the run `rules` found, or rules of this digest."""
-        return self.rules == rules or bool(recoded_alike(self.digest, digest))
+        return self.rules == rules or bool(same_recoding(self.digest, digest))
 
 
 class RulesKind(StrEnum):

@@ -52,7 +52,7 @@ class Releases(Ledger):
         return [ReleaseRecord(**{**row, "kind": ReleaseKind(row["kind"])}) for row in rows]
 
     def recoding_digest(self, run: str) -> str | None:
-        """The digest of the recoding function of what a run released; see `recoded_alike`."""
+        """The digest of the recoding function of what a run released; see `same_recoding`."""
         return next((release.digest for release in self.releases(run)), None)
 
     def rules_run(self, run: str) -> str:

@@ -88,7 +88,7 @@ def freeze_command(
 
 def _alike(catalog: Catalog, *jobs: Job) -> bool | None:
     """Tell whether two versions have the same rules; None where that is not known."""
-    return catalogs.recoded_alike(*(catalog.recoding_digest(job.run) for job in jobs))
+    return catalogs.same_recoding(*(catalog.recoding_digest(job.run) for job in jobs))
 
 
 def _how(job: Job) -> str:

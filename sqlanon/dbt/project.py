@@ -23,7 +23,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.jobs.failing import failing_queries, sensitive_values
 from sqlanon.jobs.freezing import NAME, Freezing, decide, recoded_columns
 from sqlanon.jobs.procedure import most_rows
-from sqlanon.jobs.recoded import cast_columns, class_column_beside
+from sqlanon.jobs.recoded import cast_columns, class_column_name
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
@@ -83,7 +83,7 @@ class ProjectText:
         }
         if self.wanted.on_violation == "error":
             return self._model(self.engine.render("dbt/recode_rows", **values).text, recodes=True)
-        class_column = class_column_beside(self.columns)
+        class_column = class_column_name(self.columns)
         rows = Markup("(SELECT count(*) FROM staged)")
         staged = CountedRows(Markup("staged"))
         failing = failing_queries(

@@ -42,11 +42,12 @@ class RecordingTransaction(Transaction):
         if not template.startswith(_READ):
             self._note(template, **values)
         elif self._there is not None:
-            return self._there.do(self._what, lambda transaction: transaction.rows(template, bound, **values))
+            others = {name: value for name, value in values.items() if name != "tables"}  # those that are there
+            return self._there.do(self._what, lambda transaction: transaction.rows(template, bound, **others))
         return []
 
     def _note(self, template: str, **values: Any) -> None:
-        statement = self._render(f"catalog/{template}", tables=self.tables, **values)
+        statement = self._render(f"catalog/{template}", **values)
         self._script.remark(statement.name, f"In the catalog: {self._what}.\n{' '.join(statement.record.split())}")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.exploring.exploration import Candidate, Exploration
-from sqlanon.exploring.posing import Posed, posed
+from sqlanon.exploring.posing import OpenProblem, posed
 from sqlanon.lattice.classify import classify
 from sqlanon.lattice.lattice import Node, preference
 from sqlanon.lattice.node_status import NodeStatusMap
@@ -69,7 +69,7 @@ def explore(
 class _Exploring:
     """The state that the parts of one exploration share."""
 
-    def __init__(self, posed_: Posed, everything: bool, search_options: SearchOptions, journal: Journal) -> None:
+    def __init__(self, posed_: OpenProblem, everything: bool, search_options: SearchOptions, journal: Journal) -> None:
         self.posed = posed_
         self.policy = posed_.plan.policy
         self.everything = everything

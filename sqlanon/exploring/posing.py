@@ -35,7 +35,7 @@ NO_RELEASE = "-"  # what the catalog says of an exploration's release
 
 
 @dataclass(frozen=True)
-class Posed:
+class OpenProblem:
     """A problem, the plan it comes from, and when work on it began (`time.perf_counter()`)."""
 
     plan: Plan
@@ -49,7 +49,7 @@ def posed(
     options: EngineOptions | None = None,
     search_options: SearchOptions | None = None,
     journal: Journal | None = None,
-) -> Iterator[Posed]:
+) -> Iterator[OpenProblem]:
     """Code the policy's source and pose its problem; everything is dropped at the end.
 
     Raises PolicyError if the policy doesn't fit the table, AccessError if the source may not be read.
@@ -72,7 +72,7 @@ def posed(
                 chosen_options = search_options or SearchOptions()
                 request = SearchRequest(engine, workspace, coded, models, policy, chosen_options, journal.progress)
                 request = request.with_tuples(algorithm_of(policy.algorithm))
-                yield Posed(plan, lattice_problem(request), started)
+                yield OpenProblem(plan, lattice_problem(request), started)
 
 
 def _judged_only(plan: Plan) -> Plan:

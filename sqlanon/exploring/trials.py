@@ -169,14 +169,14 @@ def _family(policy: dict[str, Any]) -> dict[str, Any]:
 
 
 def _try(policy: Policy, k: int, options: EngineOptions, observer: Observer) -> Trial:
-    with open_session(_beside_source(policy), options) as session:
+    with open_session(_in_database_of_source(policy), options) as session:
         try:
             return Trial(k, carry_out(session, policy, Search(policy.algorithm, SearchOptions()), Measure(), observer))
         except ProtectionError as error:
             return Trial(k, None, str(error))
 
 
-def _beside_source(policy: Policy) -> Policy:
+def _in_database_of_source(policy: Policy) -> Policy:
     """The policy without a release in another database, which would be made for nothing."""
     if policy.source.url is None or policy.release.url in (None, policy.source.url):
         return policy

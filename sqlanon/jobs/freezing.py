@@ -19,7 +19,7 @@ from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
 from sqlanon.jobs.recoded import (
     Recoded,
     RecodedAttribute,
-    part_names_beside,
+    part_names,
 )
 from sqlanon.jobs.sealing import sealed
 from sqlanon.models import models_of
@@ -198,7 +198,7 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
         raise PolicyError([*said, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
     signature = tuple((name, kind) for name, kind, _ in engine.query("jobs/list_columns", table=Text(str(plan.source))))
-    parts = rules.in_two_parts(plan.source, kept, part_names_beside(columns))
+    parts = rules.in_two_parts(plan.source, kept, part_names(columns))
     kind, owner = engine.query_one("engine/show_owner", table=Text(str(plan.source)))
     trusts = plan.policy.trust == "owner"
     shown = _attributes(plan, stored)

@@ -52,7 +52,7 @@ class Recoded:
     @property
     def class_column(self) -> Identifier:
         """The column of staged rows that tells their classes apart."""
-        return class_column_beside(self.columns)
+        return class_column_name(self.columns)
 
     @property
     def regions(self) -> list[Column]:
@@ -63,24 +63,24 @@ class Recoded:
         return [column for column in self.columns if column.name not in self.quasi_identifiers]
 
 
-def class_column_beside(columns: Sequence[Column]) -> Identifier:
+def class_column_name(columns: Sequence[Column]) -> Identifier:
     """A name for the class of a row that none of its columns has."""
-    return name_beside(columns, "sqlanon_class")
+    return unused_name(columns, "sqlanon_class")
 
 
-def mask_column_beside(columns: Sequence[Column]) -> Identifier:
+def mask_column_name(columns: Sequence[Column]) -> Identifier:
     """A name for the mask of a row: which of its columns show a star whatever its rule shows."""
-    return name_beside(columns, "sqlanon_mask")
+    return unused_name(columns, "sqlanon_mask")
 
 
-def representatives_beside(columns: Sequence[Column]) -> Representatives:
+def representatives_name(columns: Sequence[Column]) -> Representatives:
     """Name the table and the columns in which a procedure keeps the rows that stand for their classes."""
-    address = name_beside(columns, "sqlanon_address")
-    keys = tuple(name_beside(columns, f"sqlanon_key_{number}") for number, _ in enumerate(columns, start=1))
-    return Representatives(Relation("sqlanon_chosen", "pg_temp"), class_column_beside(columns), address, keys)
+    address = unused_name(columns, "sqlanon_address")
+    keys = tuple(unused_name(columns, f"sqlanon_key_{number}") for number, _ in enumerate(columns, start=1))
+    return Representatives(Relation("sqlanon_chosen", "pg_temp"), class_column_name(columns), address, keys)
 
 
-def name_beside(columns: Sequence[Column], wanted: str) -> Identifier:
+def unused_name(columns: Sequence[Column], wanted: str) -> Identifier:
     return free_name(wanted, [column.name for column in columns])
 
 
@@ -106,6 +106,6 @@ def names_in(alias: str, names: Sequence[Identifier]) -> list[Markup]:
     return [expression("{alias}.{c}", alias=Markup(alias), c=name) for name in names]
 
 
-def part_names_beside(columns: Sequence[Column]) -> PartNames:
+def part_names(columns: Sequence[Column]) -> PartNames:
     """Names for what the two parts of a recoding add, beside the columns that it gives."""
-    return PartNames(class_column_beside(columns), mask_column_beside(columns), representatives_beside(columns))
+    return PartNames(class_column_name(columns), mask_column_name(columns), representatives_name(columns))

@@ -16,11 +16,11 @@ from sqlanon.jobs.recoded import (
     Recoded,
     cast_columns,
     columns_of,
-    mask_column_beside,
-    name_beside,
+    mask_column_name,
     names_in,
     names_of,
-    representatives_beside,
+    representatives_name,
+    unused_name,
 )
 from sqlanon.rules.parts import PlacedRules, RepresentedRules
 from sqlanon.sql import Identifier, Relation, Text, expression, indent
@@ -69,7 +69,7 @@ class Staging:
 
     @property
     def _times(self) -> Identifier:
-        return name_beside(self.recoded.columns, "sqlanon_times")
+        return unused_name(self.recoded.columns, "sqlanon_times")
 
     def _counted(self, template: str, attribute: str | None, **values: Any) -> Markup:
         if attribute is not None:
@@ -134,7 +134,7 @@ class Staging:
             "masked": _MASKED,
             "pairs": _PAIRS,
             "numbered": _NUMBERED,
-            "mask": mask_column_beside(self.recoded.columns),
+            "mask": mask_column_name(self.recoded.columns),
             "names": names,
             "shown": [
                 {"name": name, "value": value, "place": place, "is_null": is_null}
@@ -158,11 +158,11 @@ class Staging:
 
     def _by_addresses(self, rules: RepresentedRules) -> dict[str, Any]:
         """By hashes of keys that stand for what rows show; the row with the least address stands for its class."""
-        by = representatives_beside(self.recoded.columns)
+        by = representatives_name(self.recoded.columns)
         parts = {
             "chosen": by.table,
             "address": by.address,
-            "check": name_beside(self.recoded.columns, "sqlanon_check"),
+            "check": unused_name(self.recoded.columns, "sqlanon_check"),
             "keys": names_in("r", rules.keys),
         }
         rest, regions = cast_columns(self.recoded.rest), columns_of("f", self.recoded.regions)

@@ -163,7 +163,7 @@ class ManyClasses(Criterion):
 
 
 @dataclass(frozen=True)
-class Moments(Criterion):
+class PowerSums(Criterion):
     """Two classes, or a number: rows n, known targets m (where some are not known) and their sum s say all.
 
     scale: of entropies; None where the squared error is meant.

@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
 from sqlanon.partition.axes import measured_axes
 from sqlanon.partition.collapse import Tuples, expand
-from sqlanon.partition.criteria import Classes, Criterion, Moments, entropy_scale
+from sqlanon.partition.criteria import Classes, Criterion, PowerSums, entropy_scale
 from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.forest import Beginning, grow_forest
 from sqlanon.partition.gain import GainGrowth
@@ -89,11 +89,11 @@ def criterion_of(engine: Engine, workspace: Workspace, coded: CodedTable, algori
     """Build the criterion that chooses splits by a target, which is made of the coded table."""
     name, least = str(algorithm.target), algorithm.least
     if algorithm.split == "regression":
-        return Moments(scale_numbers(engine, workspace, coded, name), least, None)
+        return PowerSums(scale_numbers(engine, workspace, coded, name), least, None)
     target, scale = number_classes(engine, workspace, coded, name), entropy_scale(coded.source_rows)
     classes = int(target.classes or 0)
     if classes <= 2:
-        return Moments(target, least, scale)
+        return PowerSums(target, least, scale)
     few = fits(classes, coded.source_rows)
     return PackedClasses(target, least, scale, coded.source_rows) if few else Classes(target, least, scale)
 

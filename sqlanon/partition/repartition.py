@@ -102,7 +102,7 @@ class Repartition:
         if not self._judge(violating, leaves, [Markup(str(table)) for table in avs]):
             self.branch.workspace.drop(violating, *avs)
             return Settled((rows,), ranges, None, 0, scans)
-        leaf_of_row, pruned = self._find_landing(violating, ranges, avs)
+        leaf_of_row, pruned = self._find_leaf_of_row(violating, ranges, avs)
         moved, settled = self.table("moved"), self.table("settled")
         words = carried("r", self.task.word_columns)
         self._run("move_rows", moved=moved, rows=rows, leaf_of_row=leaf_of_row, words=words)
@@ -181,7 +181,7 @@ class Repartition:
         judged = Groups(Markup("classes"), groups, domain, self.task.table_rows, sensitive.height)
         return Markup(model.measure(self.branch.engine.render, judged).text)
 
-    def _find_landing(self, violating: Relation, ranges: Relation, avs: Sequence[Relation]) -> tuple[Relation, int]:
+    def _find_leaf_of_row(self, violating: Relation, ranges: Relation, avs: Sequence[Relation]) -> tuple[Relation, int]:
         """Find the leaves that rows of pruned nodes go to, and count the pruned nodes."""
         ancestry, cover = self.table("ancestry"), self.table("cover")
         inner, leaf_of_row = self.table("violating_inner"), self.table("leaf_of_row")

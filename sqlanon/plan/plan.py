@@ -246,7 +246,7 @@ def _release(
     release, problem = (existing, None) if existing else _qualified(wanted, target)
     if problem is not None:
         return release, [problem]
-    if is_of_a_catalog(target, release) or _is_beside_records(policy, release):
+    if is_of_a_catalog(target, release) or _is_in_catalog_schema(policy, release):
         place = "is, or would be, among the tables of the catalog; choose another schema or name."
         return release, [PolicyError(f"release.table: {release} {place}")]
     errors = target_problems(target, release, replace, policy.release.layout == "star")
@@ -269,7 +269,7 @@ def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
     return [] if file is None else [f"release.file: {problem}" for problem in type_problems(file, columns)]
 
 
-def _is_beside_records(policy: Policy, release: Relation) -> bool:
+def _is_in_catalog_schema(policy: Policy, release: Relation) -> bool:
     """Tell whether the release goes into the schema that the policy's catalog has, or will have."""
     url, schema, _ = catalog_place(policy)
     dialect, named = find_dialect(url), release.schema or ""

@@ -52,7 +52,7 @@ class ReadColumn:
     type: Markup
     pair: Text
     single: Text
-    is_moment: bool
+    is_instant: bool
     has_zone: bool
     periods: tuple[Period, ...]
 

@@ -27,7 +27,7 @@ from sqlanon.work.workspace import Workspace
 class StoredRules:
     """A recoding function as the catalog has it; `tables` are None where it has none.
 
-    digest: what releases by these rules have in common; see `recoded_alike`.
+    digest: what releases by these rules have in common; see `same_recoding`.
     """
 
     record: RulesRecord

@@ -58,7 +58,7 @@ class Measures:
 
 
 @dataclass(frozen=True)
-class Moments:
+class PowerSums:
     """Of the rows with a known number, in steps: how many, the sums of numbers and squares, the squared deviations."""
 
     n: int
@@ -66,14 +66,14 @@ class Moments:
     second: int
     within: int
 
-    def without(self, part: Moments) -> Moments:
+    def without(self, part: PowerSums) -> PowerSums:
         """The rows that are not in `part`, as one class."""
         n, first, second = self.n - part.n, self.first - part.first, self.second - part.second
         mean, rest = divmod(first, n) if n > 0 else (0, 0)
         within = second - mean * (first + rest) - (rest * rest // n if n > 0 else 0)
         if n < 0 or within < 0 or (n == 0 and (first or second)):
             raise _other_source()
-        return Moments(n, first, second, within)
+        return PowerSums(n, first, second, within)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Whole:
     counts: Mapping[str | None, int] | None = None
     least: float = 0.0
     steps: float = 0.0
-    moments: Moments | None = None
+    moments: PowerSums | None = None
 
 
 def look_at(engine: Engine, view: View, rows: int, *, lacking: bool = False) -> Whole:
@@ -106,7 +106,7 @@ def look_at(engine: Engine, view: View, rows: int, *, lacking: bool = False) -> 
     _, exponent = math.frexp(high - low)
     steps = math.ldexp(1.0, _BITS - exponent) if high - low > 1e-130 else 0.0
     whole = replace(whole, least=float(low), steps=steps)
-    return replace(whole, moments=_moments(engine, one_class(view), whole))
+    return replace(whole, moments=_power_sums(engine, one_class(view), whole))
 
 
 def one_class(view: View) -> View:
@@ -131,16 +131,16 @@ def measure(engine: Engine, view: View, whole: Whole) -> Measures:
     return Measures(bits, None if whole.moments is None else _error(engine, view, whole, whole.moments))
 
 
-def _error(engine: Engine, view: View, whole: Whole, all_rows: Moments) -> float:
-    held = _moments(engine, view, whole)
+def _error(engine: Engine, view: View, whole: Whole, all_rows: PowerSums) -> float:
+    held = _power_sums(engine, view, whole)
     squares = held.within + all_rows.without(held).within
     return math.sqrt(squares / all_rows.n) / whole.steps if whole.steps else 0.0
 
 
-def _moments(engine: Engine, view: View, whole: Whole) -> Moments:
+def _power_sums(engine: Engine, view: View, whole: Whole) -> PowerSums:
     values: dict[str, Any] = {"rows": view.rows, "keys": view.keys or (Markup("0"),), "number": view.number}
     found = engine.query_one("workload/measure_squares", **values, least=whole.least, steps=whole.steps)
-    return Moments(*(int(value) for value in found))
+    return PowerSums(*(int(value) for value in found))
 
 
 def _lacking(engine: Engine, view: View, counts: Mapping[str | None, int]) -> Mapping[str | None, int]:
