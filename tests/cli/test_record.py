@@ -150,7 +150,7 @@ def test_what_has_no_record_says_why(duckdb_policy: Path, duckdb_url: str, tmp_p
     run = run_of(duckdb_policy)
     later = run_of(duckdb_policy)
     replaced = call("record", run, "--policy", duckdb_policy, "-o", file)
-    assert (replaced.exit_code, "replaced by a later one" in replaced.stderr) == (2, True)
+    assert (replaced.exit_code, "A later run replaced the release" in replaced.stderr) == (2, True)
     execute(duckdb_url, "DROP TABLE patients_released")
     gone = call("record", later, "--policy", duckdb_policy, "-o", file)
     assert (gone.exit_code, "no longer there" in gone.stderr) == (2, True)
