@@ -18,8 +18,8 @@ import pytest
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
-from sqlanon.engines import duckdb as duckdb_engine
 from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.duckdb import engine as duckdb_engine
 from sqlanon.errors import ConflictError, EngineError
 from sqlanon.policy import Policy
 from sqlanon.results.run_result import Resumed
