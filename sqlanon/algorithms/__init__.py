@@ -17,10 +17,10 @@ __all__ = ["Algorithm", "SearchRequest", "algorithm_of", "describe_algorithms"]
 
 _FULL_DOMAIN = "sqlanon.algorithms.full_domain:FullDomainGeneralization"
 OWN: Mapping[str, str] = {
-    "mondrian": "sqlanon.algorithms.trees:Tree",
-    "rothko-t": "sqlanon.algorithms.trees:Tree",
-    "rothko-s": "sqlanon.algorithms.trees:SampledTree",
-    "top-down": "sqlanon.algorithms.top_down:TopDownSpecialization",
+    "mondrian": "sqlanon.algorithms.partitions:Tree",
+    "rothko-t": "sqlanon.algorithms.partitions:Tree",
+    "rothko-s": "sqlanon.algorithms.partitions:SampledTree",
+    "top-down": "sqlanon.algorithms.partitions:TopDownSpecialization",
     "incognito": _FULL_DOMAIN,
     "samarati": _FULL_DOMAIN,
     "bottom-up": _FULL_DOMAIN,

@@ -11,7 +11,8 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.options import SearchOptions
 from sqlanon.models.base import PrivacyModel
-from sqlanon.partition.collapse import Tuples
+from sqlanon.partition.collapse import Tuples, collapse
+from sqlanon.partition.groups import groups_of
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.releases.base import Release
 from sqlanon.work.journal import Progress
@@ -57,9 +58,11 @@ class Algorithm(ABC, Generic[Decision]):
     `search` decides what becomes of the rows, in statements that the database carries out; `release` gives the decision
     the kind of release that shows it. Both may write work tables of the request's workspace, and nothing else.
 
+    worth: the distinct tuples per row up to which the search works on these; None where it always reads the rows.
     Parameters: the class of the parameters in policies; its docstring is what people read of the algorithm.
     """
 
+    worth: ClassVar[float | None] = None
     Parameters: ClassVar[type[AlgorithmParameters]]
 
     def __init__(self, parameters: Any) -> None:
@@ -70,9 +73,12 @@ class Algorithm(ABC, Generic[Decision]):
         """The seed that its samples depend on; None where it draws none."""
         return getattr(self.parameters, "seed", None)
 
-    def distinct_tuples(self, request: SearchRequest) -> Tuples | None:  # noqa: ARG002
+    def distinct_tuples(self, request: SearchRequest) -> Tuples | None:
         """Count the distinct tuples that the search works on; None where it reads the coded rows."""
-        return None
+        if self.worth is None:
+            return None
+        fields = groups_of(self.parameters, request.models).fields(request.coded)
+        return collapse(request.engine, request.workspace, request.coded, fields, self.worth)
 
     @abstractmethod
     def search(self, request: SearchRequest) -> Decision:

@@ -10,8 +10,7 @@ from sqlanon.lattice.options import SearchOptions, full_domain, node_of
 from sqlanon.lattice.problem import Problem
 from sqlanon.lattice.recoding import Generalization, recode_node
 from sqlanon.lattice.remainder import recode_in_passes
-from sqlanon.partition.collapse import OFTEN_READ_SHARE, Tuples, collapse
-from sqlanon.partition.groups import groups_of
+from sqlanon.partition.collapse import OFTEN_READ_SHARE
 from sqlanon.releases.generalized import Levels
 from sqlanon.rules.store import StoredRules
 
@@ -33,9 +32,7 @@ def lattice_problem(request: SearchRequest) -> Problem:
 class FullDomainGeneralization(Algorithm[Generalization]):
     """One level of its hierarchy for every column; docs/optimal.md says which search is for what."""
 
-    def distinct_tuples(self, request: SearchRequest) -> Tuples | None:
-        fields = groups_of(self.parameters, request.models).fields(request.coded)
-        return collapse(request.engine, request.workspace, request.coded, fields, OFTEN_READ_SHARE)
+    worth = OFTEN_READ_SHARE
 
     def search(self, request: SearchRequest) -> Generalization:
         return lattice_search.search(lattice_problem(request), request.policy, request.options)

@@ -213,9 +213,16 @@ class Engine(ABC):
         if self.listener is not None:
             self.listener(statement, time.perf_counter() - started, rows)
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> contextlib.AbstractContextManager[None]:
         """All statements inside see one snapshot of the database and take effect together or not at all."""
+        return self._begun(self.commit)
+
+    def undone(self) -> contextlib.AbstractContextManager[None]:
+        """Undo at the end whatever is made inside; within a transaction it is undone or kept with that."""
+        return self._begun(self.rollback)
+
+    @contextlib.contextmanager
+    def _begun(self, end: Callable[[], None]) -> Iterator[None]:
         if self.in_transaction:
             yield
             return
@@ -225,24 +232,12 @@ class Engine(ABC):
         except BaseException:
             self.rollback()
             raise
-        self.commit()
+        end()
 
     @property
     def in_transaction(self) -> bool:
         """Tell whether a transaction is open that a further one is to be a part of."""
         return False
-
-    @contextlib.contextmanager
-    def undone(self) -> Iterator[None]:
-        """Undo at the end whatever is made inside; within a transaction it is undone or kept with that."""
-        if self.in_transaction:
-            yield
-            return
-        self.begin()
-        try:
-            yield
-        finally:
-            self.rollback()
 
     @contextlib.contextmanager
     def grouping_by_hash(self) -> Iterator[None]:

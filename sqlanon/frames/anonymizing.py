@@ -14,6 +14,7 @@ import duckdb
 
 from sqlanon.documents import refuse_odd_data
 from sqlanon.engines.base import EngineOptions
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.duckdb.lending import lent
 from sqlanon.errors import PolicyError
 from sqlanon.frames.kinds import Kind, kind_of
@@ -89,13 +90,14 @@ def _source(
 
 def _url_of(engine: Any) -> str:
     """The URL of an SQLAlchemy engine's database, as this program writes it."""
-    dialect, database = engine.url.get_backend_name(), engine.url.database
-    if dialect not in ("postgresql", "duckdb") or (dialect == "duckdb" and database in (None, "", ":memory:")):
+    backend, database = engine.url.get_backend_name(), engine.url.database
+    dialect = find_dialect(f"{backend}://")
+    if dialect is None or (dialect.is_embedded and database in (None, "", ":memory:")):
         raise PolicyError(
-            f"The SQLAlchemy engine's database ({dialect}) can't be opened here: PostgreSQL can, and a DuckDB file. Of "
+            f"The SQLAlchemy engine's database ({backend}) can't be opened here: PostgreSQL can, and a DuckDB file. Of "
             "a DuckDB database in memory give the connection."
         )
-    return str(engine.url.set(drivername=dialect).render_as_string(hide_password=False))
+    return str(engine.url.set(drivername=backend).render_as_string(hide_password=False))
 
 
 def _placed(

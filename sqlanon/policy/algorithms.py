@@ -10,9 +10,10 @@ from pydantic import BeforeValidator, Field, PlainSerializer, SerializeAsAny, Wr
 from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from sqlanon.plugins import ALGORITHMS, QUALITIES, find_plugins, load_parameters, load_plugin
+from sqlanon.plugins import ALGORITHMS, QUALITIES, find_plugins, load_plugin
 from sqlanon.policy.document import path_text
 from sqlanon.policy.part import Number, Part, Whole, broken
+from sqlanon.policy.registry import Registry
 from sqlanon.suggest import did_you_mean
 
 _CUTS = "The table was cut into ever smaller parts, for as long as each part satisfied every model: "
@@ -315,30 +316,10 @@ OWN_ALGORITHMS: Mapping[str, type[AlgorithmParameters]] = {
 }
 """The program's own algorithms by name."""
 
-
-def algorithm_names() -> list[str]:
-    """List the names of all algorithms, those of installed packages last."""
-    return [*OWN_ALGORITHMS, *(name for name in find_plugins(ALGORITHMS) if name not in OWN_ALGORITHMS)]
-
-
-def parameters_of_algorithm(name: Any) -> type[AlgorithmParameters] | None:
-    """Find the parameters that an algorithm takes; None where there is no algorithm of this name.
-
-    Raises PolicyError where an installed package adds it, but it can't be loaded.
-    """
-    if not isinstance(name, str):
-        return None
-    return OWN_ALGORITHMS.get(name) or load_parameters(ALGORITHMS, name, AlgorithmParameters)
-
-
-def _validate(given: Any, own: ValidatorFunctionWrapHandler) -> Any:
-    """Validate an entry by the parameters of its algorithm, whoever adds it."""
-    name = given.get("name") if isinstance(given, Mapping) else getattr(given, "name", None)
-    added = parameters_of_algorithm(name) if name not in OWN_ALGORITHMS else None
-    return own(given) if added is None else added.model_validate(given)
-
-
-Algorithm = Annotated[SerializeAsAny[_Own], WrapValidator(_validate)]
+_REGISTRY = Registry(ALGORITHMS, "name", AlgorithmParameters, OWN_ALGORITHMS)
+algorithm_names = _REGISTRY.names
+parameters_of_algorithm = _REGISTRY.parameters_of
+Algorithm = Annotated[SerializeAsAny[_Own], WrapValidator(_REGISTRY.validate)]
 
 
 def seed_of(algorithm: AlgorithmParameters) -> int | None:

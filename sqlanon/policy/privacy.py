@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, SerializeAsAny, WrapValidator
-from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from sqlanon.plugins import GUARANTEES, find_plugins, load_parameters
+from sqlanon.plugins import GUARANTEES
 from sqlanon.policy.part import Number, Part, Whole
+from sqlanon.policy.registry import Registry
 
 
 class ModelParameters(Part):
@@ -96,29 +96,10 @@ MODELS: Mapping[str, type[ModelParameters]] = {
 """The program's own privacy models by name."""
 
 
-def model_names() -> list[str]:
-    """List the names of all privacy models, those of installed packages last."""
-    return [*MODELS, *(name for name in find_plugins(GUARANTEES) if name not in MODELS)]
-
-
-def parameters_of_model(name: Any) -> type[ModelParameters] | None:
-    """Find the parameters that a privacy model takes; None where there is no model of this name.
-
-    Raises PolicyError where an installed package adds it, but it can't be loaded.
-    """
-    if not isinstance(name, str):
-        return None
-    return MODELS.get(name) or load_parameters(GUARANTEES, name, ModelParameters)
-
-
-def _validate(given: Any, own: ValidatorFunctionWrapHandler) -> Any:
-    """Validate an entry by the parameters of its model, whoever adds it."""
-    name = given.get("model") if isinstance(given, Mapping) else getattr(given, "model", None)
-    added = parameters_of_model(name) if isinstance(name, str) and name not in MODELS else None
-    return own(given) if added is None else added.model_validate(given)
-
-
-Model = Annotated[SerializeAsAny[_Own], WrapValidator(_validate)]
+_REGISTRY = Registry(GUARANTEES, "model", ModelParameters, MODELS)
+model_names = _REGISTRY.names
+parameters_of_model = _REGISTRY.parameters_of
+Model = Annotated[SerializeAsAny[_Own], WrapValidator(_REGISTRY.validate)]
 
 
 def k_asked(models: tuple[Model, ...]) -> int:
