@@ -388,6 +388,19 @@ def test_the_report_has_the_sentence_of_the_model(database: Database) -> None:
     )
 
 
+def test_a_stored_policy_whose_package_is_gone_says_so(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(installed)
+        plugins.find_plugins.cache_clear()
+        text = policy_text(policy_with(K2, algorithm=SORTED_RUNS))
+    plugins.find_plugins.cache_clear()
+    with pytest.raises(PolicyError, match="'sorted-runs' is unknown") as raised:
+        parse_stored(text)
+    assert raised.value.__notes__ == [
+        "The policy is a stored one: is a package that added to it not installed any more?"
+    ]
+
+
 def test_the_report_of_a_run_whose_package_is_gone(
     database: Database, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,11 @@ def parse_stored(text: str) -> Policy:
             attribute.setdefault("nulls", "value")
         elif isinstance(attribute, dict) and attribute.get("role") == Role.QUASI_IDENTIFIER:
             attribute.setdefault("nulls", "allow")
-    return build_document(document, None, is_stored=True)
+    try:
+        return build_document(document, None, is_stored=True)
+    except PolicyError as error:
+        error.add_note("The policy is a stored one: is a package that added to it not installed any more?")
+        raise
 
 
 def build_policy(data: Mapping[str, Any], base_directory: str | os.PathLike[str] | None = None) -> Policy:
