@@ -180,28 +180,23 @@ class PostgresEngine(Engine):
 
     def copy_to(self, path: Path, statement: Statement) -> None:
         """Run a COPY to STDOUT, which goes to the file."""
-        started = time.perf_counter()
-        cursor = self._connection.cursor()
-        with (
-            path.open("wb") as file,
-            self._guarded(statement.name),
-            cursor.copy(statement.text.encode()) as copy,
-        ):
+        with path.open("wb") as file, self._copying(statement) as copy:
             for block in copy:
                 file.write(bytes(block))
-        self._tell(statement, started, cursor.rowcount)
 
     def copy_from(self, path: Path, statement: Statement) -> None:
         """Run a COPY from STDIN, which comes from the file."""
-        started = time.perf_counter()
-        cursor = self._connection.cursor()
-        with (
-            path.open("rb") as file,
-            self._guarded(statement.name),
-            cursor.copy(statement.text.encode()) as copy,
-        ):
+        with path.open("rb") as file, self._copying(statement) as copy:
             while block := file.read(_CHUNK):
                 copy.write(block)
+
+    @contextlib.contextmanager
+    def _copying(self, statement: Statement) -> Iterator[psycopg.Copy]:
+        """Run a COPY whose rows pass through inside."""
+        started = time.perf_counter()
+        cursor = self._connection.cursor()
+        with self._guarded(statement.name), cursor.copy(statement.text.encode()) as copy:
+            yield copy
         self._tell(statement, started, cursor.rowcount)
 
     @contextlib.contextmanager
