@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from sqlanon import opening
 from sqlanon.api import (
     check_policy,
     check_table,
@@ -296,6 +297,37 @@ def test_the_owner_of_a_release_is_not_trusted_with_that_of_the_source(place: Pl
     with pytest.raises(PolicyError, match=r"attic.steals\(anyelement\) of role owning"):
         verify_release(policy)
     assert _stolen(place) == []
+
+
+@pytest.mark.parametrize("part", ["rows", "classes"])
+def test_both_tables_of_a_star_are_looked_at_for_code(place: Place, part: str) -> None:
+    """The view reads them; whoever owns one of them may let it run code."""
+    policy = place.policy(place.roles.runner, release={"table": "released.patients", "layout": "star"})
+    anonymize(policy)
+    place.owner.sql(
+        f"RESET SESSION AUTHORIZATION; ALTER TABLE released.patients_{part} OWNER TO owning;"
+        " GRANT USAGE, CREATE ON SCHEMA released TO owning; SET SESSION AUTHORIZATION owning;"
+        f" CREATE INDEX ON released.patients_{part} ((attic.steals(1)))"
+    )
+    with pytest.raises(PolicyError, match=r"attic.steals\(anyelement\) of role owning"):
+        verify_release(policy)
+    assert _stolen(place) == []
+
+
+def test_a_release_is_held_before_its_kind_is_looked_at(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that nothing else takes its place between that look and its reading."""
+    policy = place.policy(place.roles.runner)
+    anonymize(policy)
+    place.owner.sql("RESET SESSION AUTHORIZATION; SET lock_timeout = '200ms'")
+
+    def replace(*_: Any) -> bool:
+        place.owner.sql("ALTER TABLE released.patients RENAME TO away")
+        return False
+
+    monkeypatch.setattr(opening, "is_star_of", replace)
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        verify_release(policy)
+    place.owner.sql("SET SESSION AUTHORIZATION owning")
 
 
 def test_a_table_is_not_replaced_while_it_is_looked_at(place: Place) -> None:

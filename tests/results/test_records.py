@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import SqlanonError
-from sqlanon.results.facts import LatticeFacts, SampledTreeFacts, TopDownFacts, TreeFacts
+from sqlanon.results.facts import LatticeFacts, SampledTreeFacts, TopDownFacts, TreeFacts, kind_of
 from sqlanon.results.records import read_record, write_record
 from sqlanon.results.upcasters import STEPS, VERSION, upcast
 from sqlanon.runs.runner import run
@@ -61,6 +61,13 @@ def test_facts_are_of_the_kind_of_search() -> None:
     applied = read_record(json.dumps(recorded("duckdb", "apply mondrian"))).algorithm.applied
     assert applied is not None
     assert (applied.applied, applied.on_violation, applied.budget) == ("RUN", "suppress", None)
+
+
+@pytest.mark.parametrize(("engine", "name"), EVERY)
+def test_facts_without_a_tag_tell_their_kind(engine: str, name: str) -> None:
+    """As those of checkpoints that earlier versions wrote."""
+    record = recorded(engine, name)
+    assert kind_of(record["algorithm"]) == read_record(json.dumps(record)).algorithm.facts.kind
 
 
 def test_what_was_not_recorded_is_none() -> None:
