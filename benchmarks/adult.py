@@ -64,7 +64,7 @@ def create_workload_table(table: str) -> str:
 
 @dataclass(frozen=True)
 class Timed:
-    """What a search found, and what it took."""
+    """Findings of a search, and their cost."""
 
     findings: Findings
     nodes: int

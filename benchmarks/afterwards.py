@@ -1,4 +1,4 @@
-"""What a release costs once it is there: its report, its record, and verifying it again.
+"""Cost of a release once it is there: its report, its record, and verifying it again.
 
 python benchmarks/afterwards.py --rows 10000000
 

@@ -29,12 +29,12 @@ HUNDREDTHS_OF_7 = "(67 * (salary + commission) - 20 * loan - 2000000)"
 HUNDREDTHS_OF_10 = "(67 * (salary + commission) - 500000 * elevel + 2 * hvalue * greatest(hyears - 20, 0) - 1000000)"
 """0.67 (salary + commission) - 5,000 elevel + 0.2 equity - 10,000; equity is 0.1 hvalue (hyears - 20), at least 0."""
 FIFTHS = (-3_200_000, -1_100_000, 900_000, 3_020_000)
-"""Where the fifths of `r7` end, in hundredths: of the distribution, not of a table, so a row's class is its own."""
+"""Ends of the fifths of `r7`, in hundredths: of the distribution, not of a table, so a row's class is its own."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a table is to hold.
+    """Specification of a table's content.
 
     realistic: car is text, hvalue a double, commission and hyears have NULLs, the class is text, and the identifier
         too; otherwise all nine are integers.

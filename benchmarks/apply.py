@@ -1,4 +1,4 @@
-"""How fast stored rules are applied to new rows, as a ratio to writing them; and what many rules cost.
+"""Speed of applying stored rules to new rows, as a ratio to writing them; and the cost of many rules.
 
 python benchmarks/apply.py --rows 1000000 --new 1000000 --k 100
 python benchmarks/apply.py --rows 10000000 --new 10000000 --k 1000 --realistic

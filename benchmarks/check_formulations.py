@@ -1,4 +1,4 @@
-"""What a check of one generalization costs, by how its keys are made: masked path codes, the wide set, the star join.
+"""Cost of a check of one generalization, by the form of its keys: masked path codes, the wide set, the star join.
 
 python benchmarks/check_formulations.py [--nodes 200] [--times 5]
 

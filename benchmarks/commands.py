@@ -130,7 +130,7 @@ def call(program: str, arguments: list[str]) -> tuple[float, float, dict[str, fl
 
 
 def measure(name: str, programs: list[str], rounds: int, inputs: Path) -> dict[str, Spent]:
-    """What a command takes in each program; a first round, which compiles and fills caches, is not counted."""
+    """Measure a command in each program; a first round, which compiles and fills caches, is not counted."""
     spent = {program: Spent() for program in programs}
     with tempfile.TemporaryDirectory(dir=inputs) as made:
         path = {}

@@ -205,7 +205,7 @@ def large_cases() -> dict[str, dict[str, Any]]:
 
 
 def frozen(database: Database, table: str, case: Mapping[str, Any], options: EngineOptions) -> dict[str, Any]:
-    """What is compared of a policy's run over a table: the release, the outcome, the statements."""
+    """Run a policy over a table, and return the parts to compare: the release, the outcome, the statements."""
     policy = database.policy(table, **case)
     try:
         outcome = run(policy, replace=True, options=options)

@@ -1,4 +1,4 @@
-"""How fast the optimal full-domain search is, on synthetic tables that are made in the database.
+"""Speed of the optimal full-domain search, on synthetic tables that are made in the database.
 
 python benchmarks/full_domain.py                     all scenarios of DuckDB, each in a process of its own
 python benchmarks/full_domain.py --only orders       4.59M rows, 8 quasi-identifiers, 9,600 generalizations

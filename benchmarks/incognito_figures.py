@@ -94,7 +94,7 @@ def figure_11(into: Path, times: int, size: int = 8) -> None:
 
 
 def figure_12(into: Path, sizes: range, times: int) -> None:
-    """What of cube Incognito's time is the cube's."""
+    """Plot the part of cube Incognito's time that making the cube takes."""
     figure, axis = plt.subplots(figsize=(7, 5))
     both = [cube_cost(size, 2, times) for size in sizes]
     making, searching = [list(part) for part in zip(*both, strict=True)]

@@ -1,4 +1,4 @@
-"""How much a job inside PostgreSQL costs, as a ratio to CREATE TABLE AS of its rows and one GROUP BY of them.
+"""Cost of a job inside PostgreSQL, as a ratio to CREATE TABLE AS of its rows and one GROUP BY of them.
 
 The rows are written as they lie in the release, and as the rules' SELECT gives them. The rules are those of a tree, or
 with --full-domain of the levels that are best for a table of the benchmark of that search.

@@ -1,4 +1,4 @@
-"""What many leaves cost in Python: its own peak of memory (tracemalloc), beside the engine's, for two sizes of tree.
+"""Cost of many leaves in Python: its own peak of memory (tracemalloc), beside the engine's, for two sizes of tree.
 
 python benchmarks/leaves.py --rows 20000000 --k 2
 """

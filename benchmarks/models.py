@@ -1,4 +1,4 @@
-"""What models of content cost, as a ratio to k-anonymity alone in the same run: medians, then every threshold.
+"""Cost of models of content, as a ratio to k-anonymity alone in the same run: medians, then every threshold.
 
 python benchmarks/models.py --rows 1000000 --k 100 --repeat 3
 

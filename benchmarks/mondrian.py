@@ -1,4 +1,4 @@
-"""How fast Mondrian is, as a ratio to one plain GROUP BY over the same quasi-identifiers in the same run.
+"""Speed of Mondrian, as a ratio to one plain GROUP BY over the same quasi-identifiers in the same run.
 
 python benchmarks/mondrian.py --rows 1000000 --k 100
 python benchmarks/mondrian.py --rows 10000000 --k 100 --realistic

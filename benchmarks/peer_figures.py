@@ -77,7 +77,7 @@ _distinct, _entropy, _recursive = (
 
 
 def by_sqlanon(asked: Asked) -> dict[str, Figure]:
-    """What verification measures, put as pycanon puts it: l of entropy and c as whole numbers, alpha of x1 / rest."""
+    """Measure by verification, in pycanon's figures: l of entropy and c as whole numbers, alpha of x1 / rest."""
     quasi, text, number = asked.quasi, asked.text, asked.number
     first = check_table(asked.url, asked.table, quasi, [_distinct(text, 1)])
     least = int(first.models[0].worst or 0)
@@ -104,7 +104,7 @@ def by_sqlanon(asked: Asked) -> dict[str, Figure]:
 
 
 def from_definitions(asked: Asked) -> dict[str, tuple[Figure, Figure]]:
-    """Where definitions differ: the figure as pycanon has it, and as the paper does, by a third program, this one."""
+    """Compute, by a third program, the figures that pycanon and the paper define differently, as each has them."""
     classes = asked.frame.groupby(asked.quasi, dropna=False)
     counts = [sorted(rows[asked.text].value_counts()) for _, rows in classes]
     least = min(len(one) for one in counts)
@@ -134,7 +134,7 @@ def certainty_penalty(shown: pd.DataFrame, hierarchies: dict[str, dict[int, pd.S
 
 
 def judged(asked: Asked, figures: dict[str, Figure]) -> bool:
-    """Whether verification finds every model satisfied at its figure, and each violated just beyond it."""
+    """Tell whether verification finds every model satisfied at its figure, and each violated just beyond it."""
     text, number = asked.text, asked.number
     k, l, c = (int(figures[name] or 0) for name in ("k", "distinct l", "recursive c"))  # noqa: E741
     kept = [KAnonymity(k), _distinct(text, l), _entropy(text, figures["entropy l"] or 1)]

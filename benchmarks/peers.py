@@ -148,7 +148,7 @@ def show_adult(directory: Path) -> None:
 
 
 def release(algorithm: dict[str, Any], k: int, suppression: float, path: Path, levels: Any = None) -> dict[str, Any]:
-    """What a run to a Parquet file tells of itself."""
+    """Run a policy to a Parquet file, and return the run's result."""
     wanted = {
         "source": {"file": str(DATA / "adult.csv")},
         "release": {"file": str(path)},

@@ -36,7 +36,7 @@ TITLES = {
 
 
 def requirements(panel: str) -> dict[str, list[Model]]:
-    """What is asked for in a panel, by its name there."""
+    """List the models of each line of a panel, by the line's name."""
     if panel == "k":
         return {f"k = {k:,}": [_k(k)] for k in (10, 100, 1_000)}
     if panel == "diversity":

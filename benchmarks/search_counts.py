@@ -1,4 +1,4 @@
-"""How many generalizations are checked on Adult at k=2: the figures of SIGMOD 2005, section 4.2.1, and ours.
+"""Counts of generalizations that are checked on Adult at k=2: the figures of SIGMOD 2005, section 4.2.1, and ours.
 
 python benchmarks/search_counts.py
 

@@ -40,7 +40,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Sampled:
-    """What samples alone came to, and what came of it on all rows."""
+    """Partition by samples alone, and the same one finished on all rows."""
 
     alone: Found
     finished: Found
@@ -113,7 +113,7 @@ class Searches:
         return Found(int(classes), float(quality) / unit, bool(unfinished is not None and larger))
 
     def _unit(self) -> float:
-        """How many of the search's units one of the target's is."""
+        """Compute the number of the search's units in one unit of the target."""
         name = self._field.attribute.column.name
         (units,) = self.engine.fetch_one(Statement("units", "SELECT max(y) - min(y) FROM figure_responses"))
         (span,) = self.engine.fetch_one(Statement("span", f'SELECT max("{name}") - min("{name}") FROM bench'))

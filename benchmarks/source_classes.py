@@ -1,4 +1,4 @@
-"""How near estimates of a source's classes are to their counts, and what they cost; tables of two codes, in DuckDB.
+"""Accuracy and cost of estimates of a source's classes, against their counts; tables of two codes, in DuckDB.
 
 python benchmarks/source_classes.py --rows 10000000
 """

@@ -1,4 +1,4 @@
-"""How fast splits by gain are, as a ratio to one plain GROUP BY over the same quasi-identifiers in the same run.
+"""Speed of splits by gain, as a ratio to one plain GROUP BY over the same quasi-identifiers in the same run.
 
 python benchmarks/splits.py --rows 1000000 --k 100
 python benchmarks/splits.py --rows 10000000 --k 1000 --memory-limit 4GB --only c2

@@ -1,4 +1,4 @@
-"""What verifying labels of hierarchies costs, as a ratio to one GROUP BY over the same columns.
+"""Cost of verifying labels of hierarchies, as a ratio to one GROUP BY over the same columns.
 
 python benchmarks/verify_labels.py --rows 1000000 --algorithm mondrian
 """

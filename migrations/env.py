@@ -1,4 +1,4 @@
-"""Where Alembic starts: `sqlanon.catalog.migrate` hands over the connection, the prefix, and what to do."""
+"""Entry point of Alembic: `sqlanon.catalog.migrate` hands over the connection, the prefix, and what to do."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Child:
         return self._process.exitcode, "\n".join(said), self._errors.read_text()
 
     def _next(self) -> str:
-        """What the process says next; nothing when it has ended."""
+        """Receive the child's next message; an empty text when it has ended."""
         assert self._told.poll(PATIENCE), "the run says nothing"
         try:
             told: str = self._told.recv()
@@ -92,7 +92,7 @@ class _Telling:
 def _carry_out(
     policy: Mapping[str, Any], pause: str, told: Connection, errors: Path, environment: Mapping[str, str]
 ) -> None:
-    """What the process does."""
+    """Carry out the run in the child: stderr goes to a file, phases and errors to the pipe."""
     os.environ.update(environment)
     with errors.open("w") as file:
         os.dup2(file.fileno(), 2)

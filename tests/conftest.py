@@ -67,7 +67,7 @@ def _of_another_engine(items: list[pytest.Item]) -> set[pytest.Item]:
 def own_temporary_directory(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-    """What a test spills, leaves behind when killed or cleans up is no other test's.
+    """Give each test a temporary directory of its own, for files that it spills, leaves when killed, or cleans up.
 
     The directory has a random name and goes with the test: to number it, pytest would list those of all tests before.
     Names are short, as a browser puts a socket there, whose path has at most 107 bytes.

@@ -61,7 +61,7 @@ def levels(hierarchy: HierarchyTable, with_leaves: bool = False) -> range:
 
 
 def check(hierarchy: HierarchyTable, rows: list[dict[str, Any]]) -> None:
-    """What is true of every dimension table."""
+    """Check the properties that every dimension table has."""
     height, shifts = hierarchy.height, hierarchy.shifts
     assert [row["leaf"] for row in rows] == list(range(1, hierarchy.leaves + 1))
     assert all(one["code"] < other["code"] for one, other in pairwise(rows))

@@ -80,7 +80,7 @@ def released(database: Database, name: str) -> list[Row]:
 
 
 def linked(warnings: Iterable[str]) -> list[str]:
-    """What was said of earlier releases by other rules."""
+    """Select the warnings about earlier releases by other rules."""
     return [told for told in warnings if "by other rules" in told]
 
 

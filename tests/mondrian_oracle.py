@@ -1,4 +1,4 @@
-"""What a partition must be, in plain Python on raw values: it knows nothing of codes, nodes or the search."""
+"""Properties of a valid partition, in plain Python on raw values: independent of codes, nodes and the search."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def satisfies(
     columns: Mapping[str, int] = MappingProxyType({"s": -2}),
     hair: float = 1e-8,
 ) -> bool:
-    """Whether a class meets all models; measures that are rounded get a hair of room, or miss it by one if negative.
+    """Tell whether a class meets all models; rounded measures have a margin of `hair`, which may be negative.
 
     columns: where the sensitive attributes are in a row; `(…, s, id)` by default.
     """
@@ -166,7 +166,7 @@ def _common_level(attribute: Attribute, values: Sequence[Any]) -> int:
 
 
 def are_disjoint(attributes: Sequence[Attribute], leaves: Sequence[Sequence[Row]]) -> bool:
-    """Whether no point lies in the regions of two leaves: any two are apart in some attribute."""
+    """Tell whether the regions of any two leaves are apart in some attribute, so that no point lies in both."""
     return all(
         any(_apart(a, [r[i] for r in one], [r[i] for r in other]) for i, a in enumerate(attributes))
         for place, one in enumerate(leaves)
@@ -183,7 +183,7 @@ def _apart(attribute: Attribute, one: Sequence[Any], other: Sequence[Any]) -> bo
 
 
 def describes(attribute: Attribute, cell: str, values: Sequence[Any]) -> bool:
-    """Whether a label says exactly which values are in the leaf (or names their lowest common group)."""
+    """Tell whether a label describes exactly the values in the leaf (or names their lowest common group)."""
     known = sorted({order_of(v): v for v in values if v is not None}.items())
     holds_null = any(v is None for v in values)
     if not known:
@@ -224,7 +224,7 @@ def _member(value: Any) -> str:
 
 
 def _reads(text: str, value: Any) -> bool:
-    """Whether a text reads as this value, and is written as plainly as can be."""
+    """Tell whether a text reads as this value, and is written as plainly as can be."""
     if isinstance(value, datetime.date):
         return text == value.isoformat()
     try:

@@ -19,7 +19,7 @@ Check = Callable[..., None]
 
 
 def many(examples: int) -> int:
-    """How many examples a random test tries that has so many by default."""
+    """Scale the default number of a random test's examples by SQLANON_TEST_EXAMPLES."""
     return max(1, round(examples * float(os.environ.get("SQLANON_TEST_EXAMPLES", "1"))))
 
 

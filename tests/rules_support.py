@@ -1,4 +1,4 @@
-"""What tests of rules share: applying them, opening them, and a table whose attributes have hierarchies."""
+"""Helpers for tests of rules: applying rules, opening them, and a table whose attributes have hierarchies."""
 
 from __future__ import annotations
 

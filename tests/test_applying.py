@@ -1,4 +1,4 @@
-"""What can't be applied, what is left behind, and rules from file to file."""
+"""Application of rules: refused rows and values, tables left behind, and rules from file to file."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_kept_columns_may_lie_in_a_word_of_their_own(database: Database) -> None
 
 
 def joins(database: Database, run: str) -> int:
-    """How many joins sent the rows of a run down the tree of rules."""
+    """Count the joins that sent the rows of a run down the tree of rules."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         (step,) = (step for step in catalog.steps(run) if step.name == "rules/route_rows")
     return step.statement.count("JOIN")

@@ -75,7 +75,7 @@ def test_it_finds_what_brute_force_finds(database: Database) -> None:
 
 
 def test_bounds_never_fall_from_a_generalization_to_one_above(database: Database) -> None:
-    """What lets the lowest generalization of a box stand for all of them."""
+    """Bounds that never fall let the lowest generalization of a box stand for all in the box."""
 
     def test(data: st.DataObject) -> None:
         case = data.draw(cases())

@@ -96,7 +96,7 @@ def test_a_single_column_has_no_pairs(database: Database) -> None:
 
 
 def test_rows_that_repeat_are_grouped_once(database: Database) -> None:
-    """What is counted before and by a search over generalizations is counted from the distinct tuples."""
+    """Counts before and by a search over generalizations are taken from the distinct tuples."""
     some = _rows(12)
     rows = [some[n % 12 if n % 3 else 0] for n in range(600)]
     policy = database.policy(

@@ -1,4 +1,4 @@
-"""How many connections a run has open at once, as the server counts them and the guide says."""
+"""Connections that a run has open at once: as many as the guide says, by the server's count."""
 
 from __future__ import annotations
 

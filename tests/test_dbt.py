@@ -94,14 +94,14 @@ def profile(url: str, *projects: str) -> str:
 
 
 def built(dbt: Any, project: Path) -> dict[str, str]:
-    """What `dbt build` says of each model and test."""
+    """Run `dbt build`, and return the status of each model and test."""
     result = dbt.invoke(["--quiet", "build", "--project-dir", str(project), "--profiles-dir", str(project)])
     assert result.exception is None
     return {one.node.name: str(one.status) for one in result.result}
 
 
 def failed(statuses: dict[str, str]) -> set[str]:
-    """What neither passed nor was built."""
+    """Select the models and tests that were neither built nor passed."""
     return {name for name, status in statuses.items() if status not in ("pass", "success")}
 
 

@@ -1,4 +1,4 @@
-"""What changed between two releases, and whether they can be held against each other."""
+"""Differences between two releases, and warnings that the two can be held against each other."""
 
 from __future__ import annotations
 

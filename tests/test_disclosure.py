@@ -1,4 +1,4 @@
-"""What classes tell of sensitive values, on both engines: counted, by brute force, of releases and of any table."""
+"""Disclosure of sensitive values by classes of releases and of any table: on both engines as by brute force."""
 
 from __future__ import annotations
 

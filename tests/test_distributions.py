@@ -1,4 +1,4 @@
-"""How columns are distributed before and after: as counted by hand, and of no fewer rows than a bar may stand for."""
+"""Distributions of columns before and after: as counted by hand, and of no fewer rows than a bar may stand for."""
 
 from __future__ import annotations
 

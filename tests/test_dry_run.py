@@ -1,4 +1,4 @@
-"""What a dry run renders: every statement is one that the dialect's grammar knows."""
+"""Statements that a dry run renders: the dialect's grammar knows every one."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _wrong(dry: DryRun, dialect: str) -> list[str]:
 
 @functools.cache  # dry runs have most statements in common, and parsing is what takes the time
 def _is_understood(statement: str, dialect: str) -> bool:
-    """Whether it is one statement, or several that drop tables, and the grammar knows it."""
+    """Tell whether the grammar knows the text as one statement, or as several that drop tables."""
     parsed = sqlglot.parse(statement, read=dialect)
     known = all(isinstance(one, exp.Expression) and not isinstance(one, exp.Command) for one in parsed)
     return known and (len(parsed) == 1 or all(isinstance(one, exp.Drop) for one in parsed))

@@ -125,7 +125,7 @@ def test_every_step_of_a_run_is_in_its_place(database: Database) -> None:
 
 
 def test_a_dry_run_has_no_steps_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the flow of runs leaves out, a dry run leaves out."""
+    """A dry run leaves out the steps that the flow of runs leaves out."""
     with open_database(f"duckdb:///{tmp_path}/one.duckdb") as database:
         policy = database.policy(database.create(COLUMNS, ROWS), ROLES)
         monkeypatch.setattr(flow, "measure_combinations", lambda *_: None)
@@ -169,7 +169,7 @@ def test_what_a_run_refuses_a_dry_run_refuses(database: Database) -> None:
 
 @pytest.mark.parametrize("kept", ["nothing", "a release"])
 def test_the_last_part_can_be_sent(database: Database, kept: str) -> None:
-    """What publishes is whole statements: with a table of staging's name, they let it take the release's."""
+    """The statements that publish are complete: sent as they are, they rename a table of staging to the release."""
     table = database.create(COLUMNS, ROWS)
     policy = database.policy(table, {"q": ROLES["q"], "zip": "insensitive", "s": "sensitive"})
     if kept == "a release":

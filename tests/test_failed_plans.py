@@ -19,7 +19,7 @@ ROLES = {"age": "quasi-identifier", "disease": "sensitive"}
 
 
 def recorded(database: Database) -> list[tuple[Any, ...]]:
-    """What the catalog says of all runs: status, class of the error, source, rows, and the message."""
+    """Read all runs from the catalog: status, class of the error, source, rows, message, and whether one finished."""
     columns = "status, error_class, source, source_rows, error_message, finished IS NOT NULL"
     return database.sql(f"SELECT {columns} FROM sqlanon.runs ORDER BY started")
 

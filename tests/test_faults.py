@@ -1,4 +1,4 @@
-"""What happens to a run when its surroundings fail; docs/faults.md is the table of it, and names the tests."""
+"""Runs whose surroundings fail; docs/faults.md is the table of such failures, and names the tests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def made(database: Database, rows: int = 0) -> Policy:
 
 
 class Failure(NamedTuple):
-    """What a run that failed left: whether the old release is as it was, tables, and its record."""
+    """State after a failed run: whether the old release is as it was, tables left over, and the run's record."""
 
     released: bool
     leftovers: list[str]
@@ -74,7 +74,7 @@ CLEAN = Failure(True, [], ("failed", "EngineError"))
 
 
 def failure(database: Database, policy: Policy, problem: str, **more: Any) -> Failure:
-    """What is left of a run that fails with an error that says so."""
+    """Let a run fail with an error that names the problem, and return the state after it."""
     before = database.sql("SELECT * FROM people_r")
     with pytest.raises(EngineError, match=problem):
         anonymize(policy, replace=True, **more)
@@ -268,7 +268,7 @@ def test_two_job_runs_at_once(database: Database) -> None:
 
 
 def test_a_clock_that_is_set_back_and_forth(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is alive, what is whose and how long it took do not depend on the time of day."""
+    """Liveness, ownership and durations do not depend on the time of day."""
     shift = [dates.timedelta()]
 
     class Clock(dates.datetime):

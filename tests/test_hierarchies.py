@@ -1,4 +1,4 @@
-"""What is true of hierarchies of all kinds: exports, summaries, statements, what is refused."""
+"""Properties of hierarchies of all kinds: exports, summaries, statements, refusals."""
 
 from __future__ import annotations
 

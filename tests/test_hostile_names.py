@@ -69,7 +69,7 @@ class Case:
         return f"{quoted(self.schema)}.{quoted(self.table)}"
 
     def fits_postgres(self) -> bool:
-        """Whether the names are ones that PostgreSQL keeps as they are."""
+        """Tell whether PostgreSQL keeps all names as they are."""
         return all(len(name.encode()) <= 63 for name in (self.schema, self.table, *self.columns))
 
 

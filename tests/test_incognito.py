@@ -43,7 +43,7 @@ def limited_cases(draw: st.DrawFn) -> Case:
 
 
 def found(database: Database, table: str, case: Case, algorithm: dict[str, Any]) -> Findings | None:
-    """What an algorithm finds; None where the whole table as one class violates a model."""
+    """Solve a case by an algorithm; None where the whole table as one class violates a model."""
     limits = {name: list(limit) for name, limit in case.limits.items()}
     asked = {**algorithm, "quality": "height", "limits": limits}
     policy = database.policy(table, case.attributes, algorithm=asked, **case.policy)

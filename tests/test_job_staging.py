@@ -1,4 +1,4 @@
-"""How procedures of jobs stage rows: by the rules they fall under, or with what they show; nothing else differs."""
+"""Staging of rows by procedures of jobs: by rule, or with the cells that are shown; nothing else differs."""
 
 from __future__ import annotations
 

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[1] / "sqlanon"
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("sqlanon", "tests", "benchmarks", "migrations", "docs", "examples")
 MODULES = {
-    str(path.relative_to(PROGRAM)): ast.parse(path.read_text(encoding="utf-8")) for path in PROGRAM.rglob("*.py")
+    str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
+    for folder in FOLDERS
+    for path in (ROOT / folder).rglob("*.py")
 }
 
 # A docstring begins with a verb (of a function), or with a noun (of data, properties, classes and modules).
@@ -59,7 +62,7 @@ MEANINGLESS = {
     "wishes": "options",
 }
 
-# Words that names still hold, and how often: no number may grow.
+# Words that names of the program still hold, and how often, exactly: a number that sinks is written down here.
 LEFT = {
     "alike": 1,
     "beside": 2,
@@ -86,8 +89,10 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 
 def names() -> Iterator[str]:
-    """Yield the names of modules, classes, functions, parameters and attributes; not those of local variables."""
+    """Yield the program's names of modules, classes, functions, parameters and attributes; not of local variables."""
     for module, tree in MODULES.items():
+        if not module.startswith("sqlanon/"):
+            continue
         yield Path(module).stem
         for node in ast.walk(tree):
             match node:
@@ -113,12 +118,13 @@ def test_docstrings_open_with_a_verb_or_a_noun() -> None:
 
 def test_names_are_made_of_words_that_mean_something() -> None:
     counted = Counter(word for name in names() for word in words_of(name) & MEANINGLESS.keys())
-    grown = {
-        word: f"{n} instead of {LEFT.get(word, 0)}: {MEANINGLESS[word]}"
-        for word, n in counted.items()
-        if n > LEFT.get(word, 0)
+    changed = {
+        word: f"{counted[word]} instead of {LEFT.get(word, 0)}: {MEANINGLESS[word]}"
+        for word in MEANINGLESS
+        if counted[word] != LEFT.get(word, 0)
     }
-    assert grown == {}
+    assert changed == {}
+    assert LEFT.keys() <= MEANINGLESS.keys()
 
 
 @pytest.mark.parametrize(

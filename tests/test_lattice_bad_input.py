@@ -31,7 +31,7 @@ def _policy(database: Database, rows: list[tuple[Any, ...]] = ROWS, **more: Any)
 
 
 def _refused(policy: Policy, kind: type[SqlanonError]) -> str:
-    """What a run and an exploration say, which is the same."""
+    """Check that a run and an exploration refuse a policy with the same message, and return the message."""
     with pytest.raises(kind) as ran:
         anonymize(policy)
     with pytest.raises(kind) as explored:

@@ -451,7 +451,7 @@ def reader(postgres: Database) -> Iterator[str]:
 
 
 def may_read(postgres: Database, reader: str, name: str) -> list[bool]:
-    """Whether the role may read the view, its rows, its classes."""
+    """Tell whether the role may read the view, its rows, its classes."""
     return [
         bool(postgres.sql("SELECT has_table_privilege(?, ?, 'SELECT')", [reader, f"{name}{part}"])[0][0])
         for part in ("", "_rows", "_classes")
@@ -596,7 +596,7 @@ def test_readers_see_whole_stars_only(database: Database) -> None:
 
 @contextlib.contextmanager
 def open_reader(database: Database) -> Iterator[tuple[Any, Any]]:
-    """What gives the first row of a query, in a session of its own, and what ends its transaction."""
+    """Open a session: a function that gives the first row of a query, and one that ends the transaction."""
     if database.engine == "postgres":
         with psycopg.connect(database.url) as session:
             session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

@@ -188,7 +188,7 @@ some_nulls = st.lists(st.one_of(st.none(), st.integers(0, 2)), min_size=1, max_s
 def test_nulls_are_the_worst_that_they_can_be_and_merging_does_no_harm(
     part: list[int | None], other: list[int | None], least: int
 ) -> None:
-    """What the models take NULLs for is the worst of all values; and of a union, no worse than the worse part."""
+    """The models take NULLs for the worst of all values; a union measures no worse than its worse part."""
     both = [*part, *other]
     strict = {"counts_null": True}
     assert brute_force.entropy(part) == pytest.approx(min(brute_force.entropy(c, **strict) for c in completions(part)))

@@ -59,7 +59,7 @@ class Case:
         return {**quasi, "s": sensitive, "id": "insensitive"}
 
     def surely_satisfies(self, part: Sequence[Row]) -> bool:
-        """Whether a part of the rows meets the models, and not by rounding."""
+        """Tell whether a part of the rows meets the models, and not by rounding."""
         return satisfies(self.models, part, self.rows, hair=-1e-8)
 
 

@@ -110,7 +110,7 @@ def test_hiding_known_classes_is_refused(database: Database, show: str, monkeypa
 
 
 def _nothing(show: str) -> Any:
-    """What makes cells of NULLs."""
+    """Make a replacement for `Shown._number_cell`, or `Shown._bounds`, whose cells are NULLs."""
     from markupsafe import Markup
 
     from sqlanon.release.cells import Cell
@@ -127,7 +127,7 @@ def _nothing(show: str) -> Any:
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[list[str], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """How two numbers are shown; rows of them, and new rows, with NULLs where the first had none."""
+    """Draw the shows of two numbers, rows of both, and new rows, with NULLs where the first had none."""
     shows = draw(st.lists(st.sampled_from(["bounds", "mean", "midpoint", "label"]), min_size=2, max_size=2))
     cell, other = st.sampled_from([None, *range(6)]), st.sampled_from([None, *range(-1, 8)])
     known = st.sampled_from(range(6)) if draw(st.booleans()) else cell

@@ -1,4 +1,4 @@
-"""Which nodes a search checks next, against brute force over small lattices; no database."""
+"""Choice of the nodes that a search checks next, against brute force over small lattices; no database."""
 
 from __future__ import annotations
 

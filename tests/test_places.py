@@ -1,4 +1,4 @@
-"""Where the rows of a release come from, where they go, and where it is recorded."""
+"""Places of sources, of releases, and of the catalogs that record runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHAPES = {
 
 
 def _released(database: Database, shape: str) -> tuple[list[Row], list[Row]]:
-    """What is released of a source of this shape, and of a table of the same rows."""
+    """Release a source of this shape, and a table of the same rows."""
     table = database.create(PEOPLE, ROWS)
     for statement in SHAPES[shape]:
         database.sql(statement.format(name="shaped", table=table))

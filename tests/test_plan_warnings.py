@@ -1,4 +1,4 @@
-"""What a plan warns of, on both engines: columns that tell every row apart, and weak protection."""
+"""Warnings of a plan, on both engines: columns that tell every row apart, and weak protection."""
 
 from __future__ import annotations
 

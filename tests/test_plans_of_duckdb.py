@@ -35,7 +35,7 @@ def descended(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def is_risky(plan: dict[str, Any]) -> bool:
-    """Whether this is a join by a condition whose rows come from an inner join by equality."""
+    """Tell whether this is a join by a condition whose rows come from an inner join by equality."""
     below = plan["children"][0] if plan["name"] == "BLOCKWISE_NL_JOIN" else None
     while below is not None and below["name"] in PASSED_ON:
         below = below["children"][0]

@@ -59,7 +59,7 @@ def simulate(case: Case, nodes: list[Node]) -> list[Row]:
 
 
 def recoded(database: Database, case: Case, quality: str) -> tuple[dict[str, Any], list[Row]] | None:
-    """What a run says and shows; None where no release satisfies the models."""
+    """Recode a case: the run's result and its release; None where no release satisfies the models."""
     algorithm = {"name": "bottom-up", "quality": quality}
     table = database.create(case.columns, case.rows)
     policy = database.policy(table, case.attributes, algorithm=algorithm, remainder="recode", **case.policy)

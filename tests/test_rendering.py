@@ -1,4 +1,4 @@
-"""How statements are laid out: blank lines go, and nothing inside a literal, a quoted name or a comment changes."""
+"""Layout of statements: blank lines go, and nothing inside a literal, a quoted name or a comment changes."""
 
 from __future__ import annotations
 

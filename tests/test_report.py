@@ -71,7 +71,7 @@ def material(policy: Policy, run: str) -> Material:
 
 
 def check_columns(database: Database, policy: Policy, outcome: RunResult) -> None:
-    """What became of each column is what the tables show."""
+    """Check the values and labels of each column against the tables, and the losses against the run's."""
     shown = {one.name: one for one in (outcome.quasi_identifiers or ())}
     assert list(shown) == ["age", "job", "zip", "sex"]
     for name, one in shown.items():

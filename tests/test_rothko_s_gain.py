@@ -104,7 +104,7 @@ def released_classes(
 
 
 def test_splits_by_gain_on_a_sample_tell_of_the_target(database: Database) -> None:
-    """Where the sample is off by a few values of x, the last cuts are found on all rows."""
+    """The sample is off by a few values of x, but the last cuts are found on all rows."""
     rows, k = people(3000), [{"model": "k-anonymity", "k": 40}]
     by_gain = released_classes(database, rows, k, **sampled(sample=500, **INFORMATION))
     at_medians = released_classes(database, rows, k, **sampled(sample=500))

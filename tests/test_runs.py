@@ -94,7 +94,7 @@ def load_runs(engine: Engine, runs: dict[int, Steps]) -> tuple[Runs, Groups]:
 
 
 def follow(engine: Engine, model: PrivacyModel, runs: Runs) -> dict[int, bool | None]:
-    """What the model says of every class."""
+    """Decide by running sums whether each class violates the model; None where sums do not tell."""
     statement = model.measure_prefixes(engine.render, runs)
     rows = engine.fetch(Statement("test", f"SELECT run * 1000 + size, violates FROM ({statement}) AS m"))
     return dict(rows)

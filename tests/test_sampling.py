@@ -127,7 +127,7 @@ def test_rows_of_a_pattern_are_drawn_as_often_as_others() -> None:
 
 
 def _violates(engine: Engine, model: PrivacyModel, counts: list[int], z: float, correction: float) -> bool:
-    """Whether the test of one child holds it possible that the child violates the model."""
+    """Tell whether the test of one child holds it possible that the child violates the model."""
     values = ", ".join(f"({place}, {n})" for place, n in enumerate(counts, start=1))
     listed = Markup("(VALUES {}) AS v (s, n)").format(Markup(values))
     avs = Markup("(SELECT 0 AS class, v.s, CAST(v.n AS BIGINT) AS n FROM {})").format(listed)
@@ -241,7 +241,7 @@ def test_a_child_that_is_too_small_passes_as_seldom_as_alpha_says(tests: int) ->
 
 
 def _chance(least: int, population: int, marked: int, sample: int) -> float:
-    """How likely so many of the marked rows are in a sample."""
+    """Compute the chance that a sample has at least `least` of the marked rows."""
     first, last = max(least, sample + marked - population), min(marked, sample)
     ways = [_log_ways(marked, n) + _log_ways(population - marked, sample - n) for n in range(first, last + 1)]
     return sum(math.exp(way - _log_ways(population, sample)) for way in ways)

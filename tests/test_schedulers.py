@@ -1,4 +1,4 @@
-"""What is written for systemd and cron: the environment that a job needs, and no secret."""
+"""Units of systemd and lines of cron: they hold the environment that a job needs, and no secret."""
 
 from __future__ import annotations
 

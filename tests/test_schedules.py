@@ -176,7 +176,7 @@ def test_nothing_is_written_for_a_user_that_can_be_none(database: Database, tmp_
 
 
 def test_scheduled_jobs_keep_their_tables(database: Database, tmp_path: Path) -> None:
-    """What starts them would call what is gone; an older revision that has jobs is no matter."""
+    """A downgrade that drops scheduled jobs is refused; one to an older revision that has jobs is not."""
     frozen_table(database)
     where = ("--url", database.url)
     call("schedule", "nightly", "--at", "30 2 * * *", "--engine", "cron", "--write", tmp_path, *where)

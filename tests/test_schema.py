@@ -27,7 +27,7 @@ privacy: [{model: k-anonymity, k: 2}]
 
 
 def wrong(text: str) -> list[str]:
-    """What the schema finds wrong with a policy in YAML."""
+    """List the errors that the schema finds in a policy in YAML."""
     return [error.message for error in VALIDATOR.iter_errors(read_document(text).data)]
 
 

@@ -52,7 +52,7 @@ TRACES = {
     "texts": r"QX\w+",
     "pay": r"5500(16|17)\d{3}",
 }
-"""What values look like, those near them, and those shifted by one; the days and seconds since 1970 of dates too."""
+"""Patterns of values, of those near them and of those shifted by one; of dates also days and seconds since 1970."""
 
 BAND = re.compile(r'"label": "[^"]*"')
 """A band of a recorded distribution, which lies between round numbers or months."""
@@ -81,7 +81,7 @@ def row(number: int) -> Row:
 
 
 def traces_in(log: str) -> dict[str, list[str]]:
-    """What a text shows of the values, by column; a number counts where it stands by itself."""
+    """Find traces of the values in a text, by column; a number counts where it stands by itself."""
     log = BAND.sub("", log)
     found = {name: re.findall(rf"(?<![\w.])(?:{pattern})(?![\w])", log) for name, pattern in TRACES.items()}
     return {name: sorted({str(one) for one in some})[:9] for name, some in found.items() if some}
@@ -202,12 +202,12 @@ def test_the_log_holds_no_value(loud_server: PostgresServer, tmp_path: Path, nam
 
 
 def mark(server: PostgresServer) -> int:
-    """How long the server's log is."""
+    """Return the length of the server's log, in bytes."""
     return (server.directory / "log").stat().st_size
 
 
 def since(server: PostgresServer, begin: int) -> str:
-    """What the server has logged since its log was so long."""
+    """Read the server's log from an earlier length on."""
     with (server.directory / "log").open(encoding="utf-8", errors="replace") as file:
         file.seek(begin)
         return file.read()
@@ -281,7 +281,7 @@ def test_what_fails_is_not_in_the_log(loud_server: PostgresServer, text: str, st
 
 
 def test_parameters_are_logged_unless_the_server_says_otherwise(loud_server: PostgresServer) -> None:
-    """Why nothing is bound to statements that could be a value of the data."""
+    """Servers log bound parameters: for that reason no value of the data is bound to a statement."""
     begin = mark(loud_server)
     with psycopg.connect(loud_server.url("postgres"), autocommit=True) as connection:
         connection.execute("SELECT %s", ["QXbound"])

@@ -1,4 +1,4 @@
-"""What a region looks like in a release."""
+"""Regions as a release shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release is compared with: the source's classes, all counted or estimated, against a count of its raw rows."""
+"""Statistics of the source's classes, to compare a release with: all counted or estimated, against its raw rows."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Cut = list[dict[str | None, int]]
 
 
 def released(database: Database, case: Case, algorithm: dict[str, Any]) -> tuple[dict[str, Any], list[Row]] | None:
-    """What a run says and shows; None where no release satisfies the models."""
+    """Release a case: the run's result and its rows; None where no release satisfies the models."""
     table = database.create(case.columns, case.rows)
     policy = database.policy(table, case.attributes, algorithm=algorithm, **case.policy)
     try:

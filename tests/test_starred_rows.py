@@ -41,7 +41,7 @@ def verified(database: Database, policy: Policy, **more: Any) -> Verification:
 
 
 def test_one_starred_row_is_refused(database: Database) -> None:
-    """Who knows the one person of the arctic would read HIV: it is published only if the policy says so."""
+    """One starred row shows HIV to all who know the person of the arctic: the policy must allow such a release."""
     table = database.create(COLUMNS, ROWS)
     with pytest.raises(ProtectionError):
         anonymize(policy_of(database, table, "star", algorithm={"name": "optimal", "limits": {"place": [0, 0]}}))

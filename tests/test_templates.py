@@ -29,7 +29,7 @@ def test_no_line_of_a_template_is_longer_than_one_reads() -> None:
 
 
 def test_calls_pass_what_templates_need() -> None:
-    """Where a call names its template and its arguments: those of a dictionary are seen when tests make the call."""
+    """Calls by a template's name pass no argument without use; those of a dictionary are checked when tests call."""
     unneeded = {
         f"{path.name}: {template}": sorted(left)
         for path in sorted(PROGRAM.rglob("*.py"))

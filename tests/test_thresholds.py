@@ -47,7 +47,7 @@ def test_no_leaf_can_be_split_at_any_threshold(databases: tuple[Database, Databa
 def _rounds(
     database: Database, case: Case, monkeypatch: pytest.MonkeyPatch, *, weighted: bool = False
 ) -> list[Counter[str]]:
-    """How often every statement of tree growth was issued, round by round."""
+    """Count the issues of every statement of tree growth, round by round."""
     heard: list[str] = []
     monkeypatch.setattr(Engine, "_tell", lambda _self, statement, *_: heard.append(statement.name))
     assert _released(database, case, weighted=weighted) is not None

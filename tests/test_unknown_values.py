@@ -1,4 +1,4 @@
-"""What NULL of a sensitive attribute is to l-diversity: nothing, a value, or refused; wherever classes are judged."""
+"""NULL of a sensitive attribute in l-diversity: nothing, a value, or refused, wherever classes are checked."""
 
 from __future__ import annotations
 

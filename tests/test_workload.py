@@ -1,4 +1,4 @@
-"""How well a release predicts a target: the measures against their definitions, on both engines."""
+"""Prediction of a target from a release: the measures against their definitions, on both engines."""
 
 from __future__ import annotations
 

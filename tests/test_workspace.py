@@ -296,7 +296,7 @@ def test_a_process_is_told_from_a_later_one_of_the_same_id() -> None:
 
 
 def _wait_for_zombie(pid: int) -> bool:
-    """Whether a process that has ended, and that nobody has waited for yet, still counts as running."""
+    """Wait until a process that has ended, but is not reaped, stops counting as running; True if it never does."""
     deadline = time.monotonic() + 30
     while process.is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -52,7 +52,7 @@ def downgrade() -> None:
 
 
 def _refuse_scheduled(jobs: sa.TableClause) -> None:
-    """What starts a job would go on calling what is gone."""
+    """Refuse to drop jobs that are scheduled: the scheduler would go on calling them."""
     query = (
         sa.select(jobs.c.name, jobs.c.scheduler).where(jobs.c.scheduler.is_not(None)).distinct().order_by(jobs.c.name)
     )

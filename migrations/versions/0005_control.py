@@ -1,4 +1,4 @@
-"""What others may know of a run while it goes on, and what a run that is stopped leaves to be taken up again."""
+"""State of a run for others while the run goes on, and checkpoints by which a stopped run is resumed."""
 
 from __future__ import annotations
 

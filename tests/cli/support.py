@@ -148,7 +148,7 @@ def run_program(*arguments: object, environment: dict[str, str] | None = None) -
 
 
 def only_object(text: str) -> dict[str, Any]:
-    """What a program reads that expects one JSON object."""
+    """Parse a command's output, which must be one JSON object."""
     found = json.loads(text)
     assert isinstance(found, dict)
     return found

@@ -1,4 +1,4 @@
-"""What commands find by themselves, and how they name it: the policy and the catalog here, paths, files not there."""
+"""Defaults of commands: the policy and the catalog of the working directory, paths in messages, missing files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands make of a release in two tables and a view."""
+"""Commands on a release in two tables and a view."""
 
 from __future__ import annotations
 

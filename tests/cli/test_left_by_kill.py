@@ -73,7 +73,7 @@ def made(place: Path, before: set[Path]) -> list[Path]:
 
 
 def is_private(path: Path, place: Path) -> bool:
-    """Whether others can't read it: by its own mode, or by that of a directory above it."""
+    """Tell whether others can't read a path, by its own mode or by that of a directory above it."""
     chain = [path, *(above for above in path.parents if place in above.parents)]
     return any(not stat.S_IMODE(one.stat().st_mode) & 0o077 for one in chain)
 

@@ -28,7 +28,7 @@ def policy(database_url: str, tmp_path: Path) -> Path:
 
 
 def events(result: Result) -> list[dict[str, Any]]:
-    """What was told; every line is an object with the keys that all events have."""
+    """Parse the progress of a command; every line is an object that begins with the keys of all events."""
     found = [json.loads(line) for line in result.stderr.splitlines()]
     assert all(list(event)[:5] == KEYS and event["version"] == 1 for event in found)
     return found

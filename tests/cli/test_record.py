@@ -31,7 +31,7 @@ def record_of(policy: Path, to: Path) -> dict[str, Any]:
 
 
 def checked(*arguments: object, exit_code: int) -> dict[str, Any]:
-    """What `verify --record` says as JSON."""
+    """Run `verify --record`, check its exit code, and parse its JSON."""
     result = call("verify", *arguments, "--json")
     assert result.exit_code == exit_code, result.output
     return only_object(result.stdout)

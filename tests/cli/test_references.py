@@ -71,7 +71,7 @@ def go_through(policy: Path, directory: Path, source: str) -> str:
 
 
 def refused_without(name: str, *arguments: object) -> None:
-    """What needs a variable says that it is not set; nothing unexpected happens."""
+    """Check that a command whose variable is not set is refused, with the variable's name."""
     result = call(*arguments)
     assert (result.exit_code, f"The environment variable '{name}' is not set" in result.stderr) == (2, True), result
 

@@ -1,4 +1,4 @@
-"""What the commands say where a policy wants one recoding of its source only: the next step is one that works."""
+"""Commands on a policy that wants one recoding of its source only: the next step that they name works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the program keeps and prints of a run holds no value of the table, not even the least of a column."""
+"""Records and output of a run hold no value of the table, not even the least of a column."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_least_values_of_columns_are_nowhere(
 
 
 def _shows(text: str, number: int) -> bool:
-    """Whether the number stands in the text by itself: its digits may be some of those of a duration."""
+    """Tell whether the number stands in the text by itself: its digits may be some of those of a duration."""
     return re.search(rf"(?<!\d){number}(?!\d)", text) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the program loads before it does anything, and what a command loads: counted, as time is noisy."""
+"""Modules that the program loads at its start, and for a command: counted, as time is noisy."""
 
 from __future__ import annotations
 

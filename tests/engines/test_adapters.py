@@ -1,4 +1,4 @@
-"""What every engine's adapter does alike."""
+"""Properties that the adapters of all engines share."""
 
 from __future__ import annotations
 

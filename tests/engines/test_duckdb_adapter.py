@@ -1,4 +1,4 @@
-"""What is DuckDB's own: files, attached databases, spilling, and errors that tell the remedy."""
+"""Features of DuckDB alone: files, attached databases, spilling, and errors that tell the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is PostgreSQL's own: credentials, settings, privileges, row-level security, lost connections, relations."""
+"""Features of PostgreSQL alone: credentials, settings, privileges, row-level security, lost connections, relations."""
 
 from __future__ import annotations
 

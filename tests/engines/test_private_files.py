@@ -92,7 +92,7 @@ def test_a_process_that_only_its_lock_tells_of_lives(tmp_path: Path) -> None:
 
 
 def test_a_process_without_a_lock_lives(tmp_path: Path) -> None:
-    """Where files have no locks, and before the lock is taken."""
+    """A process lives where files have no locks, and before its lock is taken."""
     ours = make_private_directory(tmp_path)
     private._held.pop(ours).close()
     assert list(remove_dead_directories(tmp_path)) == []

@@ -40,7 +40,7 @@ class Hierarchy:
         return len(next(iter(self.paths.values())))
 
     def label(self, value: str | None, level: int) -> str | None:
-        """What a value is at a level; NULL is a group of its own below the root."""
+        """Generalize a value to a level; NULL is a group of its own below the root."""
         if value is None:
             return ROOT if level == self.height else None
         return value if level == 0 else self.paths[value][level - 1]
@@ -136,7 +136,7 @@ class Case:
         return out
 
     def violates(self, values: list[Any], table: list[Any]) -> bool:
-        """Whether a class with these sensitive values violates a model, in a table with those."""
+        """Tell whether a class with these sensitive values, in a table with those of `table`, violates a model."""
         return any(_violates(model, values, table) for model in self.models)
 
     def loss(self, node: Node, weights: Sequence[float], aggregate: str = "geometric") -> float:

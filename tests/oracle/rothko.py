@@ -40,7 +40,7 @@ class Letters:
         return 0 if value is None else self.present.index(value) + 1
 
     def children(self, values: Iterable[str | None]) -> Callable[[str | None], Any]:
-        """Which child of their lowest common ancestor a value is in."""
+        """Return the function from a value to its child of the lowest common ancestor of `values`."""
         groups = {_path(value)[1] for value in values}
         return (lambda value: _path(value)[1]) if len(groups) > 1 else (lambda value: value)
 
@@ -54,7 +54,7 @@ Axis = Integers | Letters
 
 @dataclass(frozen=True)
 class Rothko:
-    """What is searched for, and how; `allowed` says of a part whether it satisfies the models."""
+    """A search: its axes, the gain of a split and the least gain; `allowed` tests a part against the models."""
 
     axes: Sequence[Axis]
     allowed: Callable[[list[Row]], bool]

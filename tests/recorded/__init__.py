@@ -1,1 +1,1 @@
-"""What earlier versions of the program wrote into catalogs, and the runs of which it was."""
+"""Content that earlier versions of the program wrote into catalogs, and the runs that it comes from."""

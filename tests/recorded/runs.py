@@ -101,6 +101,6 @@ _PLACE = re.compile(r'\\"\w+\\"\.(?=\\"(?:main|public)\\"\.)')  # the database o
 
 
 def comparable(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What `--json` prints of a run, without what differs between two runs of one policy: ids, seconds, places."""
+    """Remove from a run's `--json` output all that differs between two runs of one policy: ids, seconds, places."""
     found: dict[str, Any] = json.loads(_PLACE.sub("", _RUN.sub("RUN", json.dumps(result))))
     return {**found, "seconds": sorted(found["seconds"]), "catalog": sorted(found.get("catalog", ()))}

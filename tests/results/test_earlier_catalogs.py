@@ -41,7 +41,7 @@ def runs(url: str) -> Iterator[dict[str, Run]]:
 
 
 def shown(*arguments: object) -> str:
-    """What a command prints that ends well."""
+    """Run a command that must succeed, and return its output."""
     result = call(*arguments)
     assert result.exit_code == 0, result.output
     return result.stdout

@@ -26,7 +26,7 @@ class Parameters(AlgorithmParameters):
 
     name: Literal["sorted-runs"]
     growth: int = Field(default=2, ge=2)
-    """How many times larger the classes become where one of them violates a model."""
+    """Factor by which classes become larger where one of them violates a model."""
 
     recodes: ClassVar[Recodes] = Recodes.REGIONS
     sentence: ClassVar[str] = "The table was sorted, and rows that were neighbours became a class."
