@@ -49,7 +49,7 @@ clean:
 .venv-lowest/installed: pyproject.toml tests/lowest.py
 	$(PYTHON) -m venv .venv-lowest
 	$(LOWEST)/python tests/lowest.py > .venv-lowest/constraints.txt
-	$(LOWEST)/pip install --quiet --constraint .venv-lowest/constraints.txt --editable . hypothesis pytest pytest-xdist
+	$(LOWEST)/pip install --quiet --constraint .venv-lowest/constraints.txt --editable . hypothesis pytest pytest-timeout pytest-xdist
 	@touch $@
 
 $(BIN)/pip:

@@ -20,7 +20,8 @@ import pytest
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
-from tests.postgres_server import PostgresServer, find_binaries, roomy_parent, start
+from tests.directories import make_directory, remove_left_directories
+from tests.postgres_server import PostgresServer, find_binaries, start
 from tests.random_cases import many
 from tests.run_support import Database, duckdb_url, open_database
 from tests.template_heads import refuse_unneeded_values
@@ -38,8 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.basetemp is None and not hasattr(config, "workerinput"):
-        base = tempfile.mkdtemp(prefix="sqlanon-tests-", dir=roomy_parent())
-        config.option.basetemp = base
+        remove_left_directories()
+        base = make_directory("t")
+        config.option.basetemp = str(base)
         config.add_cleanup(lambda: shutil.rmtree(base, ignore_errors=True))
 
 

@@ -7,13 +7,14 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
+
+from tests.directories import make_directory
 
 _SETTINGS = {
     "fsync": "off",
@@ -25,9 +26,8 @@ _SETTINGS = {
     "max_wal_size": "256MB",
     "max_locks_per_transaction": "128",
     "autovacuum": "off",
+    "dynamic_shared_memory_type": "mmap",  # in our own directory, so that it goes with it
 }
-
-_ROOM = 4 * 2**30  # bytes
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def start(binaries: Path, settings: Mapping[str, str] | None = None) -> Iterator
 
     settings: more of them; `{directory}` stands for the server's directory, where its socket is.
     """
-    directory = Path(tempfile.mkdtemp(prefix="sqlanon-pg-", dir=roomy_parent()))
+    directory = make_directory("pg")
     if os.geteuid() == 0:
         shutil.chown(directory, "postgres", "postgres")
     data = directory / "data"
@@ -115,13 +115,6 @@ def start(binaries: Path, settings: Mapping[str, str] | None = None) -> Iterator
             _run(binaries / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def roomy_parent() -> str:
-    """A short path, as a socket's has at most 107 bytes; in memory where there is room: commits are all but free."""
-    memory = Path("/dev/shm")
-    roomy = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOM
-    return str(memory) if roomy else "/tmp"
 
 
 def _configure(data: Path, directory: Path, more: Mapping[str, str]) -> None:
