@@ -105,6 +105,13 @@ def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
 
 
 @pytest.fixture
+def postgres_database(postgres_url: str) -> Iterator[Database]:
+    """A fresh database of the PostgreSQL server, with the policies that tests make over it."""
+    with open_database(postgres_url) as opened:
+        yield opened
+
+
+@pytest.fixture
 def databases(tmp_path: Path, postgres_url: str) -> Iterator[tuple[Database, Database]]:
     """A database of each engine, DuckDB's first, for tests that compare them."""
     with contextlib.ExitStack() as stack:

@@ -2,92 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import random
 import signal
-import threading
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import duckdb
-import psycopg
 import pytest
 
 from sqlanon.catalog import Catalog
 from sqlanon.dry_run import run_dry
 from sqlanon.engines import connect
-from sqlanon.engines.base import Engine
-from sqlanon.errors import ConflictError, EngineError, PolicyError, VerificationError
+from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc
 from tests.child_run import Child
 from tests.jobs_support import carry_out, frozen
+from tests.layout_support import CASES, COLUMNS, LEVELS, PLAIN, QI, ROWS, SHOWN, STARS, as_star, content, people
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
-
-COLUMNS = {
-    "ill": "VARCHAR(20)",
-    "age": "INTEGER",
-    "weight": "NUMERIC(6,2)",
-    "town": "VARCHAR(20)",
-    "joined": "DATE",
-    "height": "DOUBLE PRECISION",
-}
-
-
-def people(seed: int, rows: int) -> list[tuple[Any, ...]]:
-    draw = random.Random(seed)
-    return [
-        (
-            draw.choice(["flu", "cold", None]),
-            draw.choice([None, *range(20, 60)]),
-            draw.randint(0, 9),
-            draw.choice([None, "north", "south", "o'east", 'we"st', "Süd"]),
-            f"2024-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}",
-            draw.choice([-0.0, 0.0, 1.5, 2e300]),
-        )
-        for _ in range(rows)
-    ]
-
-
-ROWS = people(1, 240)
-KEPT = {"ill": "sensitive", "weight": "insensitive", "height": "sensitive"}
-QI = "quasi-identifier"
-PLAIN: dict[str, Any] = {**KEPT, "age": QI, "town": QI, "joined": QI}
-LEVELS: dict[str, Any] = {
-    **KEPT,
-    "age": {"role": QI, "hierarchy": {"intervals": [10, 20]}},
-    "town": {"role": QI, "hierarchy": "suppress"},
-    "joined": {"role": QI, "hierarchy": {"date": ["month", "year"]}},
-}
-SHOWN: dict[str, Any] = {
-    **KEPT,
-    "age": {"role": QI, "show": "mean"},
-    "town": QI,
-    "joined": {"role": QI, "show": "bounds"},
-    "height": {"role": QI, "show": "midpoint"},
-}
-STARS = {"algorithm": {"name": "optimal"}, "suppression": 0.2, "suppressed": "star"}
-CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "mondrian": (PLAIN, {}),
-    "rothko-t": (PLAIN, {"algorithm": {"name": "rothko-t"}}),
-    "rothko-s": (PLAIN, {"algorithm": {"name": "rothko-s", "sample": 100}}),
-    "shown": (SHOWN, {}),
-    "cuts": (PLAIN, {"ranges": "cuts"}),
-    "datafly": (LEVELS, {"algorithm": {"name": "datafly"}, "suppression": 0.2}),
-    "stars": (LEVELS, STARS),
-    "recoded": (LEVELS, {"algorithm": {"name": "optimal"}, "suppression": 0.2, "remainder": "recode"}),
-}
-
-
-def as_star(table: str, **more: Any) -> dict[str, Any]:
-    return {"release": {"table": f"{table}_s", "layout": "star"}, **more}
-
-
-def content(database: Database, name: str) -> list[str]:
-    return sorted(str(row) for row in database.sql(f"SELECT * FROM {name}"))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -104,12 +35,12 @@ def test_a_star_shows_what_a_flat_release_shows(database: Database, case: str) -
     assert star.checks["classes_numbered"].violations == 0
 
 
-def test_ranges_go_into_classes_too(postgres: Database) -> None:
+def test_ranges_go_into_classes_too(postgres_database: Database) -> None:
     attributes = {**PLAIN, "age": {"role": QI, "show": "range"}}
-    table = postgres.create(COLUMNS, ROWS)
-    flat = anonymize(postgres.policy(table, attributes, digest="run"))
-    star = anonymize(postgres.policy(table, attributes, **as_star(table, digest="run")))
-    assert _digest(postgres.url, star.run) == _digest(postgres.url, flat.run)
+    table = postgres_database.create(COLUMNS, ROWS)
+    flat = anonymize(postgres_database.policy(table, attributes, digest="run"))
+    star = anonymize(postgres_database.policy(table, attributes, **as_star(table, digest="run")))
+    assert _digest(postgres_database.url, star.run) == _digest(postgres_database.url, flat.run)
 
 
 def test_the_tables_tell_nothing_of_the_source_but_the_release(database: Database) -> None:
@@ -431,176 +362,3 @@ def test_a_dry_run_sends_what_a_run_sends(database: Database) -> None:
         )
         changing = ("publish/create", "publish/drop", "publish/rename", "publish/set_owner", "publish/grant")
         assert [n for n in played if n.startswith(changing)] == [n for (n,) in sent if n.startswith(changing)]
-
-
-# --- PostgreSQL
-
-
-@pytest.fixture
-def postgres(postgres_url: str) -> Iterator[Database]:
-    with open_database(postgres_url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def reader(postgres: Database) -> Iterator[str]:
-    postgres.sql("CREATE ROLE layout_reader")
-    yield "layout_reader"
-    postgres.sql("DROP OWNED BY layout_reader")
-    postgres.sql("DROP ROLE layout_reader")
-
-
-def may_read(postgres: Database, reader: str, name: str) -> list[bool]:
-    """Tell whether the role may read the view, its rows, its classes."""
-    return [
-        bool(postgres.sql("SELECT has_table_privilege(?, ?, 'SELECT')", [reader, f"{name}{part}"])[0][0])
-        for part in ("", "_rows", "_classes")
-    ]
-
-
-def test_readers_are_granted_the_view_alone(postgres: Database, reader: str) -> None:
-    """By default privileges, by grants that a flat release had, and by grants on the view, which stay."""
-    postgres.sql(f"ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO {reader}")
-    table = postgres.create(COLUMNS, ROWS)
-    name = f"{table}_s"
-    star = postgres.policy(table, PLAIN, **as_star(table))
-    anonymize(star)
-    assert may_read(postgres, reader, name) == [True, False, False]
-    postgres.sql(f"ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM {reader}")
-    anonymize(star, replace=True)
-    assert may_read(postgres, reader, name) == [True, False, False]
-    anonymize(postgres.policy(table, PLAIN, release={"table": name}), replace=True)
-    assert postgres.sql("SELECT has_table_privilege(?, ?, 'SELECT')", [reader, name]) == [(True,)]
-    anonymize(star, replace=True)
-    assert may_read(postgres, reader, name) == [True, False, False]
-    postgres.sql(f"SET ROLE {reader}")
-    assert postgres.sql(f"SELECT count(*) FROM {name}") == [(240,)]
-    postgres.sql("RESET ROLE")
-
-
-@pytest.mark.parametrize("was", ["star", "flat"])
-def test_the_owner_of_the_release_owns_its_tables(postgres: Database, reader: str, was: str) -> None:
-    postgres.sql(f"GRANT CREATE, USAGE ON SCHEMA public TO {reader}")
-    table = postgres.create(COLUMNS, ROWS)
-    name = f"{table}_s"
-    anonymize(postgres.policy(table, PLAIN, release={"table": name, "layout": was}))
-    for part in ("", "_rows", "_classes") if was == "star" else ("",):
-        postgres.sql(f"ALTER TABLE {name}{part} OWNER TO {reader}")
-    anonymize(postgres.policy(table, PLAIN, **as_star(table)), replace=True)
-    owners = postgres.sql("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE starts_with(relname, ?)", [name])
-    assert owners == [(reader,)] * 3
-    assert postgres.sql(f"SELECT count(*) FROM {name}") == [(240,)]
-
-
-def test_materialized_views_are_told_to_be_stale(postgres: Database) -> None:
-    table = postgres.create(COLUMNS, ROWS)
-    star = postgres.policy(table, PLAIN, **as_star(table))
-    anonymize(star)
-    postgres.sql(f"CREATE MATERIALIZED VIEW {table}_m AS SELECT * FROM {table}_s")
-    assert any("REFRESH" in note for note in anonymize(star, replace=True).notes)
-    with pytest.raises(PolicyError, match=f"would lose: materialized view {table}_m"):
-        anonymize(postgres.policy(table, PLAIN, release={"table": f"{table}_s"}), replace=True)
-
-
-def test_options_of_the_view_are_not_lost(postgres: Database) -> None:
-    table = postgres.create(COLUMNS, ROWS)
-    star = postgres.policy(table, PLAIN, **as_star(table))
-    anonymize(star)
-    postgres.sql(f"ALTER VIEW {table}_s SET (security_barrier = true)")
-    with pytest.raises(PolicyError, match="would lose: options of the view"):
-        anonymize(star, replace=True)
-
-
-def test_an_older_snapshot_keeps_the_old_star(postgres: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.publish.postgres.PostgresPublisher._older_transactions_end", lambda *_: False)
-    table = postgres.create(COLUMNS, ROWS)
-    star = postgres.policy(table, PLAIN, **as_star(table))
-    anonymize(star)
-    before = content(postgres, f"{table}_s")
-    with pytest.raises(ConflictError, match="older"):
-        anonymize(star, replace=True)
-    assert content(postgres, f"{table}_s") == before
-    assert postgres.leftovers() == []
-
-
-# --- whole or not at all
-
-
-CHANGING = ["publish/drop_table", "publish/rename_table", "publish/create_star_view"]
-
-
-@pytest.mark.parametrize(("was", "now"), [("star", "star"), ("flat", "star"), ("star", "flat")])
-def test_a_failure_half_way_leaves_the_old_release(
-    database: Database, was: str, now: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After whichever statement: each run begins with what the failed one before has left."""
-    table = database.create(COLUMNS, ROWS)
-    name = f"{table}_s"
-    anonymize(database.policy(table, PLAIN, release={"table": name, "layout": was}))
-    before = content(database, name)
-    database.insert(table, people(2, 60))
-    policy = database.policy(table, PLAIN, release={"table": name, "layout": now})
-    for template in CHANGING if now == "star" else CHANGING[:2]:
-        with monkeypatch.context() as patch:
-            fail_after(patch, template, "publish/drop_view" if was == "star" else template)
-            with pytest.raises(EngineError, match="broken"):
-                anonymize(policy, replace=True)
-        assert content(database, name) == before, template
-        assert database.leftovers() == [], template
-    anonymize(policy, replace=True)
-    assert database.sql(f"SELECT count(*) FROM {name}") == [(300,)]
-
-
-def fail_after(patch: pytest.MonkeyPatch, template: str, first: str) -> None:
-    """Let a statement fail when it is done, once one of another template has been carried out."""
-    run, done = Engine.run, set[str]()
-
-    def fail(self: Engine, of: str, **values: Any) -> int:
-        rows = run(self, of, **values)
-        done.add(of)
-        if of == template and first in done:
-            raise EngineError("broken")
-        return rows
-
-    patch.setattr(Engine, "run", fail)
-
-
-def test_readers_see_whole_stars_only(database: Database) -> None:
-    """Readers go on while the release is replaced, by other classes of more rows, time and again."""
-    table = database.create({"q": "INTEGER", "s": "INTEGER"}, [(n, n % 3) for n in range(60)])
-    name, roles = f"{table}_s", {"q": QI, "s": "sensitive"}
-    policies = [
-        database.policy(table, roles, **as_star(table, privacy=[{"model": "k-anonymity", "k": k}])) for k in (5, 20)
-    ]
-    anonymize(policies[0])
-    seen: set[tuple[int, int]] = set()
-    stop, started = threading.Event(), threading.Event()
-
-    def read() -> None:
-        with open_reader(database) as (execute, end):
-            while not stop.is_set():
-                seen.add(execute(f"SELECT count(*), count(DISTINCT q) FROM {name}"))
-                end()
-                started.set()
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    started.wait(5)
-    for turn in range(1, 6):
-        anonymize(policies[turn % 2], replace=True)
-    stop.set()
-    reader.join(10)
-    assert len(seen) == 2
-    assert {rows for rows, _ in seen} == {60}
-
-
-@contextlib.contextmanager
-def open_reader(database: Database) -> Iterator[tuple[Any, Any]]:
-    """Open a session: a function that gives the first row of a query, and one that ends the transaction."""
-    if database.engine == "postgres":
-        with psycopg.connect(database.url) as session:
-            session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            yield lambda text: session.execute(text).fetchone(), session.commit
-    else:
-        with duckdb.connect(database.url.removeprefix("duckdb:///")) as session:
-            yield lambda text: session.execute(text).fetchone(), lambda: None
