@@ -20,7 +20,7 @@ OWN: Mapping[str, str] = {
     "mondrian": "sqlanon.algorithms.partitions:Tree",
     "rothko-t": "sqlanon.algorithms.partitions:Tree",
     "rothko-s": "sqlanon.algorithms.partitions:SampledTree",
-    "top-down": "sqlanon.algorithms.partitions:TopDownSpecialization",
+    "top-down": "sqlanon.algorithms.top_down:TopDownSpecialization",
     "incognito": _FULL_DOMAIN,
     "samarati": _FULL_DOMAIN,
     "bottom-up": _FULL_DOMAIN,

@@ -1,4 +1,4 @@
-"""Searches for a partition of the rows: trees cut into regions (Mondrian, Rothko), and top-down specialization."""
+"""Searches for a partition of the rows: trees cut into regions (Mondrian, Rothko)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
-from sqlanon.lattice import specialization
 from sqlanon.partition import mondrian, rothko_s
 from sqlanon.partition.collapse import WORTH_SHARE
 from sqlanon.partition.result import Partition
-from sqlanon.releases.generalized import Cuts, Regions
+from sqlanon.releases.generalized import Regions
 
 
 class PartitionSearch(Algorithm[Partition]):
@@ -53,14 +52,3 @@ class SampledTree(Tree):
     @property
     def find_partition(self) -> Callable[..., Partition]:
         return rothko_s.search
-
-
-class TopDownSpecialization(PartitionSearch):
-    """Each branch of a hierarchy at a level of its own (Fung, Wang, Yu, ICDE 2005)."""
-
-    @property
-    def find_partition(self) -> Callable[..., Partition]:
-        return specialization.search
-
-    def release(self, request: SearchRequest, decision: Partition) -> Cuts:
-        return Cuts.create(request.engine, request.workspace, request.coded, decision)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from markupsafe import Markup
 
-from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.keys import Dimension
 from sqlanon.lattice.lattice import Node
 from sqlanon.partition.axes import Axis, carried
 from sqlanon.partition.result import Partition
 from sqlanon.results.facts import Facts
 from sqlanon.sql import Identifier, Relation, expression
+
+if TYPE_CHECKING:
+    from sqlanon.lattice.frequency import FrequencySets
 
 STARRED = 0  # the leaf of suppressed rows; classes count from 1
 

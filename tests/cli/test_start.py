@@ -61,6 +61,23 @@ def test_checking_a_policy_loads_nothing_that_searches_verifies_or_publishes(duc
     assert not modules & {"sqlanon.publish.postgres", "sqlanon.runs.runner", "sqlanon.cli.summary"}
 
 
+def test_a_search_for_a_partition_loads_no_library_of_lattices(duckdb_policy: Path) -> None:
+    modules = loaded("run", duckdb_policy, "--replace")
+    assert modules & HEAVY == {"duckdb", "jinja2", "psutil", "ruamel"}
+    assert not {name for name in modules if name.startswith("sqlanon.lattice.")} & {
+        "sqlanon.lattice.frequency",
+        "sqlanon.lattice.specialization",
+        "sqlanon.lattice.search",
+    }
+
+
+def test_nothing_is_collected_when_a_process_ends() -> None:
+    script = "import atexit, gc; atexit.register(lambda: print('frozen', gc.get_freeze_count() > 10_000))\n"
+    program = [sys.executable, "-c", script + "from sqlanon.cli import main; main()", "--version"]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("frozen True\n")
+
+
 def test_checking_a_policy_opens_its_database_once(duckdb_policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened, connect_to = [], DuckDBEngine.connect.__func__  # type: ignore[attr-defined]
 
@@ -108,7 +125,8 @@ def test_an_interrupt_before_signals_are_heeded_ends_it_alike(place: str, monkey
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gc.disable", lambda: None)  # the process goes on
+    for ending in ("gc.disable", "gc.freeze"):  # the process goes on
+        monkeypatch.setattr(ending, lambda: None)
     monkeypatch.setattr(place, interrupt)
     with pytest.raises(SystemExit) as ended:
         main()

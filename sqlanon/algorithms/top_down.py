@@ -1,0 +1,22 @@
+"""Top-down specialization, apart from trees: its frequency sets take a library that is slow to load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlanon.algorithms.base import SearchRequest
+from sqlanon.algorithms.partitions import PartitionSearch
+from sqlanon.lattice import specialization
+from sqlanon.partition.result import Partition
+from sqlanon.releases.generalized import Cuts
+
+
+class TopDownSpecialization(PartitionSearch):
+    """Each branch of a hierarchy at a level of its own (Fung, Wang, Yu, ICDE 2005)."""
+
+    @property
+    def find_partition(self) -> Callable[..., Partition]:
+        return specialization.search
+
+    def release(self, request: SearchRequest, decision: Partition) -> Cuts:
+        return Cuts.create(request.engine, request.workspace, request.coded, decision)
