@@ -21,7 +21,7 @@ demo: .venv/installed-demo
 	$(BIN)/sqlanon demo
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-lowest: .venv-lowest/installed
 	$(LOWEST)/python -m pytest -n $(WORKERS) $(SMOKE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import os
 import re
@@ -52,6 +53,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = _of_another_engine(items)
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector what lives as long as the session: the modules and thousands of collected tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def _of_another_engine(items: list[pytest.Item]) -> set[pytest.Item]:

@@ -11,6 +11,7 @@ import pytest
 from sqlanon.engines.base import Engine
 from sqlanon.errors import SqlanonError, VerificationError
 from sqlanon.sql import Relation, Statement
+from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize
 
 TOWNS = {"x": ["l", "*"], "y": ["l", "*"], "z": ["m", "*"]}
@@ -113,7 +114,10 @@ class Tampering:
 def test_what_comes_of_it_is_refused_or_true(
     database: Database, run: str, place: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search that is misled may find other classes: they are published if they are true and protected."""
+    """A search that is misled may find other classes: they are published if they are true and protected.
+
+    What follows a tampering is the same code on either engine: by default PostgreSQL has the first form of each column.
+    """
     roles, more = RUNS[run]
     policy = database.policy(database.create(COLUMNS, ROWS), roles, privacy=PRIVACY, **more)
     anonymize(policy)
@@ -122,7 +126,7 @@ def test_what_comes_of_it_is_refused_or_true(
     require_truth(released, run)
     wrong = []
     for column, forms in TABLES[run][place][3].items():
-        for form in forms:
+        for form in forms if database.engine == "duckdb" else forms[: many(1)]:
             tampering = Tampering(TABLES[run][place], column, form)
             monkeypatch.setattr(Engine, "run", _tampered(tampering, original))
             try:

@@ -444,4 +444,4 @@ def test_the_program_as_it_is_passes(
 
 @pytest.mark.parametrize("check", [check_all, check_chart, check_samarati, check_floors])
 def test_starred_rows_that_are_judged_are_completed(database: Database, check: Callable[[Database, Any], None]) -> None:
-    tried(database, check, judged_cases(), 30, 1)
+    tried(database, check, judged_cases(), 15, 1)
