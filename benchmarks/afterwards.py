@@ -56,7 +56,7 @@ def main() -> None:
         url = arguments.url or f"duckdb:///{Path(directory) / 'bench.duckdb'}"
         with connect(url, create=True) as engine:
             engine.execute(Statement("drop", "DROP TABLE IF EXISTS bench"))
-            engine.execute(Statement("create", create_statement(engine.dialect, "bench", Wanted(arguments.rows))))
+            engine.execute(Statement("create", create_statement(engine.name, "bench", Wanted(arguments.rows))))
         data = policy(url, QUASI_IDENTIFIERS, arguments.k, False)
         data["privacy"].append({"model": "distinct-l-diversity", "attribute": "cls", "l": 2})
         built = build_policy(data)

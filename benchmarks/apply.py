@@ -36,7 +36,7 @@ def make(url: str, options: EngineOptions, rows: int, new: int, realistic: bool)
         for seed, (table, count) in enumerate((("bench", rows), ("newcomers", new))):
             engine.execute(Statement("drop", f"DROP TABLE IF EXISTS {table}"))
             wanted = Wanted(count, realistic=realistic, seed=seed)
-            engine.execute(Statement("create", create_statement(engine.dialect, table, wanted)))
+            engine.execute(Statement("create", create_statement(engine.name, table, wanted)))
 
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:

@@ -68,7 +68,7 @@ def prepare(engine: Engine, arguments: argparse.Namespace) -> dict[str, Any]:
     """Make the table; the policy of the run whose rules are frozen."""
     if arguments.full_domain is None:
         execute(engine, "DROP TABLE IF EXISTS bench")
-        execute(engine, create_statement(engine.dialect, "bench", Wanted(arguments.rows)))
+        execute(engine, create_statement(engine.name, "bench", Wanted(arguments.rows)))
         return policy(arguments.url, QUASI_IDENTIFIERS, arguments.k, False)
     source = full_domain.make(arguments.full_domain, Path(), arguments.url)
     content = full_domain.policy(full_domain.SCENARIOS[arguments.full_domain], source)

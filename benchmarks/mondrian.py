@@ -103,7 +103,7 @@ def main() -> None:
         with connect(url, options, create=True) as engine:
             engine.execute(Statement("drop", "DROP TABLE IF EXISTS bench"))
             wanted = Wanted(arguments.rows, realistic=arguments.realistic)
-            create = create_statement(engine.dialect, "bench", wanted)
+            create = create_statement(engine.name, "bench", wanted)
             engine.execute(Statement("create", create))
             gby = group_by(engine, columns)
         built = build_policy(policy(url, columns, arguments.k, arguments.hierarchies))

@@ -56,7 +56,7 @@ def measure(panel: str, rows: int, sizes: tuple[int, ...]) -> Iterator[Row]:
         url = f"duckdb:///{Path(directory) / 'bench.duckdb'}"
         with connect(url, EngineOptions(), create=True) as engine:
             wanted = Wanted(rows, normal=panel == "normal")
-            engine.execute(Statement("create", create_statement(engine.dialect, "bench", wanted)))
+            engine.execute(Statement("create", create_statement(engine.name, "bench", wanted)))
             for name, models in requirements(panel).items():
                 for n, (tests, naive) in zip(sizes, pruned_nodes(engine, url, models, sizes), strict=True):
                     yield panel, name, n, tests, naive

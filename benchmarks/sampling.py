@@ -67,7 +67,7 @@ def policy(url: str, models: list[dict[str, Any]], algorithm: dict[str, Any]) ->
 def make_table(url: str, rows: int, options: EngineOptions) -> None:
     with connect(url, options, create=True) as engine:
         engine.execute(Statement("drop", "DROP TABLE IF EXISTS bench"))
-        engine.execute(Statement("create", create_statement(engine.dialect, "bench", Wanted(rows))))
+        engine.execute(Statement("create", create_statement(engine.name, "bench", Wanted(rows))))
 
 
 def group_by(url: str, options: EngineOptions) -> tuple[float, float]:
@@ -147,7 +147,7 @@ def _make_targets(url: str, options: EngineOptions, rows: int, seed: int, *, lef
     with connect(url, options, create=True) as engine:
         engine.execute(Statement("drop", "DROP TABLE IF EXISTS bench"))
         wanted = Wanted(rows, targets=True, seed=seed)
-        engine.execute(Statement("create", create_statement(engine.dialect, "bench", wanted) + left_out))
+        engine.execute(Statement("create", create_statement(engine.name, "bench", wanted) + left_out))
 
 
 def _classes(url: str, options: EngineOptions, k: int, algorithm: dict[str, Any]) -> int:

@@ -74,7 +74,7 @@ def create(url: str, rows: int, options: EngineOptions) -> float:
         for table, noise in (("bench", 0.0), ("bench_noise", 0.1)):
             engine.execute(Statement("drop", f"DROP TABLE IF EXISTS {table}"))
             wanted = Wanted(rows, targets=True, noise=noise)
-            engine.execute(Statement("create", create_statement(engine.dialect, table, wanted)))
+            engine.execute(Statement("create", create_statement(engine.name, table, wanted)))
         return group_by(engine, QUASI_IDENTIFIERS)
 
 

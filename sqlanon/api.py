@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
@@ -30,7 +31,7 @@ from sqlanon.tables.column_names import names_a_person
 from sqlanon.tables.repeating import Repetition, find_repeating
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import Verification, verify_table
-from sqlanon.work.session import MEMORY_URL, open_to_look
+from sqlanon.work.session import open_to_look
 
 
 def profile_table(
@@ -107,7 +108,7 @@ def _profiled(
 def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOptions | None) -> Trial | None:
     """Try the draft in this session, or in one of its own where this one may make no temporary table."""
     try:
-        if url is None or engine.keeps_temporary_tables:
+        if url is None or engine.traits.keeps_temporary_tables:
             return try_draft(engine, profile)
         with connect(url, options) as session:
             session.require_writable()

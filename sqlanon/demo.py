@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 
+from sqlanon.engines.embedded import url_of_file
 from sqlanon.errors import AccessError, ConflictError, SqlanonError
 from sqlanon.profile.writing import quoted
 
@@ -84,7 +85,7 @@ def prepare(directory: Path) -> Demo:
 
 def policy_text(database: Path) -> str:
     """The policy for the table in a DuckDB file."""
-    return _POLICY.format(url=quoted(f"duckdb:///{database.resolve()}".replace("$", "$$")))
+    return _POLICY.format(url=quoted(url_of_file(database.resolve()).replace("$", "$$")))
 
 
 def _write_table(database: Path) -> int:

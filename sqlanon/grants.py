@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import psycopg
-from psycopg.conninfo import conninfo_to_dict
-
-from sqlanon.engines.urls import redacted, require_escaped, scheme_of
+from sqlanon.engines.dialects import Dialect, dialect_of_url
+from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Role
 from sqlanon.roles import Roles
-from sqlanon.sql import Identifier, Relation, Text, renderer
+from sqlanon.sql import Identifier, Relation, Text
 
 
 def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
@@ -23,8 +21,10 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
         PolicyError: source, release and catalog are not all in one PostgreSQL database, or roles have the same name.
     """
     url, table, released = policy.source.url, policy.source.table, policy.release.table
-    if url is None or table is None or scheme_of(url) not in ("postgresql", "postgres"):
-        raise PolicyError("source: roles are PostgreSQL's; a DuckDB file is protected by its own permissions.")
+    dialect = EMBEDDED if url is None else dialect_of_url(url)
+    dialect.has_roles.require("source: ")
+    assert url is not None
+    assert table is not None
     if released is None or policy.release.url not in (None, url) or policy.catalog.url not in (None, url):
         raise PolicyError("The script is for one database, and release or catalog are elsewhere: grant there by hand.")
     if roles.runner == roles.reader:
@@ -33,7 +33,7 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
         raise PolicyError("A name with $$ in it would end a block of the script early: choose another.")
     source, release = _relation(table), _relation(released)
     values: dict[str, Any] = {
-        "database": Identifier(_database(url)),
+        "database": Identifier(_database(dialect, url)),
         "roles": [
             _role(roles.runner, logs_in=True),
             _role(roles.reader),
@@ -51,7 +51,7 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
         "columns": [Identifier(n) for n, a in policy.attributes.items() if a.role is not Role.IDENTIFIER],
         "pg_cron": pg_cron,
     }
-    return renderer("postgres")("roles/grant_privileges", **values).text
+    return dialect.renderer()("roles/grant_privileges", **values).text
 
 
 def _relation(text: str) -> Relation:
@@ -73,12 +73,8 @@ def _shared(schema: str, runner: str) -> str:
     )
 
 
-def _database(url: str) -> str:
-    require_escaped(url)
-    try:
-        name = conninfo_to_dict(url).get("dbname")
-    except psycopg.ProgrammingError:  # its message may quote the password
-        raise PolicyError(f"source.url: {redacted(url)} can't be read.") from None
+def _database(dialect: type[Dialect], url: str) -> str:
+    name = dialect.database_name(url)
     if not name:
         raise PolicyError("source.url: names no database, and grants need its name.")
-    return str(name)
+    return name

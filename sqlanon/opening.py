@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator
 
 from sqlanon.engines.base import Engine, RelationType
+from sqlanon.engines.publishing import publisher_of
+from sqlanon.engines.star import Form, Star
 from sqlanon.errors import ProtectionError
 from sqlanon.lookup import find_table
 from sqlanon.policy import Policy
-from sqlanon.publish.publishers import publisher_of
-from sqlanon.publish.star import Form, Star
 from sqlanon.sql import Relation
 from sqlanon.trust import IN_POLICY, reading
 
@@ -51,7 +51,7 @@ def open_release_table(engine: Engine, policy: Policy, table: str | None = None)
             named as `table`.
     """
     found = find_table(engine, table or policy.release.table or "")
-    with engine.undone() if engine.runs_code_of_others else contextlib.nullcontext():
+    with engine.undone() if engine.traits.runs_code_of_others else contextlib.nullcontext():
         engine.hold(found)
         is_star = is_star_of(engine, policy, found)
         if table is None and not is_star and (other := other_kind(engine, found)) is not None:

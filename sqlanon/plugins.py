@@ -2,7 +2,7 @@
 
 A package names its parts in groups, one for each kind: `sqlanon.guarantees` for privacy models,
 `sqlanon.algorithms` for searches, `sqlanon.qualities` for quality models, `sqlanon.hierarchies` for
-kinds of hierarchies. docs/extending.md shows a whole package.
+kinds of hierarchies, `sqlanon.engines` for engines. docs/extending.md shows a whole package.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ GUARANTEES = "sqlanon.guarantees"
 ALGORITHMS = "sqlanon.algorithms"
 QUALITIES = "sqlanon.qualities"
 HIERARCHIES = "sqlanon.hierarchies"
+ENGINES = "sqlanon.engines"
 
 
 @functools.cache

@@ -14,11 +14,12 @@ import hashlib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from jinja2 import (
@@ -213,8 +214,12 @@ def template_directory() -> Path:
 def _of_package(name: str) -> str | None:
     """Read the template `package:name` of another package; None where there is none."""
     package, colon, path = name.partition(":")
-    found = resources.files(package) / "sql_templates" / path if colon else None
-    return found.read_text(encoding="utf-8") if found is not None and found.is_file() else None
+    return _read_template(package, path) if colon else None
+
+
+def _read_template(package: str, path: str) -> str | None:
+    found = resources.files(package) / "sql_templates" / path
+    return found.read_text(encoding="utf-8") if found.is_file() else None
 
 
 class _CompiledTemplates(FileSystemBytecodeCache):
@@ -234,13 +239,18 @@ class _CompiledTemplates(FileSystemBytecodeCache):
 
 
 class Renderer:
-    """Renders templates for one dialect; `name.<dialect>.sql.j2` beside `name.sql.j2` replaces it whole."""
+    """Renders templates for one dialect; `name.<dialect>.sql.j2` beside `name.sql.j2` replaces it whole.
 
-    def __init__(self, dialect: str) -> None:
-        self.dialect = dialect
+    dialects: the dialect, and those that it is derived from, whose macros and statements it has where it has none.
+    packages: further packages with templates in their folder `sql_templates`, of which the program's go first.
+    """
+
+    def __init__(self, *dialects: str, packages: Sequence[str] = ()) -> None:
+        self._endings = (*(f".{dialect}.sql.j2" for dialect in dialects), ".sql.j2")
         self._templates: dict[str, Template] = {}
+        loaders = [FunctionLoader(functools.partial(_read_template, package)) for package in packages]
         self._environment = Environment(
-            loader=ChoiceLoader([FileSystemLoader(template_directory()), FunctionLoader(_of_package)]),
+            loader=ChoiceLoader([FileSystemLoader(template_directory()), FunctionLoader(_of_package), *loaders]),
             undefined=StrictUndefined,
             autoescape=True,
             finalize=_finalize,
@@ -250,8 +260,10 @@ class Renderer:
             bytecode_cache=_CompiledTemplates.in_package(),
         )
         self._environment.filters["indent"] = indent
-        macros = self._environment.get_template(f"dialects/{dialect}.sql.j2").module
-        self._environment.globals["d"] = macros
+        macros: dict[str, Any] = {}
+        for dialect in reversed(dialects):
+            macros |= vars(self._environment.get_template(f"dialects/{dialect}.sql.j2").module)
+        self._environment.globals["d"] = SimpleNamespace(**macros)
         self._environment.globals["common"] = self._environment.get_template("dialects/common.sql.j2").module
 
     def __call__(self, template: str, **values: Any) -> Statement:
@@ -261,8 +273,7 @@ class Renderer:
 
     def _template(self, name: str) -> Template:
         if name not in self._templates:
-            found = self._environment.select_template([f"{name}.{self.dialect}.sql.j2", f"{name}.sql.j2"])
-            self._templates[name] = found
+            self._templates[name] = self._environment.select_template([name + ending for ending in self._endings])
         return self._templates[name]
 
     def macro(self, name: str, *arguments: Any) -> Markup:
@@ -272,9 +283,9 @@ class Renderer:
 
 
 @functools.cache
-def renderer(dialect: str) -> Renderer:
-    """The renderer of a dialect: `duckdb` or `postgres`."""
-    return Renderer(dialect)
+def renderer(*dialects: str, packages: tuple[str, ...] = ()) -> Renderer:
+    """The renderer of a dialect; see `Renderer`."""
+    return Renderer(*dialects, packages=packages)
 
 
 def expression(text: str, **values: Any) -> Markup:

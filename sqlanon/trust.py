@@ -49,7 +49,7 @@ def reading(
     Raises:
         PolicyError: reading them may run code of roles that are not trusted, and `trusts_owner` is not set.
     """
-    if not engine.runs_code_of_others:
+    if not engine.traits.runs_code_of_others:
         yield
         return
     with engine.undone():

@@ -1,11 +1,17 @@
-"""Data flows one way: no part of the program imports one that docs/architecture.md lists further down."""
+"""Data flows one way: no part of the program imports one that docs/architecture.md lists further down.
+
+What is particular to an engine is in its folder: elsewhere no module names one.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+from sqlanon.engines.dialects import OWN, dialects
 
 PROGRAM = Path(__file__).parent.parent / "sqlanon"
 LISTED = re.findall(r"^\| `(\w+)` \|", (PROGRAM.parent / "docs" / "architecture.md").read_text(), re.MULTILINE)
@@ -55,3 +61,38 @@ def test_parts_import_only_what_is_listed_above_them() -> None:
 def test_modules_import_each_other_in_no_circle() -> None:
     graph = {module: imported(tree, everywhere=False) - {module} for module, tree in modules().items()}
     assert len(list(TopologicalSorter(graph).static_order())) >= len(graph)
+
+
+NAMING_ENGINES = {
+    "sqlanon.catalog.migrating": "columns of past migrations have the types that they were made with",
+    "sqlanon.demo": "the demonstration is a DuckDB file",
+    "sqlanon.frames.anonymizing": "a connection of DuckDB's driver is data that a program holds",
+    "sqlanon.frames.kinds": "the same",
+    "sqlanon.frames.loading": "frames are loaded by DuckDB's driver, which alone reads them",
+    "sqlanon.frames.result": "the same",
+    "sqlanon.jobs.procedure": "procedures are PL/pgSQL, with the settings and errors of PostgreSQL's sessions",
+}
+"""Modules outside of `engines` that name an engine or its driver, and why."""
+
+
+def test_engines_are_named_in_their_folders_only() -> None:
+    """By their names, URL schemes, drivers and folders; messages and comments for people may speak of them."""
+    named = {module for module, tree in modules().items() if any(names_of_engines(tree))}
+    assert {module for module in named if not module.startswith("sqlanon.engines.")} == set(NAMING_ENGINES)
+
+
+def names_of_engines(tree: ast.AST) -> Iterator[str]:
+    names = {*OWN, *(scheme for dialect in dialects() for scheme in dialect.schemes)}
+    yield from (
+        name for name in imported(tree, everywhere=True) if re.match(rf"sqlanon\.engines\.({'|'.join(OWN)})", name)
+    )
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str() as text) if (
+                text.removesuffix("://") in names or text.partition("://")[0] in names
+            ):
+                yield text
+            case ast.Import(names=aliases):
+                yield from (alias.name for alias in aliases if alias.name.partition(".")[0] in ("duckdb", "psycopg"))
+            case ast.ImportFrom(module=str() as module) if module.partition(".")[0] in ("duckdb", "psycopg"):
+                yield module

@@ -93,7 +93,7 @@ def grow(
 def test_nodes_and_edges_are_those_of_a_construction_in_python(workspace: Workspace) -> None:
     engine = workspace._engine
 
-    @settings(max_examples=many(EXAMPLES[engine.dialect]), deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=many(EXAMPLES[engine.name]), deadline=None, suppress_health_check=list(HealthCheck))
     @given(heights=st.lists(st.integers(1, 3), min_size=1, max_size=4), minima=st.data())
     def check(heights: list[int], minima: st.DataObject) -> None:
         """Fails are closed downwards, as a search's are: what fails is below every one of some nodes."""

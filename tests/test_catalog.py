@@ -26,11 +26,11 @@ from sqlanon.catalog import (
     Status,
     Step,
 )
-from sqlanon.catalog.duckdb_driver import DuckDBDriver
 from sqlanon.catalog.migrate import migrations_directory, revisions
 from sqlanon.catalog.tables import Tables
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
+from sqlanon.engines.duckdb.driver import DuckDBDriver
 from sqlanon.errors import AccessError, EngineError, PolicyError, ProtectionError
 from sqlanon.results.records import read_record, write_record
 from sqlanon.sql import Relation, Statement

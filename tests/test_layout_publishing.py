@@ -89,7 +89,8 @@ def test_options_of_the_view_are_not_lost(postgres_database: Database) -> None:
 
 
 def test_an_older_snapshot_keeps_the_old_star(postgres_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.publish.postgres.PostgresPublisher._older_transactions_end", lambda *_: False)
+    waiting = "sqlanon.engines.postgres.publishing.PostgresPublisher._older_transactions_end"
+    monkeypatch.setattr(waiting, lambda *_: False)
     table = postgres_database.create(COLUMNS, ROWS)
     star = postgres_database.policy(table, PLAIN, **as_star(table))
     anonymize(star)

@@ -14,8 +14,8 @@ import pytest
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.postgres.engine import PostgresEngine
+from sqlanon.engines.publishing import publisher_of
 from sqlanon.errors import AccessError, ConflictError, EngineError
-from sqlanon.publish.publishers import publisher_of
 from sqlanon.sql import Relation, Statement
 from tests.cli.support import call, make_patients, write_policy
 from tests.jobs_support import carry_out, frozen, simple

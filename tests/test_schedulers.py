@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sqlanon.catalog import Job
+from sqlanon.engines.postgres.dialect import PostgreSQL
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.cron import CronSchedule
 from sqlanon.jobs.environment import of_policy, of_url
@@ -84,7 +85,7 @@ def test_what_libpq_takes_from_the_environment_is_written_too(monkeypatch: pytes
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("PGPASSWORD", raising=False)
     url, schedule = of_url("postgresql:///"), CronSchedule.parse("0 4 * * *")
-    start = JobLaunch(JOB, "here", url.with_libpqs(), schedule)
+    start = JobLaunch(JOB, "here", url.with_parts_of(PostgreSQL), schedule)
     assert dict(_assignments(start.crontab())) == {
         **shown,
         "SQLANON_URL": "postgresql:///",
@@ -94,7 +95,7 @@ def test_what_libpq_takes_from_the_environment_is_written_too(monkeypatch: pytes
     assert 'Environment="PGHOST=/run/a b"\n' in start.service("me")
     monkeypatch.setenv("PGPASSWORD", "CANARY")
     monkeypatch.setenv("PGOPTIONS", "-c app.password=CANARY")
-    start = JobLaunch(JOB, "here", url.with_libpqs(), schedule)
+    start = JobLaunch(JOB, "here", url.with_parts_of(PostgreSQL), schedule)
     assert "CANARY" not in start.crontab() + start.service("me")
     assert dict(_assignments(start.crontab()))["PGPASSFILE"] == "/etc/sqlanon/nightly.pgpass"
     assert start.service("me").count("PGPASSFILE") == 1

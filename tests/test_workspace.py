@@ -40,13 +40,13 @@ def make(engine: Engine, table: Relation) -> Relation:
 
 def names(engine: Engine, beginning: str) -> list[object]:
     """The tables whose names begin so, in any schema."""
-    listed = "SELECT table_name FROM duckdb_tables()" if engine.dialect == "duckdb" else "SELECT relname FROM pg_class"
+    listed = "SELECT table_name FROM duckdb_tables()" if engine.name == "duckdb" else "SELECT relname FROM pg_class"
     column = listed.split()[1]
     return [name for (name,) in rows(engine, f"{listed} WHERE starts_with({column}, '{beginning}') ORDER BY 1")]
 
 
 def released(engine: Engine, name: str = "Rel. x") -> Relation:
-    return Relation(name, "main" if engine.dialect == "duckdb" else "public")
+    return Relation(name, "main" if engine.name == "duckdb" else "public")
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ from sqlanon.sql import Relation, Statement
 from sqlanon.work.workspace import Workspace
 engine = connect(sys.argv[1])
 catalog = Catalog.open(engine)
-schema = "main" if engine.dialect == "duckdb" else "public"
+schema = "main" if engine.name == "duckdb" else "public"
 for publishes in (False, True):
     run = catalog.start_run(RunStart("s", "r", "p", "mondrian", "1"))
     space = Workspace(engine, catalog, run)

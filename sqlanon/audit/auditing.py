@@ -21,6 +21,7 @@ from sqlanon.audit.published import (
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.dialects import is_embedded
+from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import STANDARD_INPUT
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
 from sqlanon.plan.plan import Plan, resolve_source
@@ -28,7 +29,6 @@ from sqlanon.policy import Policy
 from sqlanon.results.measures import Check
 from sqlanon.trust import reading
 from sqlanon.verification.verify import Verification
-from sqlanon.work.session import MEMORY_URL
 from sqlanon.work.workspace import TemporaryWorkspace
 
 _OF_SOURCE = ("rows_add_up", "values_equal", *LINKED)
@@ -151,7 +151,7 @@ class _Audit:
                 yield engine, plan
 
     def _compare(self, engine: Engine, plan: Plan, past: Past) -> None:
-        expected = expected_columns(plan, engine.dialect)
+        expected = expected_columns(plan, engine.traits)
         with open_published(self.policy, engine, self.table, self.options) as (reader, found):
             typed = reader is engine and self.policy.release.file is None
             wrong = wrong_columns(expected, reader.columns(found), typed=typed)

@@ -8,6 +8,7 @@ from sqlanon.audit.holding import Known
 from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import whole_path
 from sqlanon.environment import resolved
 from sqlanon.errors import Cancelled, SqlanonError
@@ -17,7 +18,7 @@ from sqlanon.runs.choices import choices_of
 from sqlanon.runs.fingerprint import fingerprint
 from sqlanon.signoff.release import place_of_release
 from sqlanon.sql import Relation
-from sqlanon.work.session import MEMORY_URL, look_into_catalog
+from sqlanon.work.session import look_into_catalog
 
 
 @dataclass(frozen=True)

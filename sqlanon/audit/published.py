@@ -8,7 +8,8 @@ from pathlib import Path
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
-from sqlanon.engines.dialects import dialect_named
+from sqlanon.engines.dialects import Dialect
+from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.reading import ReadOptions
 from sqlanon.opening import open_release_table
 from sqlanon.plan.checks import released_names
@@ -18,7 +19,6 @@ from sqlanon.publish.files import open_file
 from sqlanon.publish.transfer import transfer
 from sqlanon.release.cells import RANGE_TYPES
 from sqlanon.sql import Relation
-from sqlanon.work.session import MEMORY_URL
 
 
 def expected_names(policy: Policy) -> list[str]:
@@ -26,7 +26,7 @@ def expected_names(policy: Policy) -> list[str]:
     return [name for column, one in policy.attributes.items() for name in released_names(column, one)]
 
 
-def expected_columns(plan: Plan, dialect: str) -> list[Column]:
+def expected_columns(plan: Plan, dialect: type[Dialect]) -> list[Column]:
     """The columns that a release has, in the order of the source's, with the types of the source's engine.
 
     The bounds of groups have a type that depends on the hierarchy: it is left empty.
@@ -41,11 +41,11 @@ def expected_columns(plan: Plan, dialect: str) -> list[Column]:
             type_ = "" if attribute.hierarchy is not None else column.type
             columns += [Column(name, type_, column.kind) for name in names]
         elif attribute.show is Show.LABEL:
-            columns.append(Column(attribute.name, dialect_named(dialect).text_type, Kind.TEXT))
+            columns.append(Column(attribute.name, dialect.types["text"], Kind.TEXT))
         elif attribute.show is Show.RANGE:
             columns.append(Column(attribute.name, RANGE_TYPES[column.kind], Kind.OTHER))
         else:
-            columns.append(Column(attribute.name, dialect_named(dialect).double_type, Kind.FLOAT))
+            columns.append(Column(attribute.name, dialect.types["float64"], Kind.FLOAT))
     return columns
 
 
@@ -85,19 +85,15 @@ def bring_published(
     """
     file = policy.release.file
     if file is not None:
-        read = {column.name: column for column in reader.columns(relation)}
-        typed = [Column(c.name, _type_in_file(c, read[c.name], engine, reader), c.kind) for c in expected]
+        read = {column.name: column.type for column in reader.columns(relation)}
+        own = {column.name: column.type for column in expected if reader is engine and column.type}
+        typed = [Column(one.name, own.get(one.name, read[one.name]), one.kind) for one in expected]
         relation = open_file(reader, Path(table or file), typed)
     if reader is engine:
         return relation
     brought = engine.temporary("audited_release")
     transfer(reader, relation, engine, brought)
     return engine.resolve(brought) or brought
-
-
-def _type_in_file(column: Column, read: Column, engine: Engine, reader: Engine) -> str:
-    """The type that a column of a file is read as: the source's, where DuckDB is the source's engine."""
-    return column.type if column.type and engine.dialect == reader.dialect else read.type
 
 
 def wrong_columns(expected: Sequence[Column], actual: Sequence[Column], *, typed: bool) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 from sqlanon.catalog.connection import CatalogConnection
 from sqlanon.catalog.location import CatalogLocation, database_of
 from sqlanon.catalog.tables import Tables
-from sqlanon.catalog.transaction import Row
 from sqlanon.engines.base import Engine
+from sqlanon.engines.driver import Row
 from sqlanon.sql import Relation
 
 

@@ -11,8 +11,9 @@ from sqlanon.catalog.location import CatalogLocation, find_location, is_schema
 from sqlanon.catalog.locks import advisory_key
 from sqlanon.catalog.migrate import HEAD, Migration, create_tables, revisions
 from sqlanon.catalog.tables import Tables
-from sqlanon.catalog.transaction import Driver, Transaction, begun, driver_of
+from sqlanon.catalog.transaction import Transaction, begun
 from sqlanon.engines.base import Engine
+from sqlanon.engines.driver import Driver, driver_of
 from sqlanon.errors import AccessError, EngineError
 
 Result = TypeVar("Result")

@@ -12,7 +12,7 @@ from sqlanon import __version__, process
 from sqlanon.catalog import locks
 from sqlanon.catalog.access import Access, lock_of
 from sqlanon.catalog.records import Run, RunStart, Status, Step, new_run_id
-from sqlanon.catalog.transaction import Row
+from sqlanon.engines.driver import Row
 from sqlanon.errors import PolicyError, SqlanonError
 
 _WAYS = ("named", "of_job", "trials")  # to choose runs; see the template

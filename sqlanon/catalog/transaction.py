@@ -6,44 +6,13 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from sqlanon.catalog.tables import Tables
-from sqlanon.engines.base import Engine
-from sqlanon.engines.dialects import load_part
+from sqlanon.engines.driver import Bound, Driver, Row
 from sqlanon.sql import Identifier, Relation, Renderer
 
-if TYPE_CHECKING:
-    import sqlalchemy
-
 _CHUNK = 2_000  # bound values a statement
-
-Row = dict[str, Any]
-Bound = Mapping[str, Any] | Sequence[Any]
-
-
-class Driver(Protocol):
-    """A driver's connection, as the catalog uses it: the sessions of engines bind no values."""
-
-    errors: type[Exception]
-
-    def transaction(self) -> contextlib.AbstractContextManager[None]:
-        """A transaction that sees what others commit meanwhile, where the engine can."""
-
-    def execute(self, text: str, bound: Bound) -> list[Row]:
-        """Run a statement; its rows, none of one that has no result."""
-
-    def insert(self, text: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Send rows with the statement that inserts rows of such columns; they may hold numbers out of the data."""
-
-    def explain(self, error: Exception) -> tuple[bool, bool]:
-        """Tell whether an error means that the connection is lost, and whether it is a refused permission."""
-
-    def alchemy(self) -> sqlalchemy.Engine:
-        """SQLAlchemy over this one connection, for migrations."""
-
-    def moment(self, value: datetime) -> datetime:
-        """A moment as the driver writes it."""
 
 
 class Transaction:
@@ -93,12 +62,6 @@ def _read(value: Any) -> Any:
     if not isinstance(value, datetime):
         return value
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-
-
-def driver_of(session: Engine) -> Driver:
-    """The driver's connection of a session that the catalog has for itself."""
-    driver: Driver = load_part(session.traits.catalog_driver)(session.driver_connection)
-    return driver
 
 
 @contextlib.contextmanager

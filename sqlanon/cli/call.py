@@ -23,7 +23,7 @@ from typer.models import ArgumentInfo
 
 from sqlanon import environment
 from sqlanon.cli import BEGAN
-from sqlanon.cli.deferred import base
+from sqlanon.cli.deferred import base, embedded
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.engines.urls import scrubbed
 from sqlanon.errors import Cancelled, OutputError, PolicyError, SqlanonError
@@ -159,7 +159,7 @@ def _discovered(values: dict[str, Any]) -> dict[str, Any]:
     if HERE.is_file():
         return {**values, "policy": HERE}
     here = sessions.LOCAL_CATALOG
-    return {**values, "url": f"duckdb:///{here}"} if Path(here).is_file() else values
+    return {**values, "url": embedded.url_of_file(here)} if Path(here).is_file() else values
 
 
 def _set_signature(called: Callable[..., None], function: Command, as_json: bool, limits: bool) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from sqlanon.cli.call import HERE, Call, Panel, command, expanded
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import loading, plans, workspace
+from sqlanon.cli.deferred import dialects, embedded, loading, plans, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, place_text, table
@@ -76,15 +76,17 @@ def place_of(url: str | None, policy: Path | None) -> tuple[str, str, str | None
             f"Which catalog? Give --url or --policy, or set SQLANON_URL; there is no {HERE} and no "
             f"{sessions.LOCAL_CATALOG} here."
         )
-    return expanded(url), catalogs.SCHEMA, None
+    url = expanded(url)
+    dialects.require_catalog(url)
+    return url, catalogs.SCHEMA, None
 
 
 def _place_of_policy(path: Path) -> tuple[str, str, str | None]:
     """The catalog of a policy; raises PolicyError where it is to be a file of its own, and no run has made it."""
     policy = loading.load_policy(path)
     place = sessions.catalog_place(policy)
-    file = place[0].removeprefix("duckdb:///")
-    if policy.source.file is not None and file != place[0] and not Path(file).exists():
+    file = embedded.database_file(place[0])
+    if policy.source.file is not None and file is not None and not file.exists():
         raise PolicyError(f"No run of {path} is recorded yet: its catalog, {file}, is made by the first.")
     return place
 

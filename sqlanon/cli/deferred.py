@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlanon.cli import plans, progress, summary, watch
     from sqlanon.dbt import project
     from sqlanon.drawing import picture, tradeoff
-    from sqlanon.engines import base, files
+    from sqlanon.engines import base, dialects, embedded, files
     from sqlanon.exploring import explorer, trials
     from sqlanon.jobs import cron, environment, freezing, pg_cron, running, schedulers
     from sqlanon.lattice import options, qualities, refusal
@@ -47,7 +47,7 @@ _PARTS = {
     "sqlanon.cli": ("plans", "progress", "summary", "watch"),
     "sqlanon.dbt": ("project",),
     "sqlanon.drawing": ("picture", "tradeoff"),
-    "sqlanon.engines": ("base", "files"),
+    "sqlanon.engines": ("base", "dialects", "embedded", "files"),
     "sqlanon.exploring": ("explorer", "trials"),
     "sqlanon.jobs": ("cron", "environment", "freezing", "pg_cron", "running", "schedulers"),
     "sqlanon.lattice": ("options", "qualities", "refusal"),
@@ -74,8 +74,10 @@ __all__ = [
     "codec",
     "cron",
     "demo",
+    "dialects",
     "difference",
     "dry_run",
+    "embedded",
     "environment",
     "explorer",
     "files",

@@ -11,7 +11,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
-from sqlanon.cli.deferred import cron, loading, location, pg_cron, schedulers
+from sqlanon.cli.deferred import cron, dialects, loading, location, pg_cron, schedulers
 from sqlanon.cli.deferred import environment as environments
 from sqlanon.cli.jobs import JobName
 from sqlanon.engines.private import umask_guard
@@ -94,13 +94,16 @@ def _start(catalog: Catalog, job: Job, schedule: CronSchedule, url: str | None, 
     else:
         environment = environments.of_policy(policy.read_text(encoding="utf-8-sig"))
     environment = environment.joined(environments.of_policy(stored))
-    kinds = environments.schemes([place, asked.source.url, asked.release.url])
+    urls = [url for url in (place, asked.source.url, asked.release.url) if url is not None]
+    engines = {dialect for url in urls if (dialect := dialects.find_dialect(url)) is not None}
+    for dialect in engines:
+        environment = environment.with_parts_of(dialect)
     return schedulers.JobLaunch(
         job,
         f"{catalog.location.name} of {location.database_of(catalog.store)}",
-        environment.with_libpqs() if "postgres" in kinds else environment,
+        environment,
         schedule,
-        Path.cwd() if "duckdb" in kinds else None,
+        Path.cwd() if any(dialect.is_embedded for dialect in engines) else None,
         None if policy is None else policy.absolute(),
     )
 

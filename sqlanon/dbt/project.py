@@ -117,7 +117,11 @@ class ProjectText:
     def _settings(self) -> list[str]:
         """Statements that let the recoding mean what it meant to the run."""
         zoned = any(one.kind is Kind.TIMESTAMPTZ for one in self.stored.attributes)
-        return list(self.engine.traits.meanings) + list(self.engine.traits.of_zones if zoned else ())
+        traits = self.engine.traits
+        settings = {**traits.settings, **(traits.zone_settings if zoned else {})}
+        return [
+            self.engine.render("dbt/apply_setting", name=Markup(n), value=Text(v)).text for n, v in settings.items()
+        ]
 
     # --- tests
 

@@ -11,9 +11,10 @@ from sqlanon.catalog.live import Channel
 from sqlanon.catalog.location import CatalogLocation, database_of
 from sqlanon.catalog.migrate import revisions
 from sqlanon.catalog.tables import Tables
-from sqlanon.catalog.transaction import Row, Transaction
+from sqlanon.catalog.transaction import Transaction
 from sqlanon.dry_run.script import Script
 from sqlanon.engines.base import Engine
+from sqlanon.engines.driver import Row
 from sqlanon.sql import Identifier, Relation, Renderer
 
 _RUN = "dry-run"  # as the id of the run, which names its work tables

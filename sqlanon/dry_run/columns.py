@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sqlanon.engines.base import Column, Kind
+from sqlanon.engines.dialects import Dialect
+from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Show
-from sqlanon.publish.star import CLASS_NUMBER
 from sqlanon.release.cells import RANGE_TYPES
 from sqlanon.release.recode import cell_name
 from sqlanon.sql import Relation
-
-Types = Mapping[Kind, str]
 
 _RULES = {
     "nodes": ("node", "parent", "depth", "attribute", "lo", "hi"),
@@ -22,42 +21,42 @@ _RULES = {
 }
 
 
-def columns_of(relation: Relation, plan: Plan, types: Types) -> list[Column]:
+def columns_of(relation: Relation, plan: Plan, dialect: type[Dialect]) -> list[Column]:
     """The columns of a work table, as far as a run asks for them, or of a staged release."""
     part = relation.name.rpartition("_")[2] if relation.name.startswith("w_") else "release"
-    cells = [cell for attribute in plan.quasi_identifiers for cell in _cells(attribute, plan, types)]
+    cells = [cell for attribute in plan.quasi_identifiers for cell in _cells(attribute, plan, dialect)]
     if part == "regions":
         return [Column(cell_name(i).name, one.type, one.kind) for i, one in enumerate(cells)]
     if "_rule_" in relation.name and part in (*_RULES, "leaves"):
-        return _rule_columns(part, plan, types)
-    number = Column(CLASS_NUMBER, types[Kind.INTEGER], Kind.INTEGER)
+        return _rule_columns(part, plan, dialect)
+    number = Column(CLASS_NUMBER, dialect.types["int64"], Kind.INTEGER)
     if plan.policy.release.layout == "star" and part in ("rows", "classes"):
         return [number, *(cells if part == "classes" else (one.column for one in plan.kept))]
     return [
         column
         for attribute in plan.attributes
-        for column in ([attribute.column] if attribute in plan.kept else _cells(attribute, plan, types))
+        for column in ([attribute.column] if attribute in plan.kept else _cells(attribute, plan, dialect))
     ]
 
 
-def _cells(attribute: Attribute, plan: Plan, types: Types) -> Iterator[Column]:
+def _cells(attribute: Attribute, plan: Plan, dialect: type[Dialect]) -> Iterator[Column]:
     """The columns in which a release shows a quasi-identifier."""
-    column, texts = attribute.column, (types[Kind.TEXT], Kind.TEXT)
+    column, texts = attribute.column, (dialect.types["text"], Kind.TEXT)
     type_, kind = {
         Show.BOUNDS: (column.type, column.kind),
-        Show.MEAN: (types[Kind.FLOAT], Kind.FLOAT),
-        Show.MIDPOINT: (types[Kind.FLOAT], Kind.FLOAT),
-        Show.RANGE: (RANGE_TYPES.get(column.kind, types[Kind.TEXT]), Kind.OTHER),
+        Show.MEAN: (dialect.types["float64"], Kind.FLOAT),
+        Show.MIDPOINT: (dialect.types["float64"], Kind.FLOAT),
+        Show.RANGE: (RANGE_TYPES.get(column.kind, dialect.types["text"]), Kind.OTHER),
     }.get(attribute.show, texts)
     for name in released_names(attribute.name, plan.policy.attributes[attribute.name]):
         yield Column(name, type_, kind)
 
 
-def _rule_columns(part: str, plan: Plan, types: Types) -> list[Column]:
+def _rule_columns(part: str, plan: Plan, dialect: type[Dialect]) -> list[Column]:
     numbers = _RULES.get(part) or (
         "leaf",
         "n",
         *(f"{end}_{i}" for i in range(len(plan.quasi_identifiers)) for end in ("lo", "hi")),
     )
-    text = [] if part in ("nodes", "leaves") else [Column("value", types[Kind.TEXT], Kind.TEXT)]
-    return [*(Column(name, types[Kind.INTEGER], Kind.INTEGER) for name in numbers), *text]
+    text = [] if part in ("nodes", "leaves") else [Column("value", dialect.types["text"], Kind.TEXT)]
+    return [*(Column(name, dialect.types["int64"], Kind.INTEGER) for name in numbers), *text]

@@ -41,14 +41,7 @@ class RecordingEngine(Engine):
         self._where = where
         self._stands_for = stands_for
         self._relations = Relations(inner)
-        self.name = inner.name  # type: ignore[misc]
-        self.dialect = inner.dialect  # type: ignore[misc]
-        self.sorts_narrow_rows = inner.sorts_narrow_rows  # type: ignore[misc]
-        self.replaces_work_tables = inner.replaces_work_tables  # type: ignore[misc]
-        self.runs_code_of_others = inner.runs_code_of_others  # type: ignore[misc]
-        self.keeps_temporary_tables = inner.keeps_temporary_tables  # type: ignore[misc]
-        self.tables_for_plans = inner.tables_for_plans  # type: ignore[misc]
-        self.stacked_tuples = inner.stacked_tuples  # type: ignore[misc]
+        self.traits = inner.traits
         self.parallel_sessions = 1
         self._is_open, self._made_before = False, self._relations.made
         self.files = RecordingFiles(self._script)
@@ -106,7 +99,7 @@ class RecordingEngine(Engine):
         if self._script.is_planning:
             self.inner.begin()
         self._is_open, self._made_before = True, dict(self._relations.made)
-        self._note(Statement("engine/begin", self.inner.begins_with))
+        self._note(Statement("engine/begin", self.traits.begins_with))
 
     def commit(self) -> None:
         if self._script.is_planning:
@@ -148,7 +141,7 @@ class RecordingEngine(Engine):
     def columns(self, relation: Relation) -> list[Column]:
         if self._script.is_planning or relation == self._answers.plan.source:
             return self.inner.columns(relation)
-        return columns_of(relation, self._answers.plan, self.inner.type_names)
+        return columns_of(relation, self._answers.plan, self.traits)
 
     def read_file(self, relation: Relation, path: str, options: ReadOptions | None = None) -> FileReading:
         return self.inner.read_file(relation, path, options)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.location import find_location, is_there
@@ -13,10 +12,11 @@ from sqlanon.dry_run.catalog import RecordingCatalog
 from sqlanon.dry_run.engine import RecordingEngine
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.embedded import MEMORY_URL, database_file
 from sqlanon.errors import AccessError
 from sqlanon.policy import Policy
 from sqlanon.sql import Relation
-from sqlanon.work.session import MEMORY_URL, Session, catalog_place, database_url, has_own_catalog, open_engines
+from sqlanon.work.session import Session, catalog_place, database_url, has_own_catalog, open_engines
 
 _RELEASE = "-- In the release's database.\n"
 _CATALOG = "-- In the catalog's database.\n"
@@ -52,8 +52,8 @@ def _look(
     try:
         return RecordingEngine(stack.enter_context(connect(url, options)), answers, where)
     except AccessError:
-        file = Path(url.partition("://")[2].partition("?")[0].removeprefix("/"))
-        if not create or not url.startswith("duckdb:") or file.exists():
+        file = database_file(url)
+        if not create or file is None or file.exists():
             raise
     inner = stack.enter_context(connect(MEMORY_URL, options))
     inner.run("engine/attach_memory", name=Relation(file.stem))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from sqlanon.engines.dialects import dialect_of_url, load_part, schemes
+from sqlanon.engines.dialects import dialect_of_url, load_part
 from sqlanon.engines.urls import redacted, require_escaped
 from sqlanon.environment import require_set
 
 if TYPE_CHECKING:
     from sqlanon.engines.base import Engine, EngineOptions
 
-__all__ = ["connect", "redacted", "schemes"]
+__all__ = ["connect", "redacted"]
 
 
 class _Connectable(Protocol):

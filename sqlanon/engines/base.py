@@ -8,18 +8,18 @@ import re
 import time
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from sqlanon.engines.dialects import Dialect, dialect_named
+from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.errors import PolicyError
-from sqlanon.sql import Identifier, Relation, Renderer, Statement, renderer
+from sqlanon.sql import Identifier, Relation, Renderer, Statement
 
 
 class Kind(StrEnum):
@@ -131,34 +131,21 @@ StatementListener = Callable[[Statement, float, int], None]
 class Engine(ABC):
     """One session with a database. Statements run in autocommit unless inside `transaction()`."""
 
-    name: ClassVar[str]
-    dialect: ClassVar[str]
+    traits: type[Dialect]
+    """The properties of this engine's databases."""
+
     parallel_sessions: int  # into how many sessions a partition tree is worth dividing
-
-    sorts_narrow_rows: ClassVar[bool] = False  # whether sorting rows of enumerations, then copying them, pays
-
-    replaces_work_tables: ClassVar[bool] = False  # whether creating a work table replaces one of the same name
-
-    keeps_temporary_tables: ClassVar[bool] = False  # whether a session for reading only may make them
-
-    tables_for_plans: ClassVar[bool] = True  # whether what one statement alone reads is kept, so that its size is known
-
-    stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
-
-    runs_code_of_others: ClassVar[bool] = False  # whether who reads a relation may run code of its owner
-
-    begins_with: ClassVar[str] = "BEGIN TRANSACTION"  # a transaction whose reads all see one snapshot
-
-    type_names: ClassVar[Mapping[Kind, str]] = {}  # of the texts, whole numbers and doubles that the program makes
 
     listener: StatementListener | None = None
 
     files = WrittenFiles()  # what runs write beside the database
 
     @property
-    def traits(self) -> Dialect:
-        """The properties of this engine's databases."""
-        return dialect_named(self.dialect)
+    def name(self) -> str:
+        """The engine's name, by which records call it."""
+        return self.traits.name
+
+    dialect = name
 
     def temporary(self, name: str) -> Relation:
         """Name a temporary table of the session."""
@@ -172,7 +159,7 @@ class Engine(ABC):
     @property
     def render(self) -> Renderer:
         """The renderer of this engine's dialect."""
-        return renderer(self.dialect)
+        return self.traits.renderer()
 
     def execute(self, statement: Statement) -> int:
         """Run a statement; the number of rows it wrote, or -1 where the driver does not say."""
@@ -288,7 +275,7 @@ class Engine(ABC):
 
         Raises PolicyError where the engine reads no files.
         """
-        raise PolicyError(f"DuckDB reads files; connect to a DuckDB database to read {path} into {relation}.")
+        raise PolicyError(f"{path}: {self.traits.reads_files.lacking}")
 
     def lock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - see below
         """The query that takes a lock of the session, as TRUE; None where locks are this process's own."""

@@ -1,117 +1,146 @@
-"""Dialects: what is different from engine to engine, known before anybody connects.
+"""The registry of engines: the program's own by name, and those of installed packages.
 
-Whoever has to decide by the engine asks a dialect, or a session's class, for the one property that matters; nobody else
-asks for its name. A dialect loads no driver.
+A dialect is the part of an engine that is known before anybody connects, and loads no driver. Whoever has to decide by
+the engine asks a dialect for the one property that matters; nobody else asks for its name.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from sqlanon.engines.postgres.meanings import MEANINGS_OF_VALUES
 from sqlanon.engines.urls import scheme_of
 from sqlanon.errors import PolicyError
 
+if TYPE_CHECKING:
+    from sqlanon.sql import Renderer
+
 
 @dataclass(frozen=True)
-class Dialect:
-    """An engine's SQL, and the properties of its databases.
+class Capability:
+    """An act that an engine is capable of; where it is not, `lacking` is the reason, as a sentence for people."""
 
-    name: of the templates that are its own, `name.<dialect>.sql.j2`; label: as people write it.
+    lacking: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.lacking
+
+    def require(self, place: str = "") -> None:
+        """Raise PolicyError, with the reason, where the engine lacks the capability."""
+        if not self:
+            raise PolicyError(place + self.lacking)
+
+
+CAPABLE = Capability()
+
+
+class Dialect:
+    """An engine's SQL, and the properties of its databases; its classes are the values, there are no instances.
+
+    name: of the engine, and of its templates: the macros `dialects/<name>.sql.j2`, the statements `….<name>.sql.j2`.
+        A dialect derived from another one has the other's macros and statements where it has none of its own.
+    label: the name as people write it.
+    templates: the package whose folder `sql_templates` holds them; None for the program's own folder.
     schemes: of URLs that name its databases.
-    escapes_urls: a password in a URL is percent-encoded.
     adapter, publisher, catalog_driver: the modules and classes of its sessions, of what publishes there, and of the
         catalog's connection; each is loaded with the first session.
     is_embedded: the database lives in this process, which alone may hold it: its locks are the process's own, nobody
         else's role or code is in it, and its work tables are temporary.
-    has_procedures: jobs may be procedures that the database runs by itself.
-    reads_files: its sessions read and write files of this machine.
-    has_ranges: there are types for ranges of values (`show: range`).
+    escapes_urls: a password in a URL is percent-encoded.
     folds_case: names that differ only in case are one name.
     longest_name: bytes of a name; None for any number.
-    prefers_case: a CASE over many rules is quicker than joins with them.
-    text_type, double_type: as declared for columns.
-    meanings: the statements that let values mean the same in any session; of_zones: those for times with a zone.
     temporary: the schema of temporary tables, and its catalog if that has to be named.
+    portable: the types of its columns by name, as `types` of all engines call them.
+    types: its types for values of other engines' columns, and for what the program makes: `text`, `int64`, `float64`.
+    settings: by which values mean the same in sessions that are not the program's; zone_settings: times with a zone.
     """
 
-    name: str
-    label: str
-    schemes: tuple[str, ...]
-    escapes_urls: bool
-    adapter: str
-    publisher: str
-    catalog_driver: str
-    is_embedded: bool
-    has_procedures: bool
-    reads_files: bool
-    has_ranges: bool
-    folds_case: bool
-    longest_name: int | None
-    prefers_case: bool
-    text_type: str
-    double_type: str
-    meanings: tuple[str, ...]
-    of_zones: tuple[str, ...]
-    temporary: tuple[str, str | None]
+    name: ClassVar[str]
+    label: ClassVar[str]
+    templates: ClassVar[str | None] = None
+    schemes: ClassVar[tuple[str, ...]]
+    adapter: ClassVar[str]
+    publisher: ClassVar[str]
+    catalog_driver: ClassVar[str]
+    is_embedded: ClassVar[bool] = False
+    escapes_urls: ClassVar[bool] = False
+    folds_case: ClassVar[bool] = False
+    longest_name: ClassVar[int | None] = None
+    temporary: ClassVar[tuple[str, str | None]]
+    portable: ClassVar[Mapping[str, str]]
+    types: ClassVar[Mapping[str, str]]
+    settings: ClassVar[Mapping[str, str]] = {}
+    zone_settings: ClassVar[Mapping[str, str]] = {}
 
-    def fold(self, name: str) -> str:
+    # --- capabilities, with the reason where an engine lacks one
+
+    keeps_catalog: ClassVar[Capability] = CAPABLE
+    """The catalog can be in its databases."""
+    reads_files: ClassVar[Capability] = CAPABLE
+    """Its sessions read and write files of this machine."""
+    has_ranges: ClassVar[Capability] = CAPABLE
+    """There are types for ranges of values."""
+    has_procedures: ClassVar[Capability] = CAPABLE
+    """Jobs may be procedures that the database runs by itself."""
+    has_roles: ClassVar[Capability] = CAPABLE
+    """Roles and grants decide on the acts that a run is free to do."""
+
+    # --- the quicker of two ways that come to the same
+
+    begins_with: ClassVar[str] = "BEGIN TRANSACTION"  # a transaction whose reads all see one snapshot
+    prefers_case: ClassVar[bool] = False  # a CASE over many rules is quicker than joins with them
+    sorts_narrow_rows: ClassVar[bool] = False  # sorting rows of enumerations, then copying them, pays
+    replaces_work_tables: ClassVar[bool] = False  # creating a work table replaces one of the same name
+    keeps_temporary_tables: ClassVar[bool] = False  # a session for reading only may make them
+    tables_for_plans: ClassVar[bool] = True  # what one statement alone reads is kept, so that its size is known
+    stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
+    runs_code_of_others: ClassVar[bool] = False  # who reads a relation may run code of its owner
+    has_formats: ClassVar[bool] = False  # texts of values depend on settings, which `publish/set_plain_formats` fixes
+
+    @classmethod
+    def fold(cls, name: str) -> str:
         """Spell a name so that names of one thing are equal."""
-        return name.casefold() if self.folds_case else name
+        return name.casefold() if cls.folds_case else name
+
+    @classmethod
+    def renderer(cls) -> Renderer:
+        """The renderer of its statements."""
+        from sqlanon.sql import renderer  # here, as for an engine's name no templates need be loaded
+
+        line = [one for one in cls.__mro__ if issubclass(one, Dialect) and one is not Dialect]
+        packages = dict.fromkeys(one.templates for one in line if one.templates is not None)
+        return renderer(*dict.fromkeys(one.name for one in line), packages=tuple(packages))
+
+    @classmethod
+    def database_file(cls, url: str) -> Path | None:
+        """The file that a URL names; None where databases are no files, or it names one in memory."""
+        del url
+        return None
+
+    @classmethod
+    def database_name(cls, url: str) -> str | None:
+        """The database on a server that a URL names; None where it names none."""
+        del url
+        return None
+
+    @classmethod
+    def variables(cls) -> Mapping[str, str]:
+        """The variables of the environment, but for passwords, that sessions take what a URL lacks from."""
+        return {}
+
+    password_variable: ClassVar[str | None] = None
+    """The variable that sessions take a password from."""
 
 
-DUCKDB = Dialect(
-    name="duckdb",
-    label="DuckDB",
-    schemes=("duckdb",),
-    escapes_urls=False,
-    adapter="sqlanon.engines.duckdb.engine:DuckDBEngine",
-    publisher="sqlanon.publish.duckdb:DuckDBPublisher",
-    catalog_driver="sqlanon.catalog.duckdb_driver:DuckDBDriver",
-    is_embedded=True,
-    has_procedures=False,
-    reads_files=True,
-    has_ranges=False,
-    folds_case=True,
-    longest_name=None,
-    prefers_case=False,
-    text_type="VARCHAR",
-    double_type="DOUBLE",
-    meanings=(),
-    of_zones=("SET TimeZone = 'UTC'",),
-    temporary=("main", "temp"),
-)
-POSTGRES = Dialect(
-    name="postgres",
-    label="PostgreSQL",
-    schemes=("postgresql", "postgres", "postgresql+psycopg"),
-    escapes_urls=True,
-    adapter="sqlanon.engines.postgres.engine:PostgresEngine",
-    publisher="sqlanon.publish.postgres:PostgresPublisher",
-    catalog_driver="sqlanon.catalog.postgres_driver:PostgresDriver",
-    is_embedded=False,
-    has_procedures=True,
-    reads_files=False,
-    has_ranges=True,
-    folds_case=False,
-    longest_name=63,
-    prefers_case=True,
-    text_type="text",
-    double_type="double precision",
-    meanings=tuple(f"SET LOCAL {name} = '{value}'" for name, value in MEANINGS_OF_VALUES.items()),
-    of_zones=(),
-    temporary=("pg_temp", None),
-)
-DIALECTS: Mapping[str, Dialect] = {dialect.name: dialect for dialect in (DUCKDB, POSTGRES)}
-"""The dialects by name."""
-
-
-WRITER_OF_FILES = DUCKDB
-"""The dialect that reads and writes files, whatever database the source is in."""
+OWN: Mapping[str, str] = {
+    "duckdb": "sqlanon.engines.duckdb.dialect:DuckDB",
+    "postgres": "sqlanon.engines.postgres.dialect:PostgreSQL",
+}
+"""The dialects of the program's own engines."""
 
 
 def load_part(path: str) -> Any:
@@ -120,17 +149,37 @@ def load_part(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def dialect_named(name: str) -> Dialect:
-    """Find a dialect by its name."""
-    return DIALECTS[name]
+def dialect_named(name: str) -> type[Dialect]:
+    """Find a dialect by its name, the program's own or that of an installed package.
+
+    Raises PolicyError where there is none of this name, or it can't be loaded.
+    """
+    if name in OWN:
+        own: type[Dialect] = load_part(OWN[name])
+        return own
+    from sqlanon.plugins import ENGINES, load_plugin  # here, as the program's own engines need no packages
+
+    added = load_plugin(ENGINES, name, Dialect)
+    if added is None:
+        raise PolicyError(f"There is no engine '{name}'; is the package that adds it installed?")
+    return added
 
 
-def schemes() -> tuple[str, ...]:
-    """List the URL schemes there is an engine for."""
-    return tuple(scheme for dialect in DIALECTS.values() for scheme in dialect.schemes)
+def dialects() -> Iterator[type[Dialect]]:
+    """All dialects, the program's own first: a package is loaded when none of them will do."""
+    yield from map(dialect_named, OWN)
+    from sqlanon.plugins import ENGINES, find_plugins
+
+    yield from (dialect_named(name) for name in find_plugins(ENGINES) if name not in OWN)
 
 
-def dialect_of_url(url: str) -> Dialect:
+def find_dialect(url: str) -> type[Dialect] | None:
+    """Find the dialect of the database that a URL names; None where there is no engine for it."""
+    scheme = scheme_of(url)
+    return None if scheme is None else next((dialect for dialect in dialects() if scheme in dialect.schemes), None)
+
+
+def dialect_of_url(url: str) -> type[Dialect]:
     """Tell the dialect of the database that a URL names; raises PolicyError where there is no engine for it."""
     scheme = scheme_of(url)
     if scheme is None:
@@ -138,18 +187,20 @@ def dialect_of_url(url: str) -> Dialect:
     found = find_dialect(url)
     if found is not None:
         return found
-    near = difflib.get_close_matches(scheme, schemes(), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "there are: " + ", ".join(schemes()) + "."
+    schemes = [scheme for dialect in dialects() for scheme in dialect.schemes]
+    near = difflib.get_close_matches(scheme, schemes, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else "there are: " + ", ".join(schemes) + "."
     raise PolicyError(f"There is no engine for '{scheme}://' URLs; {hint}")
-
-
-def find_dialect(url: str) -> Dialect | None:
-    """Find the dialect of the database that a URL names; None where there is no engine for it."""
-    scheme = scheme_of(url)
-    return next((dialect for dialect in DIALECTS.values() if scheme in dialect.schemes), None)
 
 
 def is_embedded(url: str) -> bool:
     """Tell whether a URL names a database that would live in this process; False where there is no engine for it."""
     dialect = find_dialect(url)
     return dialect is not None and dialect.is_embedded
+
+
+def require_catalog(url: str) -> None:
+    """Raise PolicyError, with the reason, where a catalog can't be in the database that a URL names."""
+    dialect = find_dialect(url)
+    if dialect is not None:
+        dialect.keeps_catalog.require("catalog: ")

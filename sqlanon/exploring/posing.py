@@ -17,6 +17,7 @@ from sqlanon.catalog import Catalog, RunStart, Status
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import require_unchanged, source_version
 from sqlanon.errors import SqlanonError
 from sqlanon.lattice.options import SearchOptions
@@ -28,7 +29,7 @@ from sqlanon.policy.writer import policy_text
 from sqlanon.trust import hold_trusted
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Silent, status_after
-from sqlanon.work.session import MEMORY_URL, open_catalog
+from sqlanon.work.session import open_catalog
 from sqlanon.work.workspace import TemporaryWorkspace, Workspace
 
 NO_RELEASE = "-"  # what the catalog says of an exploration's release

@@ -16,6 +16,7 @@ from sqlanon.documents import refuse_odd_data
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.duckdb.lending import lent
+from sqlanon.engines.embedded import url_of_file
 from sqlanon.errors import PolicyError
 from sqlanon.frames.kinds import Kind, kind_of
 from sqlanon.frames.loading import load
@@ -58,7 +59,7 @@ def anonymize(
         wanted = "names no table: give table=…" if kind.has_tables else "is one table: leave `table` out"
         raise PolicyError(f"The data, {kind.value}, {wanted}.")
     name = f":memory:sqlanon-{secrets.token_hex(8)}"
-    memory, url = duckdb.connect(name), f"duckdb:///{name}"
+    memory, url = duckdb.connect(name), url_of_file(name)
     try:
         with _source(data, kind, table, memory, url) as source:
             placed = _placed(policy, source, url, keeps_catalog=kind is Kind.SQLALCHEMY)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sqlanon.catalog.records import HierarchyRecord
+from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Kind
-from sqlanon.engines.duckdb.engine import DuckDBEngine
+from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.build import build_hierarchy
 from sqlanon.hierarchies.describe import csv_line
@@ -39,7 +40,7 @@ def read_hierarchy(name: str, path: Path) -> HierarchyRecord:
 
 def _build(name: str, path: Path, lines: list[Line]) -> HierarchyTable:
     """Build it over its own values, in memory, so that every rule is checked that a run would check."""
-    with DuckDBEngine.connect("duckdb:///:memory:") as engine:
+    with connect(MEMORY_URL) as engine:
         column, values = Column(name, "VARCHAR", Kind.TEXT), Relation("leaves", "main", "temp")
         engine.run("hierarchies/create_values", values=values)
         engine.load(values, ["value"], [[value] for value in dict.fromkeys(line.value for line in lines)])

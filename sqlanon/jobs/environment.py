@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from psycopg.pq import Conninfo
-
-from sqlanon.engines.urls import redacted, scheme_of, scrubbed
+from sqlanon.engines.dialects import Dialect
+from sqlanon.engines.urls import redacted, scrubbed
 from sqlanon.environment import references
 
 _HIDDEN = re.compile(r"([?&])[^&=]*=\*\*\*(?:&|$)")
 _SECRET_NAME = re.compile(r"pass(?!file)|pwd|secret|token|(?<!ssl)key|credential", re.IGNORECASE)
-_ALSO_LIBPQS = ("PGSERVICEFILE", "PGSYSCONFDIR", "PGTZ", "PGDATESTYLE", "PGGEQO")
 _FILES = ("PGPASSFILE", "PGSERVICEFILE", "PGSYSCONFDIR", "PGSSLCERT", "PGSSLKEY", "PGSSLROOTCERT", "PGSSLCRL")
 _PLACEHOLDER = "PLACEHOLDER"
 
@@ -39,12 +37,12 @@ class Environment:
         shown = {name: value for name, value in (other.shown | self.shown).items() if name not in secret}
         return Environment(shown, tuple(sorted(secret)), self.has_password or other.has_password)
 
-    def with_libpqs(self) -> Environment:
-        """The same and what libpq takes from this environment where a URL lacks it."""
-        found = _libpqs()
+    def with_parts_of(self, dialect: type[Dialect]) -> Environment:
+        """The same and what an engine's sessions take from this environment where a URL lacks it."""
+        found = _with_whole_paths(dialect.variables())
         secret = {*self.secret, *(name for name, value in found.items() if scrubbed(value) != value)}
         shown = {name: value for name, value in (self.shown | found).items() if name not in secret}
-        password = "PGPASSWORD" in os.environ and "PGPASSWORD" not in secret
+        password = dialect.password_variable in {*os.environ} - secret
         return Environment(shown, tuple(sorted(secret)), self.has_password or password)
 
 
@@ -83,17 +81,9 @@ def _is_hidden(word: str, part: str) -> bool:
     return redacted(url).count(part) < url.count(part)
 
 
-def _libpqs() -> dict[str, str]:
-    """libpq's variables that are set, but for passwords, which it marks by how they are to be displayed."""
-    known = [str(option.envvar, "ascii") for option in Conninfo.get_defaults() if option.envvar and not option.dispchar]
-    found = {name: os.environ[name] for name in (*known, *_ALSO_LIBPQS) if name in os.environ}
+def _with_whole_paths(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables, of which those that name a file do so from any directory."""
     return {
         name: str(Path(value).absolute()) if name in _FILES and Path(value).exists() else value
-        for name, value in found.items()
+        for name, value in variables.items()
     }
-
-
-def schemes(urls: Iterable[str | None]) -> set[str]:
-    """The kinds of databases that URLs name: postgres, duckdb."""
-    found = {scheme_of(url) for url in urls if url is not None}
-    return {"postgres" if scheme == "postgresql" else scheme for scheme in found if scheme is not None}

@@ -85,8 +85,7 @@ def export_procedure(engine: Engine, catalog: Catalog, run: Run, wanted: Freezin
 
     Raises what `freeze` raises.
     """
-    if not engine.traits.has_procedures:
-        raise PolicyError(f"{engine.name} has no procedures; --as sql and --as view are for it.")
+    engine.traits.has_procedures.require()
     policy, stored = parse_stored(run.policy), read_rules(catalog, run.id)
     job = _job(catalog, run, wanted, policy)
     return procedure_text(engine, catalog, run, policy, stored, job).create(alone=True)

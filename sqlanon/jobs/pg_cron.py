@@ -32,7 +32,7 @@ class Entry:
 
 def is_there(engine: Engine) -> bool:
     """Tell whether the extension is in this database."""
-    return engine.traits.has_procedures and bool(engine.query("jobs/find_pg_cron"))
+    return bool(engine.traits.has_procedures) and bool(engine.query("jobs/find_pg_cron"))
 
 
 def times(engine: Engine, catalog: Catalog, job: Job) -> list[str] | None:

@@ -20,6 +20,7 @@ from sqlanon.catalog.exclusive import place_of, refusal
 from sqlanon.engines.base import Engine
 from sqlanon.engines.postgres.errors import OWN_ERRORS, QUOTABLE
 from sqlanon.engines.postgres.meanings import MEANINGS_OF_VALUES
+from sqlanon.engines.postgres.publishing import ALTERNATIVE_PATIENCE
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM
 from sqlanon.jobs.failing import by_attribute, failing_queries
 from sqlanon.jobs.recoded import Recoded, names_of
@@ -27,7 +28,6 @@ from sqlanon.jobs.sealing import digests_of
 from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.measures.disclosure import disclosure_statement
 from sqlanon.models import PrivacyModel, largest_k
-from sqlanon.publish.postgres import ALTERNATIVE_PATIENCE
 from sqlanon.results.facts import AppliedFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import NULL_CHOICE

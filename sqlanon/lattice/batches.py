@@ -92,7 +92,7 @@ def roll_up_each(sets: FrequencySets, steps: Sequence[Step]) -> list[FrequencySe
 
 def _batches(sets: FrequencySets, steps: Sequence[Step]) -> Iterator[list[int]]:
     """The places of the steps that one statement serves: of one source table, and not too many."""
-    most = sets.engine.stacked_tuples
+    most = sets.engine.traits.stacked_tuples
     tables: dict[Relation, list[int]] = {}
     for place, step in enumerate(steps):
         tables.setdefault(step.source.table, []).append(place)

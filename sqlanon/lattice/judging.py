@@ -33,7 +33,7 @@ def at_once(sets: FrequencySets) -> int:
     """Choose the number of generalizations that are worth checking together."""
     if sets.base.tuples >= BUCKET_TUPLES:
         return 1
-    return max(1, min(TOGETHER, sets.engine.stacked_tuples // max(sets.base.tuples, 1)))
+    return max(1, min(TOGETHER, sets.engine.traits.stacked_tuples // max(sets.base.tuples, 1)))
 
 
 def judge_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:

@@ -99,7 +99,7 @@ class GainGrowth:
         while following is not None:
             level = following
             following, for_median = self._round(level, report)
-        if self.branch.engine.replaces_work_tables:
+        if self.branch.engine.traits.replaces_work_tables:
             self.branch.workspace.drop(*self.scanner.tables)
         consumed = (self.deferred, self.for_median)
         return Frontier(
@@ -142,7 +142,7 @@ class GainGrowth:
             self._hand_on(level.rows, (level.numbers.nodes, level.for_median), ranges, splits)
         report(Progress(level.round, rows, split, 0))
         following = self._send(level, splits, (for_median, split, largest)) if splits is not None and split else None
-        repeated = () if self.branch.engine.replaces_work_tables else self.scanner.tables
+        repeated = () if self.branch.engine.traits.replaces_work_tables else self.scanner.tables
         unused = (splits,) if splits is not None and following is None else ()
         self.branch.workspace.drop(*level.consumed, *unused, *repeated)
         return following, level.for_median + for_median

@@ -220,7 +220,7 @@ class Growth:
 
     def _drop(self, frontier: Frontier, tables: Sequence[Relation]) -> None:
         """Drop what a round has used up; tables that the next round replaces need not be dropped on some engines."""
-        repeated = () if self.branch.engine.replaces_work_tables else tables
+        repeated = () if self.branch.engine.traits.replaces_work_tables else tables
         self.branch.workspace.drop(*dict.fromkeys((*frontier.tables, *repeated)))
 
     def remember(self, frontier: Frontier) -> None:

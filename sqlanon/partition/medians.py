@@ -79,7 +79,7 @@ def cut_at_medians(
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, size.bit_length() // 2))
     candidates = Candidates(
         branch.table("candidates"),
-        branch.table("histogram") if branch.task.nested or branch.engine.tables_for_plans else None,
+        branch.table("histogram") if branch.task.nested or branch.engine.traits.tables_for_plans else None,
         branch.table("cuts"),
         max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )

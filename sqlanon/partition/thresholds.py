@@ -89,7 +89,7 @@ class _Search:
 
     def _renew(self, *tables: Relation) -> None:
         """Make room for tables that an earlier batch may have made."""
-        if not self.branch.engine.replaces_work_tables:
+        if not self.branch.engine.traits.replaces_work_tables:
             self.branch.workspace.drop(*tables)
 
     def _follow_values(self, rows: Relation | Markup, runs: Relation, sensitive: Sensitive) -> None:

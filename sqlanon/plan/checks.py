@@ -8,7 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from sqlanon.engines.base import Column, Kind
-from sqlanon.engines.dialects import Dialect, dialect_named
+from sqlanon.engines.dialects import Dialect
+from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.environment import Expanded
 from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.limits import limit_problem, limits_of
@@ -21,7 +22,6 @@ from sqlanon.policy import (
     Show,
 )
 from sqlanon.policy.document import path_text
-from sqlanon.publish.star import CLASS_NUMBER
 from sqlanon.suggest import did_you_mean, quoted
 
 MAX_QUASI_IDENTIFIERS = 62  # each has a bit of a BIGINT
@@ -106,15 +106,17 @@ def _hierarchy_problems(place: str, column: Column, hierarchy: Hierarchy) -> Ite
         yield f"{place}: there is no file {hierarchy.csv} to read the hierarchy from."
 
 
-def _show_problems(place: str, column: Column, attribute: Attribute, dialects: Sequence[Dialect]) -> Iterator[str]:
+def _show_problems(
+    place: str, column: Column, attribute: Attribute, dialects: Sequence[type[Dialect]]
+) -> Iterator[str]:
     show = attribute.show
     if show is Show.LABEL:
         return
     kinds, needed = _SHOWN[show]
     if column.kind not in kinds:
         yield f"{place}: show: {show.value} needs {needed}, and the column is {column.type}."
-    if show is Show.RANGE and (lacking := [d.label for d in dialects if not d.has_ranges]):
-        yield f"{place}: show: range is PostgreSQL's, and {lacking[0]} holds or writes this release; use show: bounds."
+    if show is Show.RANGE and (lacking := [d.has_ranges.lacking for d in dialects if not d.has_ranges]):
+        yield f"{place}: show: {lacking[0]}"
     kind = attribute.hierarchy.kind if attribute.hierarchy is not None else "none"
     if show is not Show.MEAN and kind not in ("none", "intervals", "date"):
         yield f"{place}: show: {show.value} does not go with a {kind} hierarchy: its groups have labels but no bounds."
@@ -221,7 +223,7 @@ def _name_problems(subject: Subject) -> Iterator[str]:
             if subject.policy.release.layout == "star" and key == CLASS_NUMBER:
                 place = subject.place_of_names
                 yield f"{_place(column.name)}: layout: star has a column '{name}' of its own; rename it {place}."
-            longest = dialect_named(subject.dialect).longest_name
+            longest = subject.dialect.longest_name
             if longest is not None and len(name.encode()) > longest:
                 yield f"{_place(column.name)}: '{name}' in the release is longer than {longest} bytes."
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlanon.catalog.location import is_same_database
 from sqlanon.engines.base import Column, Engine
-from sqlanon.engines.dialects import dialect_named, find_dialect
+from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.reading import FileReading
 from sqlanon.environment import Expanded, named
@@ -256,11 +256,9 @@ def _release(
 def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
     """The columns that would not arrive where the release is to be: in another database, or in a file."""
     columns = subject.released_as_they_are
-    elsewhere = carried_to(subject.policy, engine.dialect)
+    elsewhere = carried_to(subject.policy, engine.traits)
     if elsewhere is not None:
-        ranges = [
-            column for column, a in subject.attributes if a.show is Show.RANGE and dialect_named(elsewhere).has_ranges
-        ]
+        ranges = [column for column, a in subject.attributes if a.show is Show.RANGE and elsewhere.has_ranges]
         stay = "show: range does not go to another database; use show: bounds."
         lost = [f"{path_text(('attributes', column.name))}: {stay}" for column in ranges]
         remedy = f"{subject.recast[0].upper()}{subject.recast[1:]}."

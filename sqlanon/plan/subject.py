@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.engines.dialects import WRITER_OF_FILES, Dialect, dialect_named, find_dialect
+from sqlanon.engines.dialects import Dialect, find_dialect
+from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.sql import Relation
 from sqlanon.tables.column_names import names_a_person
@@ -27,7 +28,7 @@ class Subject:
     """
 
     policy: Policy
-    dialect: str
+    dialect: type[Dialect]
     table: str
     columns: tuple[Column, ...]
     rows: int
@@ -48,13 +49,13 @@ class Subject:
                 yield column, self.policy.attributes[column.name]
 
     @property
-    def released_by(self) -> tuple[Dialect, ...]:
+    def released_by(self) -> tuple[type[Dialect], ...]:
         """The dialects of the databases that the release goes through, whose names and types it must have."""
-        release, dialects = self.policy.release, [dialect_named(self.dialect)]
+        release, dialects = self.policy.release, [self.dialect]
         if release.url is not None and (other := find_dialect(release.url)) is not None:
             dialects.append(other)
         if release.file is not None:
-            dialects.append(WRITER_OF_FILES)
+            dialects.append(EMBEDDED)
         return tuple(dialects)
 
     @property
@@ -95,7 +96,7 @@ def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
     measured = measure_source(engine, source, nullable, integers)
     return Subject(
         policy=policy,
-        dialect=engine.dialect,
+        dialect=engine.traits,
         table=".".join(source.parts[-2:]),
         columns=columns,
         rows=measured.rows,

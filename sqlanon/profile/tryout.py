@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine
+from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.measures.loss import measure_loss
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.partition import mondrian
@@ -26,7 +27,6 @@ from sqlanon.profile.facts import Profile
 from sqlanon.sql import Identifier, Relation, expression, free_name
 from sqlanon.tables.measuring import in_part
 from sqlanon.trust import hold_trusted
-from sqlanon.work.session import MEMORY_URL
 from sqlanon.work.workspace import TemporaryWorkspace
 
 MOST_TUPLES = 10_000  # combinations of values in a sample, about

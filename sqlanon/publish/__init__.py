@@ -8,11 +8,10 @@ one transaction. Whatever fails, the old release stays as it was.
 from __future__ import annotations
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.publishing import Grant, Grants, Publication, PublishMethod, Record, nothing, publisher_of
+from sqlanon.engines.star import Form, Star
 from sqlanon.errors import EngineError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grant, Grants, Publication, PublishMethod, Record, nothing
 from sqlanon.publish.files import FileRelease, check_file, leftover_parts, open_file, type_problems
-from sqlanon.publish.publishers import publisher_of
-from sqlanon.publish.star import Form, Star
 from sqlanon.publish.transfer import transfer
 from sqlanon.publish.transfer_types import carrying_problems
 from sqlanon.sql import Relation

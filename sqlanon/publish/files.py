@@ -18,13 +18,14 @@ from pathlib import Path
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text, short_hash
 from sqlanon.values.digest import FILE
 
 _TOKEN = secrets.token_hex(4)  # of this process: releases of one name are written one after the other
 _PART = re.compile(r"\.part-[0-9a-f]{8}$")
-_WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")  # Parquet has no integer as wide: DuckDB would write a rounded double
+_WIDE_INTEGERS = ("int128", "uint128")  # Parquet has no integer as wide: a rounded double would be written
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def type_problems(path: str | Path, columns: Sequence[Column]) -> list[str]:
     """The columns of a release that this file can't hold without loss."""
     if _format(Path(path)) is not _FORMATS[".parquet"]:
         return []
-    wide = [Identifier(column.name) for column in columns if column.type in _WIDE_INTEGERS]
+    wide = [Identifier(column.name) for column in columns if EMBEDDED.portable.get(column.type) in _WIDE_INTEGERS]
     return [f"Parquet has no integer as wide as column {name}; write a .csv file." for name in wide]
 
 
@@ -134,14 +135,11 @@ def open_file(engine: Engine, path: str | Path, columns: Sequence[Column]) -> Re
     """A temporary view of a release file (or its part) that has the names and types of `columns`, for verification."""
     place = Path(path)
     view = Relation("file_" + short_hash(str(place.resolve())))
-    fields = Markup(", ").join(Markup("{}: 'VARCHAR'").format(_value(Text(column.name))) for column in columns)
-    casts = [Markup("CAST({0} AS {1}) AS {0}").format(_value(Identifier(c.name)), Markup(c.type)) for c in columns]
     engine.run(
         _existing_format(place).open,
         view=view,
         path=Text(glob.escape(str(place))),
-        fields=fields,
-        columns=Markup(", ").join(casts),
+        columns=[{"name": Identifier(one.name), "type": Markup(one.type)} for one in columns],
         compression=Text(_existing_format(place).compression),
     )
     return view
@@ -174,10 +172,6 @@ def _existing_format(path: Path) -> _Format:
     if form is None:
         raise PolicyError(f"The release file {path} must be a local .parquet, .csv or .csv.gz file.")
     return form
-
-
-def _value(value: Identifier | Text) -> Markup:
-    return Markup(str(value))
 
 
 @contextlib.contextmanager

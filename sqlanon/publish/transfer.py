@@ -5,18 +5,16 @@ NULL is an unquoted `\\N` in that file and every other value is quoted, so nothi
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
-from markupsafe import Markup
-
 from sqlanon.engines.base import Engine
+from sqlanon.engines.publishing import Grants, publisher_of
 from sqlanon.errors import EngineError, SqlanonError
-from sqlanon.publish.base import Grants
-from sqlanon.publish.publishers import publisher_of
 from sqlanon.publish.transfer_types import Carried, carry
-from sqlanon.sql import Identifier, Relation, Text
+from sqlanon.sql import Relation, Text
 from sqlanon.values.digest import DigestedColumn, rows_statement
 
 
@@ -36,13 +34,13 @@ def transfer(
         target.files.private_directory(directory or (reached[-1] if reached else None)) as other,
     ):
         path = other / "rows.csv"
-        _EXPORTS[source.dialect](source, relation, columns, private / path.name)
+        _export(source, relation, columns, private / path.name)
         target.files.move(private / path.name, path)  # each session reaches its own directory alone
         with target.transaction():
-            target.run("publish/create_table", table=table, columns=_definitions(columns))
+            target.run("publish/create_table", table=table, columns=[column.listed() for column in columns])
             grants = publisher_of(target).guard(table)
             try:
-                _IMPORTS[target.dialect](target, path, table, columns)
+                _import(target, path, table, columns)
             except EngineError as error:
                 raise EngineError(
                     f"{relation} can't be carried over to {table}: {error} A value may have no counterpart there, such"
@@ -67,41 +65,24 @@ def _digest(engine: Engine, relation: Relation, columns: list[Carried]) -> tuple
     return engine.fetch_one(rows_statement(engine, relation, digested))
 
 
-def _export_duckdb(engine: Engine, relation: Relation, columns: list[Carried], path: Path) -> None:
-    values = {"relation": relation, "columns": _names(columns), "path": Text(str(path))}
-    engine.copy_to(path, engine.render("publish/export_rows", **values))
+def _export(engine: Engine, relation: Relation, columns: list[Carried], path: Path) -> None:
+    values = {"relation": relation, "columns": [column.listed() for column in columns], "path": Text(str(path))}
+    with _plain_formats(engine):
+        engine.copy_to(path, engine.render("publish/export_rows", **values))
 
 
-def _export_postgres(engine: Engine, relation: Relation, columns: list[Carried], path: Path) -> None:
+def _import(engine: Engine, path: Path, table: Relation, columns: list[Carried]) -> None:
+    values = {"table": table, "columns": [column.listed() for column in columns], "path": Text(str(path))}
+    with _plain_formats(engine):
+        engine.copy_from(path, engine.render("publish/import_rows", **values))
+
+
+@contextlib.contextmanager
+def _plain_formats(engine: Engine) -> Iterator[None]:
+    """Inside, values are written and read as the same texts, whatever the settings of the session."""
+    if not engine.traits.has_formats:
+        yield
+        return
     with engine.transaction():
         engine.query("publish/set_plain_formats")
-        engine.copy_to(path, engine.render("publish/export_rows", relation=relation, columns=_names(columns)))
-
-
-def _import_duckdb(engine: Engine, path: Path, table: Relation, columns: list[Carried]) -> None:
-    fields = [Markup("{}: {}").format(_sql(Text(c.column.name)), _sql(Text(c.type))) for c in columns]
-    values = {"table": table, "path": Text(str(path)), "fields": Markup(", ").join(fields)}
-    engine.copy_from(path, engine.render("publish/import_rows", **values))
-
-
-def _import_postgres(engine: Engine, path: Path, table: Relation, columns: list[Carried]) -> None:
-    engine.query("publish/set_plain_formats")
-    engine.copy_from(path, engine.render("publish/import_rows", table=table, columns=_names(columns)))
-
-
-def _names(columns: list[Carried]) -> Markup:
-    return Markup(", ").join(_sql(Identifier(column.column.name)) for column in columns)
-
-
-def _definitions(columns: list[Carried]) -> Markup:
-    return Markup(", ").join(Markup("{} {}").format(_sql(Identifier(c.column.name)), Markup(c.type)) for c in columns)
-
-
-def _sql(value: Identifier | Text) -> Markup:
-    return Markup(str(value))
-
-
-_Export = Callable[[Engine, Relation, list[Carried], Path], None]
-_Import = Callable[[Engine, Path, Relation, list[Carried]], None]
-_EXPORTS: dict[str, _Export] = {"duckdb": _export_duckdb, "postgres": _export_postgres}
-_IMPORTS: dict[str, _Import] = {"duckdb": _import_duckdb, "postgres": _import_postgres}
+        yield

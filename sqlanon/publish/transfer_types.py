@@ -5,54 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.engines.dialects import dialect_named
+from sqlanon.engines.dialects import Dialect
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation
 from sqlanon.values.digest import exact_text
 
-_MAX_DIGITS = 38  # of DuckDB's DECIMAL
-
-_TO_POSTGRES = {
-    "TINYINT": "smallint",
-    "UTINYINT": "smallint",
-    "SMALLINT": "smallint",
-    "USMALLINT": "integer",
-    "INTEGER": "integer",
-    "UINTEGER": "bigint",
-    "BIGINT": "bigint",
-    "UBIGINT": "numeric(20,0)",
-    "HUGEINT": "numeric(39,0)",
-    "UHUGEINT": "numeric(39,0)",
-    "FLOAT": "real",
-    "DOUBLE": "double precision",
-    "BOOLEAN": "boolean",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
-    "TIMESTAMP_S": "timestamp",
-    "TIMESTAMP_MS": "timestamp",
-    "TIMESTAMP WITH TIME ZONE": "timestamp with time zone",
-    "TIME": "time",
-    "UUID": "uuid",
-    "VARCHAR": "text",
-}
-_TO_DUCKDB = {
-    "smallint": "SMALLINT",
-    "integer": "INTEGER",
-    "bigint": "BIGINT",
-    "real": "FLOAT",
-    "double precision": "DOUBLE",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp without time zone": "TIMESTAMP",
-    "timestamp with time zone": "TIMESTAMP WITH TIME ZONE",
-    "time without time zone": "TIME",
-    "uuid": "UUID",
-}
-_TABLES = {"postgres": _TO_POSTGRES, "duckdb": _TO_DUCKDB}
+_MAX_DIGITS = 38  # of a decimal on every engine
 
 
 @dataclass(frozen=True)
@@ -61,6 +24,10 @@ class Carried:
 
     column: Column
     type: str
+
+    def listed(self) -> dict[str, Any]:
+        """The column as templates take it."""
+        return {"name": Identifier(self.column.name), "type": Markup(self.type)}
 
     def exact(self, engine: Engine, name: Identifier) -> Markup:
         """The value in the column `name` as a text that both engines write alike."""
@@ -72,15 +39,17 @@ class Carried:
 def carry(source: Engine, relation: Relation, target: Engine) -> list[Carried]:
     """Find the type that carries each column of `relation`; PolicyError names the columns that can't be carried."""
     columns = source.columns(relation)
-    types = [_carried_type(source, relation, column, target.dialect) for column in columns]
+    types = [_carried_type(source, relation, column, target.traits) for column in columns]
     carried = [Carried(column, known) for column, known in zip(columns, types, strict=True) if known is not None]
     if len(carried) < len(columns):
         pairs = zip(columns, types, strict=True)
-        raise PolicyError([_problem(column, target.dialect) for column, known in pairs if known is None])
+        raise PolicyError([_problem(column, target.traits) for column, known in pairs if known is None])
     return carried
 
 
-def carrying_problems(source: Engine, relation: Relation, columns: Sequence[Column], dialect: str) -> list[str]:
+def carrying_problems(
+    source: Engine, relation: Relation, columns: Sequence[Column], dialect: type[Dialect]
+) -> list[str]:
     """List the problems of those columns of a relation that can't be carried over to an engine, for planning.
 
     Decimals without declared digits are measured, a scan of the relation each; nothing else is asked.
@@ -89,21 +58,21 @@ def carrying_problems(source: Engine, relation: Relation, columns: Sequence[Colu
     return [_problem(column, dialect) for column in lost]
 
 
-def _problem(column: Column, dialect: str) -> str:
+def _problem(column: Column, dialect: type[Dialect]) -> str:
     because = ": it holds more digits than a decimal has, or values that are no numbers" if _unbounded(column) else ""
-    return f"Column {Identifier(column.name)} ({column.type}) can't be carried over to {dialect}{because}."
+    return f"Column {Identifier(column.name)} ({column.type}) can't be carried over to {dialect.name}{because}."
 
 
-def _carried_type(source: Engine, relation: Relation, column: Column, dialect: str) -> str | None:
+def _carried_type(source: Engine, relation: Relation, column: Column, dialect: type[Dialect]) -> str | None:
     if column.kind is Kind.OTHER:
         return None
     if column.kind in (Kind.TEXT, Kind.ENUM):
-        return dialect_named(dialect).text_type
+        return dialect.types["text"]
     if column.kind is Kind.DECIMAL:
         return _decimal(source, relation, column)
-    if source.dialect == dialect:
+    if source.traits is dialect:
         return column.type
-    return _TABLES[dialect].get(re.sub(r"\(\d+\)", "", column.type))
+    return dialect.types.get(source.traits.portable.get(re.sub(r"\(\d+\)", "", column.type), ""))
 
 
 def _decimal(source: Engine, relation: Relation, column: Column) -> str | None:

@@ -43,7 +43,7 @@ def stage_columns(
     engine: Engine, workspace: Workspace, recoding: Recoding, staging: Relation, columns: list[ReleasedColumn]
 ) -> None:
     """Create a table of these columns, with a row for each row of the release."""
-    if engine.sorts_narrow_rows:
+    if engine.traits.sorts_narrow_rows:
         with _sorted(engine, workspace, recoding, columns) as (rows, counted):
             copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
             engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied, counted=counted)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.star import Star, create_view
 from sqlanon.plan.plan import Plan
 from sqlanon.publish import FileRelease, Grants, Record, guard_staging, open_file, publish, publish_star, transfer
-from sqlanon.publish.star import Star, create_view
 from sqlanon.release.recode import Recoding
 from sqlanon.release.rows import rows_for_a_file, stage
 from sqlanon.release.star import stage_star, star_columns

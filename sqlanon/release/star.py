@@ -12,9 +12,9 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.star import CLASS_NUMBER, Star, StarColumn, create_view
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role, Show
-from sqlanon.publish.star import CLASS_NUMBER, Star, StarColumn, create_view
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.release.rows import ReleasedColumn, kept_column, stage_columns
 from sqlanon.sql import Identifier, Relation, expression

@@ -9,13 +9,13 @@ from sqlanon.algorithms import algorithm_of
 from sqlanon.algorithms.full_domain import recode_at_levels
 from sqlanon.catalog import Catalog, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.engines.publishing import publisher_of
 from sqlanon.environment import named
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.lattice.options import SearchOptions
 from sqlanon.partition.result import Partition
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
-from sqlanon.publish.publishers import publisher_of
 from sqlanon.release.recode import Recoding, create_regions, end_name
 from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release

@@ -12,7 +12,7 @@ from sqlanon.catalog import Catalog, Status
 from sqlanon.catalog.live import LiveRun, ask_by_file, list_files
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.dialects import is_embedded
-from sqlanon.engines.duckdb.engine import database_file
+from sqlanon.engines.embedded import existing_file
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.work.session import open_recorded
 
@@ -118,7 +118,7 @@ def watching(place: tuple[str, str, str | None], options: EngineOptions) -> Iter
     Raises AccessError where the database is not there, PolicyError where no run was ever recorded.
     """
     if is_embedded(place[0]):
-        yield _FileWatch(database_file(place[0]), place)
+        yield _FileWatch(existing_file(place[0]), place)
         return
     with open_recorded(place, options) as catalog:
         yield _CatalogWatch(catalog)

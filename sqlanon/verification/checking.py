@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.star import CLASS_NUMBER, Star
 from sqlanon.limits import Limits
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
-from sqlanon.publish.star import CLASS_NUMBER, Star
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.release.star import order_of_cells
 from sqlanon.results.measures import Check

@@ -13,7 +13,8 @@ from sqlanon.catalog import Catalog
 from sqlanon.catalog.location import is_there
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.dialects import WRITER_OF_FILES, dialect_named, find_dialect, is_embedded
+from sqlanon.engines.dialects import Dialect, find_dialect, is_embedded, require_catalog
+from sqlanon.engines.embedded import EMBEDDED, MEMORY_URL, url_of_file
 from sqlanon.engines.files import STANDARD_INPUT, directory_of
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.sql import Relation, short_hash
@@ -21,7 +22,6 @@ from sqlanon.sql import Relation, short_hash
 if TYPE_CHECKING:
     from sqlanon.policy import Policy
 
-MEMORY_URL = "duckdb:///:memory:"
 LOCAL_CATALOG = "sqlanon.duckdb"
 
 
@@ -66,7 +66,7 @@ def open_engines(policy: Policy, options: EngineOptions, opening: Opening = conn
         options = replace(options, places=_places(policy))
         engine = stack.enter_context(opening(source or MEMORY_URL, options, create=policy.source.url is None))
         target = engine
-        if carried_to(policy, engine.dialect) is not None:
+        if carried_to(policy, engine.traits) is not None:
             target = stack.enter_context(opening(release or MEMORY_URL, options, create=release is not None))
         yield engine, target
 
@@ -84,17 +84,15 @@ def _places(policy: Policy) -> tuple[str, ...] | None:
     return (*source, str(part_of(released)))
 
 
-def carried_to(policy: Policy, dialect: str) -> str | None:
+def carried_to(policy: Policy, dialect: type[Dialect]) -> type[Dialect] | None:
     """The dialect of the database that a release is carried over to, or that writes its file.
 
     None where the engine of this dialect, beside the source, holds or writes it itself.
     """
     release = policy.release.url
     if release is not None and release != database_url(policy):
-        found = find_dialect(release)
-        return None if found is None else found.name
-    writes_it = dialect_named(dialect).reads_files
-    return WRITER_OF_FILES.name if policy.release.file is not None and not writes_it else None
+        return find_dialect(release)
+    return EMBEDDED if policy.release.file is not None and not dialect.reads_files else None
 
 
 @contextlib.contextmanager
@@ -118,20 +116,20 @@ def open_to_look(policy: Policy, options: EngineOptions | None) -> Iterator[tupl
 
 def open_catalog(policy: Policy, engine: Engine) -> Catalog:
     """The catalog: where the policy says, else in the source's database, the release's, or a file of its own."""
-    url = policy.catalog.url or _default_url(policy)
-    if _file_of_catalog(policy) is not None:
-        _make_home(url)
-    return Catalog.open(
-        engine,
-        policy.catalog.schema_,
-        None if url == database_url(policy) else url,
-        fallback_schema=_release_schema(policy),
-    )
+    url, schema, fallback = catalog_place(policy)
+    if (file := _file_of_catalog(policy)) is not None:
+        _make_home(file.parent)
+    return Catalog.open(engine, schema, None if url == database_url(policy) else url, fallback_schema=fallback)
 
 
 def catalog_place(policy: Policy) -> tuple[str, str, str | None]:
-    """The URL and the schema of a policy's catalog, and the schema that stands in where the role can't have it."""
-    return policy.catalog.url or _default_url(policy), policy.catalog.schema_, _release_schema(policy)
+    """The URL and the schema of a policy's catalog, and the schema that stands in where the role can't have it.
+
+    Raises PolicyError where no catalog can be there.
+    """
+    url = policy.catalog.url or _default_url(policy)
+    require_catalog(url)
+    return url, policy.catalog.schema_, _release_schema(policy)
 
 
 def database_url(policy: Policy) -> str | None:
@@ -147,7 +145,7 @@ def _default_url(policy: Policy) -> str:
         return policy.release.url
     file = _file_of_catalog(policy)
     assert file is not None, "a source without a URL is a file, and a release without one too"
-    return f"duckdb:///{file}"
+    return url_of_file(file)
 
 
 def local_catalog(source: str, release: str) -> Path:
@@ -173,9 +171,8 @@ def state_catalog(directory: Path) -> Path:
     return state / "sqlanon" / f"{directory.name}-{short_hash(str(directory.resolve()))}" / LOCAL_CATALOG
 
 
-def _make_home(url: str) -> None:
+def _make_home(place: Path) -> None:
     """Make the directory of a catalog in the user's directory for state; others can't look into it."""
-    place = Path(url.removeprefix("duckdb:///")).parent
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -58,7 +58,7 @@ def test_checking_a_policy_loads_nothing_that_searches_verifies_or_publishes(duc
     assert not modules & HEAVY - {"duckdb", "jinja2", "ruamel"}
     parts = {name.split(".")[1] for name in modules if name.startswith("sqlanon.")}
     assert not parts & {"verification", "measures", "partition", "lattice", "encoding", "release", "profile", "api"}
-    assert not modules & {"sqlanon.publish.postgres", "sqlanon.runs.runner", "sqlanon.cli.summary"}
+    assert not modules & {"sqlanon.engines.postgres.publishing", "sqlanon.runs.runner", "sqlanon.cli.summary"}
 
 
 def test_a_search_for_a_partition_loads_no_library_of_lattices(duckdb_policy: Path) -> None:

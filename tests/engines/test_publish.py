@@ -102,7 +102,7 @@ def comments(engine: Engine, release: Relation) -> set[str]:
             f"SELECT obj_description('{release}'::regclass, 'pg_class')",
             f"SELECT col_description('{release}'::regclass, n) FROM generate_series(1, 3) AS n",
         ),
-    }[engine.dialect]
+    }[engine.name]
     return {text for (text,) in rows(engine, table) + rows(engine, columns) if text is not None}
 
 
@@ -179,7 +179,7 @@ def test_staging_must_lie_beside_the_release(engine: Engine, schema: str) -> Non
 def test_row_order_is_kept(engine: Engine, schema: str) -> None:
     release = Relation("release", schema)
     query = "SELECT 100000 - g.i AS a FROM generate_series(1, 50000) AS g(i)"
-    position = {"duckdb": "rowid", "postgres": "ctid"}[engine.dialect]
+    position = {"duckdb": "rowid", "postgres": "ctid"}[engine.name]
     put(engine, release, query)
     run(engine, f"CREATE INDEX by_a ON {release} (a)")
     assert put(engine, release, query, replace=True) is PublishMethod.IN_PLACE

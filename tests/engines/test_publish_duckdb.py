@@ -109,7 +109,7 @@ def test_a_failed_replacement_leaves_the_old_release(duckdb: Engine, monkeypatch
     def fail(*_: object, **__: object) -> None:
         raise SqlanonError("broken")
 
-    monkeypatch.setattr("sqlanon.publish.duckdb.DuckDBPublisher._restore_comments", fail)
+    monkeypatch.setattr("sqlanon.engines.duckdb.publishing.DuckDBPublisher._restore_comments", fail)
     with pytest.raises(SqlanonError, match="broken"):
         put(duckdb, RELEASE, NEW)
     assert rows(duckdb, f"SELECT count(*), min(b) FROM {RELEASE}") == [(1000, "old")]

@@ -368,7 +368,7 @@ def test_a_failure_half_way_leaves_the_old_release(
 
     run(postgres, f"GRANT SELECT ON {release} TO PUBLIC")
     before = privileges(postgres, release)
-    monkeypatch.setattr("sqlanon.publish.postgres.restore_belongings", fail)
+    monkeypatch.setattr("sqlanon.engines.postgres.publishing.restore_belongings", fail)
     with pytest.raises(Broken):
         put(postgres, release, NEW)
     assert rows(postgres, f"SELECT count(*), min(b) FROM {release}") == [(1000, "old1")]

@@ -151,7 +151,7 @@ def test_a_copy_that_differs_is_dropped(
     def spoil(_: Engine, __: Relation, ___: object, path: Path) -> None:
         path.write_text('"1",""\n')
 
-    monkeypatch.setitem(transfer.__globals__["_EXPORTS"], "postgres", spoil)
+    monkeypatch.setitem(transfer.__globals__, "_export", spoil)
     with pytest.raises(EngineError, match="differ"):
         transfer(postgres, SOURCE, duckdb, TARGET, directory=directory)
     assert duckdb.resolve(TARGET) is None

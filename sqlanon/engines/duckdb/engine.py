@@ -6,22 +6,23 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
-from urllib.parse import parse_qsl
+from typing import Any, TypeVar
 
 import duckdb
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
 from sqlanon.engines.duckdb.confinement import confine, confinement, require_own_functions
+from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.duckdb.errors import opening_error, statement_error
 from sqlanon.engines.duckdb.files import FileReader
-from sqlanon.engines.duckdb.lending import MEMORY, session_of
+from sqlanon.engines.duckdb.lending import session_of
+from sqlanon.engines.duckdb.urls import MEMORY, path_of
 from sqlanon.engines.files import source_file
 from sqlanon.engines.private import make_private_directory, remove_directory, umask_guard
 from sqlanon.engines.reading import FileReading, ReadOptions
@@ -78,15 +79,8 @@ class DuckDBEngine(Engine):
     not have, end the wait and interrupt the statement.
     """
 
-    name: ClassVar[str] = "duckdb"
-    dialect: ClassVar[str] = "duckdb"
-    type_names: ClassVar[Mapping[Kind, str]] = {Kind.TEXT: "VARCHAR", Kind.INTEGER: "BIGINT", Kind.FLOAT: "DOUBLE"}
+    traits = DuckDB
     parallel_sessions = 1  # one statement uses all threads already
-    keeps_temporary_tables = True
-    sorts_narrow_rows: ClassVar[bool] = True  # it writes sorted rows with one thread, and a plain copy with all
-    stacked_tuples: ClassVar[int] = 500_000  # beyond it, hash tables outgrow the processor's cache
-    replaces_work_tables: ClassVar[bool] = True  # and drops one table a statement, so that replacing is cheaper
-    tables_for_plans: ClassVar[bool] = False  # plans don't suffer, and writing a table costs
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, options: EngineOptions, private_directory: Path | None = None
@@ -115,14 +109,14 @@ class DuckDBEngine(Engine):
 
         `create` makes a file that is missing; otherwise that is an AccessError.
         """
-        path, asked_read_only = _path_of(url)
+        path, asked_read_only = path_of(url)
         options = options or EngineOptions()
         read_only = read_only or asked_read_only
         if path.startswith(MEMORY):
             engine = cls._over(session_of(path) or duckdb.connect(path), options, None)
             engine._memory = path
             return engine
-        _check_file(path, create and not read_only)
+        _check_file(Path(path), create and not read_only)
         mask = umask_guard.enter(Path(path))
         try:
             connection = duckdb.connect(path, read_only=read_only)
@@ -203,7 +197,7 @@ class DuckDBEngine(Engine):
     def _fork(self) -> DuckDBEngine:
         """Another connection to the same instance; it doesn't see this one's temporary tables, and ends with it."""
         options = EngineOptions(statement_timeout=self._options.statement_timeout)
-        other = DuckDBEngine(self._connection.cursor(), options)
+        other = type(self)(self._connection.cursor(), options)
         other._memory = self._memory
         return other
 
@@ -365,7 +359,7 @@ class DuckDBEngine(Engine):
         Raises PolicyError for another kind of file or one that is not made as `options` say, AccessError for one that
         is missing or can't be read.
         """
-        known = Relation(relation.name, "main", "temp")
+        known = self.temporary(relation.name)
         return FileReader(self, path, source_file(path), options or ReadOptions(), self._private()).read(known)
 
     def _private(self) -> Path:
@@ -402,33 +396,11 @@ def _written(result: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row and isinstance(row[0], int) else -1
 
 
-def _path_of(url: str) -> tuple[str, bool]:
-    """The file that a URL names, and whether its query asks for read-only."""
-    rest, _, query = url.partition("://")[2].partition("?")
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    access = options.pop("access_mode", "read_write").lower()
-    if options or access not in ("read_only", "read_write"):
-        raise PolicyError("A duckdb URL takes one option: ?access_mode=read_only.")
-    if rest and not rest.startswith("/"):
-        raise PolicyError(f"Write duckdb:///{rest} for a relative path, duckdb:////{rest} for an absolute one.")
-    return rest[1:] or MEMORY, access == "read_only"
-
-
-def database_file(url: str) -> Path:
-    """The file that a URL names; raises AccessError if there is none, PolicyError for a database in memory."""
-    path, _ = _path_of(url)
-    if path.startswith(MEMORY):
-        raise PolicyError("A database in memory has no runs that others could see.")
-    _check_file(path, create=False)
-    return Path(path).resolve()
-
-
-def _check_file(path: str, create: bool) -> None:
-    file = Path(path)
+def _check_file(file: Path, create: bool) -> None:
     if file.is_dir():
-        raise AccessError(f"{path} is a directory, not a DuckDB file.")
+        raise AccessError(f"{file} is a directory, not a DuckDB file.")
     if not create and not file.exists():
-        raise AccessError(f"There is no DuckDB file {path}.")
+        raise AccessError(f"There is no DuckDB file {file}.")
 
 
 def _is_alone(connection: duckdb.DuckDBPyConnection) -> bool:

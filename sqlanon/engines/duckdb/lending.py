@@ -7,10 +7,11 @@ import secrets
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sqlanon.engines.duckdb.urls import MEMORY, url_of_file
+
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY = ":memory:"  # and a name, where sessions of this process share a database in memory
 _lent: dict[str, duckdb.DuckDBPyConnection] = {}
 
 
@@ -23,7 +24,7 @@ def lent(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
     name = f"{MEMORY}lent-{secrets.token_hex(8)}"
     _lent[name] = connection
     try:
-        yield f"duckdb:///{name}"
+        yield url_of_file(name)
     finally:
         del _lent[name]
 

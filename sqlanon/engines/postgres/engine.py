@@ -6,15 +6,16 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
+from sqlanon.engines.postgres.dialect import PostgreSQL
 from sqlanon.engines.postgres.errors import connection_error, read_only_error, statement_error
 from sqlanon.engines.postgres.private_values import Private
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, session_settings
@@ -56,16 +57,7 @@ _RELATION_TYPES = {
 class PostgresEngine(Engine):
     """One session with a PostgreSQL server, version 14 or newer."""
 
-    name: ClassVar[str] = "postgres"
-    dialect: ClassVar[str] = "postgres"
-    begins_with: ClassVar[LiteralString] = "BEGIN ISOLATION LEVEL REPEATABLE READ"
-    type_names: ClassVar[Mapping[Kind, str]] = {
-        Kind.TEXT: "text",
-        Kind.INTEGER: "bigint",
-        Kind.FLOAT: "double precision",
-    }
-
-    runs_code_of_others: ClassVar[bool] = True
+    traits = PostgreSQL
 
     def __init__(self, url: str, options: EngineOptions, read_only: bool = False) -> None:
         self._url = url
@@ -148,7 +140,7 @@ class PostgresEngine(Engine):
 
     def _fork(self) -> PostgresEngine:
         """A second connection of the same role. Several work side by side, so none takes parallel workers as well."""
-        return PostgresEngine(self._url, dataclasses.replace(self._options, threads=1), self._read_only)
+        return type(self)(self._url, dataclasses.replace(self._options, threads=1), self._read_only)
 
     def close(self) -> None:
         self._connection.close()
@@ -238,7 +230,7 @@ class PostgresEngine(Engine):
     def begin(self) -> None:
         """Start a transaction; its snapshot is that of the first statement inside."""
         with self._guarded("begin"):
-            self._connection.execute(self.begins_with)
+            self._connection.execute(self.traits.begins_with.encode())
 
     def commit(self) -> None:
         with self._guarded("commit"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from sqlanon.catalog.transaction import Bound, Row
+from sqlanon.engines.driver import Bound, Row
 from sqlanon.engines.duckdb.engine import lists_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class DuckDBDriver:
         import sqlalchemy  # here: migrations alone need it
         from sqlalchemy.pool import StaticPool
 
-        from sqlanon.catalog import dialect
+        from sqlanon.engines.duckdb import alchemy
 
-        wrapped = dialect.DuckDBConnection(self._connection)
-        return sqlalchemy.create_engine(f"{dialect.NAME}://", creator=lambda: wrapped, poolclass=StaticPool)
+        wrapped = alchemy.DuckDBConnection(self._connection)
+        return sqlalchemy.create_engine(f"{alchemy.NAME}://", creator=lambda: wrapped, poolclass=StaticPool)

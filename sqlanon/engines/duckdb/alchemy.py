@@ -1,4 +1,4 @@
-"""DuckDB for SQLAlchemy: as much of a dialect as the catalog's migrations need, and no more.
+"""DuckDB for SQLAlchemy and Alembic: as much of a dialect as the catalog's migrations need, and no more.
 
 The catalog has string keys, plain types, and no reflection; this serves it on every version of DuckDB and SQLAlchemy
 that the project allows. `docs/decisions/0001-catalog-dialect.md` says why it isn't one of the published dialects.
@@ -11,10 +11,13 @@ from types import ModuleType
 from typing import Any
 
 import duckdb
+from alembic.ddl.impl import DefaultImpl
 from sqlalchemy import Connection, text
+from sqlalchemy.dialects import registry
 from sqlalchemy.engine.default import DefaultDialect
 
 NAME = "sqlanon_duckdb"
+registry.register(NAME, __name__, "DuckDBDialect")
 
 
 class DuckDBCursor:
@@ -113,3 +116,10 @@ class DuckDBDialect(DefaultDialect):
             {"schema": schema, "name": table_name},
         )
         return bool(found.scalar_one())
+
+
+class DuckDBImpl(DefaultImpl):
+    """Facts about DuckDB for Alembic: tables are created and dropped inside a transaction."""
+
+    __dialect__ = NAME
+    transactional_ddl = True

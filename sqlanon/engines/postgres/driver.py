@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.rows import dict_row
 
-from sqlanon.catalog.transaction import Bound, Row
+from sqlanon.engines.driver import Bound, Row
 
 if TYPE_CHECKING:
     import sqlalchemy

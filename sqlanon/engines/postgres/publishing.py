@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from sqlanon.engines.postgres.belongings import apply_grants, read_belongings, read_grants, restore_belongings, revoke
+from sqlanon.engines.publishing import Grants, Publication, Publisher, PublishMethod, driver_error, listed, loses
+from sqlanon.engines.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grants, Publication, Publisher, PublishMethod, driver_error, listed, loses
-from sqlanon.publish.postgres_belongings import apply_grants, read_belongings, read_grants, restore_belongings, revoke
-from sqlanon.publish.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.sql import MAX_IDENTIFIER_BYTES, Identifier, Relation, Text
 
 _KINDS = {

@@ -1,4 +1,4 @@
-"""Publishing on every engine: the parts that differ are the methods of a `Publisher`."""
+"""Publishing on every engine: the parts that differ are the methods of a `Publisher`; none of them knows of runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.dialects import load_part
+from sqlanon.engines.star import Form, Star
 from sqlanon.errors import PolicyError, SqlanonError
-from sqlanon.publish.star import Form, Star
 from sqlanon.sql import Relation
 
 
@@ -99,6 +100,12 @@ class Publisher(ABC):
     @abstractmethod
     def replace(self, staging: Relation, release: Relation, wait: float) -> Publication:
         """Publish in the place of an existing table."""
+
+
+def publisher_of(engine: Engine, record: Record = nothing) -> Publisher:
+    """Make the publisher on this engine; see `Publisher` for `record`."""
+    publisher: Publisher = load_part(engine.traits.publisher)(engine, record)
+    return publisher
 
 
 def listed(names: Sequence[str], limit: int = 20) -> str:

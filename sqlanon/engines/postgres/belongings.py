@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
+from sqlanon.engines.publishing import Grant, Grants
 from sqlanon.errors import EngineError
-from sqlanon.publish.base import Grant, Grants
 from sqlanon.sql import Identifier, Relation, Text
 
 _PRIVILEGES = {"SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "MAINTAIN"}

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import duckdb
 from markupsafe import Markup
 
+from sqlanon.engines.publishing import Grants, Publication, Publisher, PublishMethod, driver_error, listed, loses
+from sqlanon.engines.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.errors import AccessError, ConflictError, PolicyError, SqlanonError
-from sqlanon.publish.base import Grants, Publication, Publisher, PublishMethod, driver_error, listed, loses
-from sqlanon.publish.star import CLASS_NUMBER, Form, Star, drop_old, name_problems, old_tables, put_star
 from sqlanon.sql import Identifier, Relation, Text
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")  # a name that is written without quotes

@@ -1,0 +1,66 @@
+"""DuckDB, as it is known before anybody connects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from sqlanon.engines.dialects import Capability, Dialect
+from sqlanon.engines.duckdb.urls import MEMORY, path_of
+
+
+class DuckDB(Dialect):
+    """The embedded engine, which also reads and writes files for engines that don't."""
+
+    name = "duckdb"
+    label = "DuckDB"
+    schemes = ("duckdb",)
+    adapter = "sqlanon.engines.duckdb.engine:DuckDBEngine"
+    publisher = "sqlanon.engines.duckdb.publishing:DuckDBPublisher"
+    catalog_driver = "sqlanon.engines.duckdb.driver:DuckDBDriver"
+    is_embedded = True
+    folds_case = True
+    temporary = ("main", "temp")
+    portable: ClassVar[Mapping[str, str]] = {
+        "TINYINT": "int8",
+        "UTINYINT": "uint8",
+        "SMALLINT": "int16",
+        "USMALLINT": "uint16",
+        "INTEGER": "int32",
+        "UINTEGER": "uint32",
+        "BIGINT": "int64",
+        "UBIGINT": "uint64",
+        "HUGEINT": "int128",
+        "UHUGEINT": "uint128",
+        "FLOAT": "float32",
+        "DOUBLE": "float64",
+        "BOOLEAN": "boolean",
+        "DATE": "date",
+        "TIMESTAMP": "timestamp",
+        "TIMESTAMP_S": "timestamp",
+        "TIMESTAMP_MS": "timestamp",
+        "TIMESTAMP WITH TIME ZONE": "timestamptz",
+        "TIME": "time",
+        "UUID": "uuid",
+        "VARCHAR": "text",
+    }
+    types: ClassVar[Mapping[str, str]] = {
+        kind: name for name, kind in portable.items() if name not in ("TIMESTAMP_S", "TIMESTAMP_MS")
+    }
+    zone_settings: ClassVar[Mapping[str, str]] = {"TimeZone": "UTC"}
+
+    has_ranges = Capability("range is PostgreSQL's, and DuckDB holds or writes this release; use show: bounds.")
+    has_procedures = Capability("DuckDB has no procedures; --as sql and --as view are for it.")
+    has_roles = Capability("roles are PostgreSQL's; a DuckDB file is protected by its own permissions.")
+
+    keeps_temporary_tables = True
+    sorts_narrow_rows = True  # it writes sorted rows with one thread, and a plain copy with all
+    stacked_tuples = 500_000  # beyond it, hash tables outgrow the processor's cache
+    replaces_work_tables = True  # and drops one table a statement, so that replacing is cheaper
+    tables_for_plans = False  # plans don't suffer, and writing a table costs
+
+    @classmethod
+    def database_file(cls, url: str) -> Path | None:
+        path, _ = path_of(url)
+        return None if path.startswith(MEMORY) else Path(path)

@@ -1,0 +1,39 @@
+"""The engine that lives in this process: for files, work in memory, and catalogs that are a file of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlanon.engines.dialects import Dialect, find_dialect
+from sqlanon.engines.duckdb.dialect import DuckDB
+from sqlanon.engines.duckdb.urls import MEMORY, url_of_file
+from sqlanon.errors import AccessError, PolicyError
+
+__all__ = ["EMBEDDED", "MEMORY", "MEMORY_URL", "database_file", "existing_file", "url_of_file"]
+
+EMBEDDED: type[Dialect] = DuckDB
+"""The dialect that reads and writes files, whatever database the source is in."""
+MEMORY_URL = url_of_file(MEMORY)
+
+
+def database_file(url: str) -> Path | None:
+    """The file of the embedded database that a URL names; None for other databases."""
+    dialect = find_dialect(url)
+    return None if dialect is None else dialect.database_file(url)
+
+
+def existing_file(url: str) -> Path:
+    """The same, resolved; raises AccessError if there is none, PolicyError for a database in memory."""
+    file = database_file(url)
+    if file is None:
+        raise PolicyError("A database in memory has no runs that others could see.")
+    require_file(file)
+    return file.resolve()
+
+
+def require_file(file: Path) -> None:
+    """Raise AccessError where a database's file is missing, or is a directory."""
+    if file.is_dir():
+        raise AccessError(f"{file} is a directory, not a DuckDB file.")
+    if not file.exists():
+        raise AccessError(f"There is no DuckDB file {file}.")
