@@ -188,15 +188,17 @@ def _places(dimension: Dimension) -> list[int]:
 
 def _moved(column: Identifier, place: int, digit: Digit) -> Markup:
     """A digit, moved from its place in the coded row to its place in the key."""
-    mask = (1 << digit.bits) - 1
-    return expression(
-        "((({column} >> {place}) & {mask}) << {shift})", column=column, place=place, mask=mask, shift=digit.shift
-    )
+    return _shifted(column, digit.bits, place, digit.shift)
 
 
 def _moved_back(column: Identifier, digit: Digit, place: int) -> Markup:
     """A digit, moved from its place in the key to its place in the coded row."""
-    mask = (1 << digit.bits) - 1
-    return expression(
-        "((({column} >> {shift}) & {mask}) << {place})", column=column, shift=digit.shift, mask=mask, place=place
-    )
+    return _shifted(column, digit.bits, digit.shift, place)
+
+
+def _shifted(column: Identifier, bits: int, start: int, end: int) -> Markup:
+    """Some bits of a word, moved: upwards times a power of two, which DuckDB reckons faster than a shift."""
+    moved = expression("({column} & {mask})", column=column, mask=((1 << bits) - 1) << start)
+    if end < start:
+        return expression("({moved} >> {by})", moved=moved, by=start - end)
+    return expression("({moved} * {factor})", moved=moved, factor=1 << (end - start)) if end > start else moved

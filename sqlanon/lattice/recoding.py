@@ -69,7 +69,10 @@ def create_pass(sets: FrequencySets, node: Node, failing: Relation, number: int 
         "lattice/create_classes",
         classes=classes,
         table=sets.base.table,
-        keys=sets.keys.of_node(node),
+        keys=[
+            {"name": name, "value": value}
+            for name, value in zip(sets.keys.kept_columns(node), sets.keys.of_node(node), strict=True)
+        ],
         words=sets.keys.in_rows(node, sets.coded.words),
         failing=failing,
         first_leaf=first_leaf,
