@@ -13,8 +13,8 @@ from sqlanon.engines import connect
 from sqlanon.errors import ProtectionError
 from sqlanon.policy import Policy
 from sqlanon.results.run_result import RunResult
-from sqlanon.rules.listing import Rule, list_rules
-from sqlanon.rules.store import StoredRules, read_rules
+from sqlanon.rules.box_labels import Rule, list_rules
+from sqlanon.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs import applying
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application

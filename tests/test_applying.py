@@ -12,8 +12,8 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.loading import build_policy
-from sqlanon.rules import cases
-from sqlanon.rules.store import read_rules
+from sqlanon.rules import route_rows
+from sqlanon.rules.store_rules import read_rules
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from sqlanon.work.session import local_catalog
@@ -105,8 +105,8 @@ def test_rows_go_down_the_tree_alike_by_joins_and_by_a_case(
         run = anonymize(database.policy(name, roles, privacy=[K])).run
         replaced(database, name, table(2, 300, 3))
         ways = []
-        for most in (cases.MOST_RULES, 0):
-            monkeypatch.setattr(cases, "MOST_RULES", most)
+        for most in (route_rows.MOST_RULES, 0):
+            monkeypatch.setattr(route_rows, "MOST_RULES", most)
             outcome = apply(database, run, name, f"{name}_{most}", budget=0.9)
             ways.append((released(database, f"{name}_{most}"), joins(database, outcome.run)))
     (by_case, case_joins), (by_joins, joined) = ways

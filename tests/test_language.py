@@ -67,8 +67,6 @@ LEFT = {
     "alike": 1,
     "beside": 2,
     "found": 6,
-    "kid": 1,
-    "kids": 3,
     "lost": 4,
     "moment": 6,
     "moments": 1,

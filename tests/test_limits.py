@@ -18,8 +18,8 @@ from sqlanon.limits import Limits
 from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.profiling import profile
-from sqlanon.rules.select import rules_select
-from sqlanon.rules.store import read_rules
+from sqlanon.rules.export_sql import rules_select
+from sqlanon.rules.store_rules import read_rules
 from sqlanon.sql import Relation
 from tests.jobs_support import carry_out, frozen
 from tests.random_cases import many

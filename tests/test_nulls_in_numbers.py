@@ -14,8 +14,8 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy import Attribute
 from sqlanon.release.cells import Shown
-from sqlanon.rules.select import rules_select
-from sqlanon.rules.store import read_rules
+from sqlanon.rules.export_sql import rules_select
+from sqlanon.rules.store_rules import read_rules
 from tests.jobs_support import carry_out, frozen
 from tests.random_cases import many
 from tests.rules_support import apply

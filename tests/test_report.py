@@ -11,6 +11,7 @@ import pytest
 
 from sqlanon import explore, run_report
 from sqlanon.catalog import Catalog
+from sqlanon.drawing.tree import Node
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy import Policy
@@ -20,7 +21,6 @@ from sqlanon.report.page import render
 from sqlanon.results.measures import SizeBucket
 from sqlanon.results.records import read_record
 from sqlanon.results.run_result import RunResult
-from sqlanon.rules.first_levels import Node
 from sqlanon.work.session import catalog_place, open_recorded
 from tests.cli.support import call
 from tests.run_support import OPTIONS, Database, anonymize, open_database

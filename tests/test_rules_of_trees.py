@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sqlanon.engines.base import EngineOptions
 from sqlanon.partition import forest, scanning
-from sqlanon.rules import routing
+from sqlanon.rules import route_rows
 from tests.mondrian_oracle import FLAVOURS, JOBS, Attribute, satisfies
 from tests.random_cases import many
 from tests.rules_support import classes, opened, recoded
@@ -36,7 +36,7 @@ ALGORITHMS["gain of samples"] = {**ALGORITHMS["samples"], "split": "information-
 @pytest.fixture(autouse=True)
 def few_levels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small trees are deeper than the levels that rows go down in one statement."""
-    monkeypatch.setattr(routing, "LEVELS", 2)
+    monkeypatch.setattr(route_rows, "LEVELS", 2)
 
 
 @st.composite

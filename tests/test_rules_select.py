@@ -10,8 +10,8 @@ import pytest
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
-from sqlanon.rules.select import rules_select
-from sqlanon.rules.store import read_rules
+from sqlanon.rules.export_sql import rules_select
+from sqlanon.rules.store_rules import read_rules
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, coded
 from tests.run_support import Database, Row, anonymize
 
@@ -40,6 +40,19 @@ def test_the_select_recodes_like_apply(database: Database) -> None:
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
         text = rules_select(engine, read_rules(catalog, run), catalog.run(run), other)
     assert sorted(database.sql(text), key=repr) == sorted(database.sql(f"SELECT * FROM {other}_r"), key=repr)
+
+
+@pytest.mark.parametrize("name", ["tree", "nodes", "rules", "kids"])
+def test_the_select_reads_a_table_that_is_called_like_a_part_of_a_tree(database: Database, name: str) -> None:
+    table = database.create({"z": "VARCHAR(3)", "s": "VARCHAR(1)"}, [("99x", "a"), ("10y", "b")] * 4)
+    database.sql(f"CREATE TABLE {name} AS SELECT * FROM {table}")
+    roles: dict[str, Any] = {"z": {"role": "quasi-identifier", "hierarchy": {"mask": "right"}}, "s": "sensitive"}
+    run = anonymize(database.policy(table, roles, privacy=[{"model": "k-anonymity", "k": 2}])).run
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        text = rules_select(engine, read_rules(catalog, run), catalog.run(run), name)
+    released = f"SELECT * FROM {table}_r ORDER BY z, s"
+    assert sorted(database.sql(text)) == database.sql(released)
+    database.sql(f"DROP TABLE {name}")
 
 
 @pytest.mark.parametrize("name", ["top-down", "starred"])

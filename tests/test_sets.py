@@ -14,8 +14,8 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.profiling import profile
-from sqlanon.rules.select import rules_select
-from sqlanon.rules.store import read_rules
+from sqlanon.rules.export_sql import rules_select
+from sqlanon.rules.store_rules import read_rules
 from sqlanon.sql import Relation
 from tests.jobs_support import carry_out, frozen
 from tests.rules_support import apply

@@ -12,7 +12,7 @@ from sqlanon.lattice.recoding import Generalization, recode_node
 from sqlanon.lattice.remainder import recode_in_passes
 from sqlanon.partition.collapse import OFTEN_READ_SHARE
 from sqlanon.releases.generalized import Levels
-from sqlanon.rules.store import StoredRules
+from sqlanon.rules.store_rules import StoredRules
 
 
 def lattice_problem(request: SearchRequest) -> Problem:

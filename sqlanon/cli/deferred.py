@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sqlanon.policy import loading, schema
     from sqlanon.report import material, page
     from sqlanon.results import codec
-    from sqlanon.rules import labels_view, listing, select, store
+    from sqlanon.rules import box_labels, export_sql, store_rules
     from sqlanon.runs import applying, linking, resuming, runner
     from sqlanon.signoff import check
     from sqlanon.work import session, workspace
@@ -54,7 +54,7 @@ _PARTS = {
     "sqlanon.policy": ("loading", "schema"),
     "sqlanon.report": ("material", "page"),
     "sqlanon.results": ("codec",),
-    "sqlanon.rules": ("labels_view", "listing", "select", "store"),
+    "sqlanon.rules": ("box_labels", "export_sql", "store_rules"),
     "sqlanon.runs": ("applying", "linking", "resuming", "runner"),
     "sqlanon.signoff": ("check",),
     "sqlanon.work": ("session", "workspace"),
@@ -69,6 +69,7 @@ __all__ = [
     "auditing",
     "base",
     "before_after",
+    "box_labels",
     "catalog",
     "check",
     "codec",
@@ -80,13 +81,12 @@ __all__ = [
     "embedded",
     "environment",
     "explorer",
+    "export_sql",
     "files",
     "freezing",
     "grants",
     "hierarchies",
-    "labels_view",
     "linking",
-    "listing",
     "loading",
     "location",
     "material",
@@ -106,10 +106,9 @@ __all__ = [
     "running",
     "schedulers",
     "schema",
-    "select",
     "session",
     "sql",
-    "store",
+    "store_rules",
     "summary",
     "tradeoff",
     "trials",

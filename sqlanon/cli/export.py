@@ -9,7 +9,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
-from sqlanon.cli.deferred import freezing, labels_view, project, select, sql, store
+from sqlanon.cli.deferred import export_sql, freezing, project, sql, store_rules
 from sqlanon.cli.rules import RunName
 from sqlanon.errors import PolicyError
 from sqlanon.runs import OnViolation
@@ -86,9 +86,9 @@ def export_command(
             text = freezing.export_procedure(engine, catalog, found, freezing.Freezing(name, on_violation, budget))
         elif form == "labels":
             assert name is not None
-            text = labels_view.labels_view(engine, store.read_rules(catalog, found.id), found, name, source)
+            text = export_sql.labels_view(engine, store_rules.read_rules(catalog, found.id), found, name, source)
         else:
-            text = select.rules_select(catalog.store, store.read_rules(catalog, found.id), found, source)
+            text = export_sql.rules_select(catalog.store, store_rules.read_rules(catalog, found.id), found, source)
     if form == "view":
         assert name is not None
         text = f"CREATE VIEW {sql.Relation.parse(name)} AS\n{text}"

@@ -8,7 +8,7 @@ import typer
 
 from sqlanon.cli.call import Call, Follow, Panel, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened, place_of
-from sqlanon.cli.deferred import applying, listing, loading, select, store, summary
+from sqlanon.cli.deferred import applying, box_labels, export_sql, loading, store_rules, summary
 from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import table
@@ -17,7 +17,7 @@ from sqlanon.runs import OnViolation
 if TYPE_CHECKING:
     from sqlanon.catalog import Run
     from sqlanon.engines.base import Engine
-    from sqlanon.rules.store import StoredRules
+    from sqlanon.rules.store_rules import StoredRules
 
 RunName = Annotated[str, typer.Argument(help="The run's id, its beginning, or its last four digits.")]
 
@@ -43,9 +43,9 @@ def rules_command(
     """Show how rows are recoded like those of a release: the rules, or one SELECT. Rules hold values of the data."""
     with opened(call, url, policy, upgrade=True) as (_, catalog):
         found = catalog.run(run)
-        stored = store.read_rules(catalog, found.id)
+        stored = store_rules.read_rules(catalog, found.id)
         if sql:
-            text = select.rules_select(catalog.store, stored, found, source)
+            text = export_sql.rules_select(catalog.store, stored, found, source)
             if call.json:
                 call.emit({"run": found.id, "sql": text})
             else:
@@ -65,9 +65,9 @@ def _described(run: Run, stored: StoredRules, engine: Engine, limit: int, offset
     if stored.record.kind is catalogs.RulesKind.LEVELS:
         return described | {"passes": stored.content["passes"]}
     if stored.record.kind is catalogs.RulesKind.CUTS:
-        replaced = listing.list_replaced(engine, stored)
+        replaced = box_labels.list_replaced(engine, stored)
         return described | {"replaced": [dict(zip(("name", "level", "group"), one, strict=True)) for one in replaced]}
-    rules = listing.list_rules(engine, stored, limit, offset)
+    rules = box_labels.list_rules(engine, stored, limit, offset)
     listed = [{"rule": r.leaf, "rows": r.rows, "shows": dict(zip(names, r.cells, strict=True))} for r in rules]
     return described | {"rules": stored.record.leaves, "offset": offset, "listed": listed}
 

@@ -28,9 +28,9 @@ from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
-from sqlanon.rules.select import rules_select
-from sqlanon.rules.store import StoredRules, read_rules
-from sqlanon.rules.unmatched import SUPPRESSED_FOR, ending, find_unmatched, row_filter_of
+from sqlanon.rules.export_sql import rules_select
+from sqlanon.rules.row_expressions import SUPPRESSED_FOR, ending, find_unmatched, row_filter_of
+from sqlanon.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs.stored import require_same
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
 from sqlanon.values.comparing import comparable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from sqlanon.drawing.svg import (
     BLUE,
@@ -17,9 +18,17 @@ from sqlanon.drawing.svg import (
     width_of,
     words,
 )
-from sqlanon.rules.first_levels import Node
 
 _WIDTH, _ROW, _GAP = 860.0, 58.0, 3.0
+
+
+@dataclass
+class Node:
+    """A part of the table: its rows, and the attribute that its own parts (the largest first) were split by."""
+
+    rows: int
+    split: str | None = None
+    parts: list[Node] = field(default_factory=list)
 
 
 def draw_tree(root: Node, key: str = "") -> str:

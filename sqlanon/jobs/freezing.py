@@ -27,9 +27,9 @@ from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
-from sqlanon.rules.select import sayable_rules
-from sqlanon.rules.store import StoredRules, read_rules
-from sqlanon.rules.unmatched import find_unmatched, row_filter_of
+from sqlanon.rules.export_sql import sayable_rules
+from sqlanon.rules.row_expressions import find_unmatched, row_filter_of
+from sqlanon.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs import OnViolation
 from sqlanon.runs.choices import choice_of
 from sqlanon.runs.stored import ranges_warnings, require_same

@@ -32,8 +32,8 @@ from sqlanon.results.facts import AppliedFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.upcasters import VERSION
-from sqlanon.rules.parts import PlacedRules
-from sqlanon.rules.unmatched import SUPPRESSED_FOR, UnmatchedValue, ending, row_filter_of
+from sqlanon.rules.row_expressions import SUPPRESSED_FOR, UnmatchedValue, ending, row_filter_of
+from sqlanon.rules.two_step import ByRuleId
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning
 from sqlanon.sql import Identifier, Relation, Text, expression
@@ -109,7 +109,7 @@ class ProcedureText:
             unmatched=ending(self.unmatched, suppresses=suppresses),
             repeats=self.repeats,
             row_filter=row_filter_of(self.unmatched) if suppresses else None,
-            starred=parts.starred if isinstance(parts, PlacedRules) else None,
+            starred=parts.starred if isinstance(parts, ByRuleId) else None,
         ).text
 
     def _statements(self) -> dict[str, Text]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column
-from sqlanon.rules.parts import PartNames, PlacedRules, Representatives, RepresentedRules
+from sqlanon.rules.two_step import ByRepresentative, ByRuleId, PartNames, Representatives
 from sqlanon.sql import Identifier, Relation, expression, free_name
 
 
@@ -43,7 +43,7 @@ class Recoded:
     columns: tuple[Column, ...]
     quasi_identifiers: tuple[str, ...]
     attributes: tuple[RecodedAttribute, ...]
-    parts: PlacedRules | RepresentedRules | None
+    parts: ByRuleId | ByRepresentative | None
     sensitive: tuple[str, ...]
     kind: str
     owner: str

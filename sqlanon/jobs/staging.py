@@ -22,7 +22,7 @@ from sqlanon.jobs.recoded import (
     representatives_name,
     unused_name,
 )
-from sqlanon.rules.parts import PlacedRules, RepresentedRules
+from sqlanon.rules.two_step import ByRepresentative, ByRuleId
 from sqlanon.sql import Identifier, Relation, Text, expression, indent
 from sqlanon.values.comparing import comparable, exact, hashable
 from sqlanon.verification.verify import CountedRows
@@ -105,8 +105,8 @@ class Staging:
             "joined_columns": self._joined_columns,
             "view": _RECODING,
             "opening": Text(self.engine.render("jobs/open_view", view=_RECODING).text + "\n"),
-            "by_rules": self._by_rules(parts) if isinstance(parts, PlacedRules) else None,
-            "by_addresses": self._by_addresses(parts) if isinstance(parts, RepresentedRules) else None,
+            "by_rules": self._by_rules(parts) if isinstance(parts, ByRuleId) else None,
+            "by_addresses": self._by_addresses(parts) if isinstance(parts, ByRepresentative) else None,
             "by_rows": self._by_rows(),
         }
 
@@ -123,7 +123,7 @@ class Staging:
             for one in self.recoded.attributes
         ]
 
-    def _by_rules(self, rules: PlacedRules) -> dict[str, Any]:
+    def _by_rules(self, rules: ByRuleId) -> dict[str, Any]:
         """By the rules that rows fall under; those with a mask by what they show, which may be what a rule shows."""
         names, regions = names_of(self.recoded.regions), columns_of("f", self.recoded.regions)
         places = {
@@ -156,7 +156,7 @@ class Staging:
             "tables": {"masked": _MASKED, "pairs": _PAIRS, "numbered": _NUMBERED},
         }
 
-    def _by_addresses(self, rules: RepresentedRules) -> dict[str, Any]:
+    def _by_addresses(self, rules: ByRepresentative) -> dict[str, Any]:
         """By hashes of keys that stand for what rows show; the row with the least address stands for its class."""
         by = representatives_name(self.recoded.columns)
         parts = {

@@ -18,7 +18,7 @@ from sqlanon.plan.plan import Plan
 from sqlanon.release.staging import Staged
 from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check, Distributions
-from sqlanon.rules.store import StoredRules
+from sqlanon.rules.store_rules import StoredRules
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
 from sqlanon.workload.measures import Measures

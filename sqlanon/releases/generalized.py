@@ -25,12 +25,9 @@ from sqlanon.release.staging import Staged, stage_release
 from sqlanon.releases.base import Release
 from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check, Distributions
-from sqlanon.rules.boxed import show_boxes
-from sqlanon.rules.digest import rules_digest
-from sqlanon.rules.levels import attributes_of, levels_record, make_cuts
-from sqlanon.rules.making import make_tree
-from sqlanon.rules.store import StoredRules, store_rules
-from sqlanon.rules.tables import MadeRules
+from sqlanon.rules.box_labels import show_boxes
+from sqlanon.rules.build_rules import attributes_of, levels_record, make_cuts, make_tree
+from sqlanon.rules.store_rules import MadeRules, StoredRules, rules_digest, store_rules
 from sqlanon.verification.checking import check_release
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace

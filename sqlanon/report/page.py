@@ -19,10 +19,10 @@ from sqlanon.exploring.posing import NO_RELEASE
 from sqlanon.measures.population import journalist_risk
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
+from sqlanon.report.first_levels import DEPTH
 from sqlanon.report.material import Material
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult
-from sqlanon.rules.first_levels import DEPTH
 from sqlanon.runs.choices import Choices
 
 _Row = dict[str, Any]

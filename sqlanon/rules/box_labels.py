@@ -6,20 +6,22 @@ applied to show the box itself, from cut to cut, whatever is in it: a cell then 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import HierarchyTable
+from sqlanon.partition.axes import Axis
+from sqlanon.partition.result import Partition
 from sqlanon.policy import Show
-from sqlanon.release.cells import RANGE_TYPES
+from sqlanon.release.cells import RANGE_TYPES, Shown
 from sqlanon.release.labels import EVERYTHING, NULL, OPEN, interval_label, quote_member, set_label
-from sqlanon.release.recode import cell_name
-from sqlanon.rules.routing import value_of
-from sqlanon.rules.tables import RuleAttribute, RuleTables
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.release.recode import Recoding, cell_name, end_name
+from sqlanon.rules.store_rules import MadeRules, RuleAttribute, RuleTables, StoredRules
+from sqlanon.sql import Identifier, RedactedValue, Relation, Text, expression
 from sqlanon.values.text import text_of
 from sqlanon.work.workspace import Workspace
 
@@ -121,7 +123,7 @@ def _ends(engine: Engine, attribute: RuleAttribute) -> tuple[Markup, Markup]:
     """The least value of an interval, and the one that it ends before."""
     if attribute.height is not None:
         return Markup("e.lower"), Markup("e.upper")
-    return value_of(engine.render, attribute, Markup("b.value")), value_of(engine.render, attribute, Markup("f.value"))
+    return attribute.value_of(engine.render, Markup("b.value")), attribute.value_of(engine.render, Markup("f.value"))
 
 
 def _range(attribute: RuleAttribute, low: Markup, high: Markup) -> Markup:
@@ -174,7 +176,7 @@ def _interval_label(engine: Engine, attribute: RuleAttribute) -> Markup:
     low, high = Markup("b.value"), Markup("f.value")
     single = Markup("FALSE")
     if attribute.kind in _STEPPED:
-        last = expression("({value} - 1)", value=value_of(engine.render, attribute, high))
+        last = expression("({value} - 1)", value=attribute.value_of(engine.render, high))
         high = text_of(engine.render, last, attribute.kind, attribute.type)
         single = expression("coalesce({low} = {high}, FALSE)", low=low, high=high)
     if attribute.kind.is_nominal or attribute.kind is Kind.ENUM:
@@ -197,3 +199,161 @@ def _group_bounds(hierarchy: HierarchyTable) -> list[dict[str, Any]]:
         ends = {side: expression("min({c})", c=Identifier(f"{side}{level}")) for side in ("lower", "upper")}
         levels.append({"number": level, **ends})
     return levels
+
+
+def create_all_box_labels(
+    engine: Engine,
+    workspace: Workspace,
+    attributes: Sequence[RuleAttribute],
+    rules: RuleTables,
+    used: Relation,
+    shown: Sequence[Shown],
+) -> list[BoxLabels]:
+    """The cells of the boxes in `used`, attribute by attribute."""
+    box_labels: list[BoxLabels] = []
+    for attribute, one in zip(attributes, shown, strict=True):
+        first = sum(len(face.values) for face in box_labels)
+        box_labels.append(create_box_labels(engine, workspace, attribute, rules, used, first, one.hierarchy))
+    return box_labels
+
+
+def order_of(engine: Engine, box_labels: Sequence[BoxLabels]) -> list[Markup]:
+    """The keys that regions are numbered by: what they show."""
+    keys = []
+    for face in box_labels:
+        for number in range(face.first, face.first + len(face.values)):
+            key = expression("s.{cell}", cell=cell_name(number))
+            keys.append(engine.render.macro("collate", key) if face.attribute.show is Show.LABEL else key)
+    return keys
+
+
+def show_boxes(
+    engine: Engine, workspace: Workspace, recoding: Recoding, made: MadeRules, names: Relation
+) -> tuple[Recoding, Partition]:
+    """The recoding with the boxes of its leaves in place of the ranges of their values; a mean or midpoint stays.
+
+    names: `(leaf, rule)`, the rule of every leaf.
+
+    Returns the recoding, and the partition as shown: its leaves are as wide as the boxes, for measuring the loss.
+    """
+    box_labels = create_all_box_labels(
+        engine, workspace, made.attributes, made.tables, made.tables.leaves, recoding.shown
+    )
+    regions = workspace.table("boxed_regions")
+    values = [value for face in box_labels for value in face.values]
+    ends = sum(len(shown.ends) for shown in recoding.shown)
+    engine.run(
+        "rules/show_boxes",
+        regions=regions,
+        observed=recoding.regions,
+        names=names,
+        leaves=made.tables.leaves,
+        box_labels=[face.joined for face in box_labels],
+        cells=[{"name": cell_name(n), "value": value} for n, value in enumerate(values)],
+        ends=[end_name(n) for n in range(ends)],
+        order=order_of(engine, box_labels),
+    )
+    engine.analyze(regions)
+    wide = workspace.table("boxed_leaves")
+    engine.run(
+        "rules/widen_leaves",
+        wide=wide,
+        leaves=recoding.partition.leaves,
+        names=names,
+        rules=made.tables.leaves,
+        segments=made.tables.segments,
+        axes=[_widened(*pair) for pair in zip(recoding.partition.axes, made.attributes, strict=True)],
+    )
+    engine.analyze(wide)
+    workspace.drop(*(face.table for face in box_labels))
+    return replace(recoding, regions=regions, boxed=True), replace(recoding.partition, leaves=wide)
+
+
+def _widened(axis: Axis, attribute: RuleAttribute) -> dict[str, Any]:
+    """Return the values for a statement that widens the codes of an attribute to those of its box."""
+    known: dict[str, Any] = {"number": attribute.number, "lo": axis.lo, "hi": axis.hi}
+    names = {name: Identifier(f"{name}_{attribute.number}") for name in ("first", "next", "grp")}
+    known |= names | {"nested": attribute.height is not None}
+    if attribute.keeps_stand_in:  # what it shows depends on the values of the class
+        return known | {"low": expression("o.{lo}", lo=axis.lo), "high": expression("o.{hi}", hi=axis.hi)}
+    null_alone = expression("o.{hi} = 0", hi=axis.hi)
+    if attribute.height is not None:
+        low = expression(
+            "CASE WHEN {g}.level = {height} THEN 0 ELSE o.{lo} END", height=attribute.height, g=names["grp"], lo=axis.lo
+        )
+        high = expression(
+            "CASE WHEN {g}.level = {height} THEN o.{hi} ELSE {g}.upper - 1 END",
+            height=attribute.height,
+            g=names["grp"],
+            hi=axis.hi,
+        )
+    else:
+        low = expression("CASE WHEN o.{lo} = 0 THEN 0 ELSE greatest(1, {b}.code) END", lo=axis.lo, b=names["first"])
+        most = RedactedValue(axis.field.coding.leaves)
+        high = expression("coalesce({f}.code - 1, {most})", f=names["next"], most=most)
+    if attribute.hides_nulls and attribute.has_null:  # a box that may hold NULL shows nothing else
+        low = expression("CASE WHEN u.{lo} = 0 THEN 0 ELSE {low} END", lo=attribute.lo, low=low)
+    low, high = (
+        expression("CASE WHEN {null} THEN 0 ELSE {end} END", null=null_alone, end=Markup(end)) for end in (low, high)
+    )
+    return known | {"low": low, "high": high}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: its number, the rows of the release under it, and the label of its box for each quasi-identifier."""
+
+    leaf: int
+    rows: int
+    cells: tuple[str | None, ...]
+
+
+class _Temporary(Workspace):
+    """Names of temporary tables, which end with the session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def table(self, meaning: str, number: int | None = None) -> Relation:
+        return self._engine.temporary(f"sqlanon_{meaning}" + ("" if number is None else f"_{number}"))
+
+
+def list_rules(engine: Engine, stored: StoredRules, limit: int, offset: int) -> list[Rule]:
+    """A page of the rules of a tree, with the labels of their boxes; those without rows in the release are last."""
+    attributes = tuple(replace(a, show=Show.LABEL) for a in stored.attributes)
+    return _fetch(engine, stored, attributes, limit, offset)
+
+
+def fetch_rules(engine: Engine, stored: StoredRules) -> list[Rule]:
+    """All rules of a tree, with what rows show that fall under them."""
+    return _fetch(engine, stored, stored.attributes, stored.record.leaves, 0)
+
+
+def _fetch(
+    engine: Engine, stored: StoredRules, attributes: Sequence[RuleAttribute], limit: int, offset: int
+) -> list[Rule]:
+    assert stored.tables is not None
+    names = _Temporary(engine)
+    page = names.table("page")
+    leaves = stored.tables.leaves
+    engine.run("rules/create_page", page=page, leaves=leaves, attributes=attributes, limit=limit, offset=offset)
+    box_labels: list[BoxLabels] = []
+    for attribute in attributes:
+        first = sum(len(face.values) for face in box_labels)
+        box_labels.append(create_box_labels(engine, names, attribute, stored.tables, page, first, None))
+    rows = engine.query(
+        "rules/list_cells",
+        page=page,
+        cells=[value for face in box_labels for value in face.values],
+        box_labels=[face.joined for face in box_labels],
+    )
+    names.drop(page, *(face.table for face in box_labels))
+    return [Rule(int(leaf), int(n), tuple(cells)) for leaf, n, *cells in rows]
+
+
+def list_replaced(engine: Engine, stored: StoredRules) -> list[tuple[str, int, str]]:
+    """The groups that cuts have replaced by their children: attribute, level, label."""
+    assert stored.tables is not None
+    names = [a.name for a in stored.attributes]
+    found: Sequence[tuple[Any, ...]] = engine.query("rules/list_replaced", segments=stored.tables.segments)
+    return [(names[int(number)], int(level), str(label)) for number, level, label in found]

@@ -16,7 +16,7 @@ from sqlanon.policy import Attribute, Policy, Release, Role, Source
 from sqlanon.policy import Catalog as CatalogPlace
 from sqlanon.policy.loading import parse_stored
 from sqlanon.results.run_result import RunResult
-from sqlanon.rules.store import StoredRules, read_rules
+from sqlanon.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs.choices import choice_of
 from sqlanon.runs.flow import carry_out
 from sqlanon.runs.sink import Publish

@@ -20,8 +20,8 @@ from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.base import Release
 from sqlanon.results.run_result import Resumed, RunResult
-from sqlanon.rules.applying import divide_rows
-from sqlanon.rules.store import StoredRules, copy_rules, fetch_tables, stored_rules
+from sqlanon.rules.classify_rows import divide_rows
+from sqlanon.rules.store_rules import StoredRules, copy_rules, fetch_tables, stored_rules
 from sqlanon.runs.checkpoints import Basis, Checkpoint
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible

@@ -14,7 +14,7 @@ from sqlanon.plan.plan import Plan, resolve
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release
-from sqlanon.rules.store import StoredRules
+from sqlanon.rules.store_rules import StoredRules
 from sqlanon.runs.checkpoints import checkpoint_of
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.linking import judge_release

@@ -14,7 +14,7 @@ from sqlanon.policy import AlgorithmParameters
 from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release
 from sqlanon.results.source import Origin
-from sqlanon.rules.store import StoredRules
+from sqlanon.rules.store_rules import StoredRules
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.result_builder import ResultBuilder
 

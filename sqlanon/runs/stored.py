@@ -21,12 +21,9 @@ from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release
 from sqlanon.releases.generalized import Reapplied
 from sqlanon.results.facts import AppliedFacts
-from sqlanon.rules.applying import classify_rows
-from sqlanon.rules.classes import Applied, Suppression
-from sqlanon.rules.row_filter import find_row_filter
-from sqlanon.rules.starred import complete
-from sqlanon.rules.store import StoredRules, fetch_tables
-from sqlanon.rules.unmatched import SUPPRESSED_FOR
+from sqlanon.rules.classify_rows import Applied, Suppression, classify_rows, complete
+from sqlanon.rules.row_expressions import SUPPRESSED_FOR, find_row_filter
+from sqlanon.rules.store_rules import StoredRules, fetch_tables
 from sqlanon.runs import OnViolation
 from sqlanon.runs.columns import (
     changed_columns,

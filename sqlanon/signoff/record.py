@@ -12,7 +12,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.results.codec import to_json
 from sqlanon.results.run_result import ReleaseResult
-from sqlanon.rules.store import read_rules
+from sqlanon.rules.store_rules import read_rules
 from sqlanon.runs.choices import choices_of
 from sqlanon.signoff.release import look_at_release, place_of_release, recorded_policy
 from sqlanon.values.digest import FILE, table_digest

@@ -1,10 +1,10 @@
-"""The rules of a tree as SELECTs: every row with what its rule shows, or with the place of its rule alone."""
+"""Rules of a tree as SELECTs: every row with what its rule shows, or with the number of its rule alone."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from markupsafe import Markup
@@ -14,15 +14,11 @@ from sqlanon.plan.checks import released_names
 from sqlanon.policy import Show
 from sqlanon.release.cells import RANGE_TYPES
 from sqlanon.release.labels import EVERYTHING
-from sqlanon.rules import cases
-from sqlanon.rules.cases import Spelling, rule_case
-from sqlanon.rules.listing import fetch_rules
-from sqlanon.rules.parts import Masked, PartNames, PlacedRules
-from sqlanon.rules.places import Places, read_places
-from sqlanon.rules.routing import value_of
-from sqlanon.rules.row_spelling import RowSpelling, listed
-from sqlanon.rules.store import StoredRules
-from sqlanon.rules.tables import RuleAttribute
+from sqlanon.rules.box_labels import fetch_rules
+from sqlanon.rules.node_layout import DEEPEST, MOST_RULES, NodeLayout, Spelling, read_layout, rule_case
+from sqlanon.rules.row_expressions import RowSpelling, listed
+from sqlanon.rules.store_rules import RuleAttribute, StoredRules
+from sqlanon.rules.two_step import ByRuleId, Masked, PartNames
 from sqlanon.sql import Identifier, Relation, Text, expression
 
 
@@ -33,14 +29,14 @@ class TreeSelect:
         assert stored.tables is not None
         self.engine, self.stored, self.rows, self.tables = engine, stored, rows, stored.tables
         self.attributes, self.render = stored.attributes, rows.render
-        self.places: Places = read_places(engine, stored.attributes, stored.tables)
+        self.layout: NodeLayout = read_layout(engine, stored.attributes, stored.tables)
 
     def text(self, table: Relation, row_filter: Markup | None) -> str:
         """Select the rows of a table that pass `row_filter`, recoded."""
         cells = {a.number: [self._cell(a, name) for name in self._cells[a.number]] for a in self.attributes}
         return self._routed(table, row_filter, self.rows.columns(cells), self._rules)
 
-    def in_two_parts(self, table: Relation, row_filter: Markup | None, names: PartNames) -> PlacedRules | None:
+    def in_two_parts(self, table: Relation, row_filter: Markup | None, names: PartNames) -> ByRuleId | None:
         """The same in two parts, with the columns of the rule and of the mask; None where rules show the same."""
         place, mask = names.class_column, names.mask
         shown = [tuple(cells) for _, *cells in self._rules]
@@ -54,7 +50,7 @@ class TreeSelect:
         plain = {a.number: [_typed(a, name) for name in self._cells[a.number]] for a in self.attributes}
         own = {column["name"] for column in self.rows.kept()}
         box_labels = [column for column in self.rows.columns(plain) if column["name"] not in own]
-        return PlacedRules(
+        return ByRuleId(
             assigning=self._routed(table, row_filter, columns, []),
             showing=self.render("rules/show_rules", place=place, columns=box_labels, **self._shown(self._rules)).text,
             starred=starred,
@@ -65,7 +61,7 @@ class TreeSelect:
 
     @cached_property
     def _rules(self) -> list[tuple[int | str | None, ...]]:
-        return [(self.places.of_node[rule.leaf], *rule.cells) for rule in fetch_rules(self.engine, self.stored)]
+        return [(self.layout.place_of[rule.leaf], *rule.cells) for rule in fetch_rules(self.engine, self.stored)]
 
     @cached_property
     def _cells(self) -> dict[int, list[Identifier]]:
@@ -132,82 +128,58 @@ class TreeSelect:
         """A SELECT of `columns`; one without a value is the place of the row's rule. `rules` are joined, if any."""
         values = {"table": table, "row_filter": row_filter, "columns": columns, **self._shown(rules)}
         if self._is_one_case():
-            spelling = Spelling(self.rows.value, self._is_beyond, self.rows.label)
-            rule = rule_case(self.attributes, self.places, spelling)
+            rule = rule_case(self.layout, self._spelling())
             return self.render("rules/select_case", **values, rule=rule, joins=self.rows.joins()).text
-        levels, rule = self._chain(kids=bool(self.places.kids))
+        nested = bool(self.layout.groups)
+        attributes = [self._split(one, labeled=nested) for one in self.attributes]  # before the joins of their labels
         return self.render(
             "rules/select_tree",
             **values,
             joins=self.rows.joins(),
-            places=[_literals(one) for one in self.places.rows],
-            kids=[_literals(kid) for kid in self.places.kids],
-            cuts=[self._cut(one) for one in self.attributes if one.height is None],
-            levels=levels,
-            rule=rule,
+            nodes=[_literals(node) for node in self.layout.nodes],
+            groups=[_literals(group) for group in self.layout.groups],
+            attributes=attributes,
+            depth=self.tables.depth,
         ).text
 
     def _is_one_case(self) -> bool:
         """Tell whether a CASE is short, and quicker than joins; it would compute dates and intervals at each node."""
         reckoned = [self.rows.policy.attributes[a.name].hierarchy for a in self.attributes]
-        short = self.stored.record.leaves <= cases.MOST_RULES and self.tables.depth <= cases.DEEPEST
+        short = self.stored.record.leaves <= MOST_RULES and self.tables.depth <= DEEPEST
         return self.rows.dialect.prefers_case and short and not any(h and (h.date or h.intervals) for h in reckoned)
+
+    def _spelling(self) -> Spelling:
+        named = self.attributes
+        return Spelling(
+            labels={a.number: partial(self.rows.label, a) for a in named if a.height is not None},
+            value=lambda number: self.rows.value(named[number]),
+            is_beyond=lambda number, cut: self._is_beyond(named[number], str(cut)),
+        )
 
     def _is_beyond(self, attribute: RuleAttribute, cut: str) -> Markup:
         """Test whether a value is at a cut or beyond it."""
+        cut_value = attribute.value_of(self.render, Markup(Text(cut)))
+        return expression("{value} >= {cut}", value=self._compared(attribute), cut=cut_value)
+
+    def _compared(self, attribute: RuleAttribute) -> Markup:
         value = self.rows.value(attribute)
-        compared = self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
-        return expression("{value} >= {cut}", value=compared, cut=value_of(self.render, attribute, Markup(Text(cut))))
+        return self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
 
-    def _cut(self, attribute: RuleAttribute) -> dict[str, Any]:
-        """The column of an attribute's cuts, read from their texts."""
-        value = value_of(self.render, attribute, Markup("v.cut"))
-        return {"number": attribute.number, "name": _cut_name(attribute), "value": value}
+    def _split(self, attribute: RuleAttribute, *, labeled: bool) -> dict[str, Any]:
+        """An attribute as its splits look at it: with the labels of its levels, or with what is compared with cuts.
 
-    def _chain(self, *, kids: bool) -> tuple[list[dict[str, Any]], Markup]:
-        """By level: the place of a row, from the level above, and its group; and the place of its rule."""
-        levels: list[dict[str, Any]] = []
-        place = Markup("0")
-        nested = [attribute for attribute in self.attributes if attribute.height is not None and kids]
-        split = [attribute for attribute in self.attributes if attribute.height is None or kids]
-        for number in range(1, self.tables.depth + 1):
-            tree, kid = Markup(f"t{number}"), Markup(f"k{number}")
-            groups = [expression("WHEN {n} THEN {g}", n=a.number, g=self._group(a, tree)) for a in nested]
-            group = Markup("CASE {}.attribute {} END").format(tree, Markup(" ").join(groups))
-            levels.append({"tree": tree, "kid": kid, "place": place, "group": group})
-            whens = [expression("WHEN {n} THEN {place}", n=a.number, place=self._child(a, tree, kid)) for a in split]
-            place = expression(
-                "CASE {tree}.attribute {whens} ELSE {tree}.first END", tree=tree, whens=Markup(" ").join(whens)
-            )
-        return levels, place
-
-    def _group(self, attribute: RuleAttribute, tree: Markup) -> Markup:
-        """The group of a row at the level of a split."""
-        whens = [
-            expression("WHEN {level} THEN {label}", level=level, label=self.rows.label(attribute, level))
-            for level in range(attribute.height or 0)
-        ]
-        return expression("CASE {tree}.level {whens} END", tree=tree, whens=Markup(" ").join(whens))
-
-    def _child(self, attribute: RuleAttribute, tree: Markup, kid: Markup) -> Markup:
-        """Write the child of a node split by an attribute to which a row goes; a NULL is never beyond a cut."""
-        value = self.rows.value(attribute)
+        cut: the column of its cuts; read: their values, read from the texts of rows `v`.
+        """
+        known: dict[str, Any] = {"number": attribute.number, "value": self.rows.value(attribute)}
         if attribute.height is not None:
-            return expression(
-                "CASE WHEN {value} IS NULL THEN {tree}.of_null ELSE coalesce({kid}.child, {tree}.first) END",
-                value=value,
-                tree=tree,
-                kid=kid,
-            )
-        compared = self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
-        return expression(
-            "CASE WHEN {compared} >= {tree}.{cut} OR {tree}.{cut} IS NULL AND {value} IS NOT NULL"
-            " THEN {tree}.first + 1 ELSE {tree}.first END",
-            compared=compared,
-            value=value,
-            tree=tree,
-            cut=_cut_name(attribute),
-        )
+            levels = range(attribute.height if labeled else 0)
+            return known | {"labels": [self.rows.label(attribute, level) for level in levels], "cut": None}
+        read = attribute.value_of(self.render, Markup("v.cut"))
+        return known | {
+            "compared": self._compared(attribute),
+            "cut": Identifier(f"cut_{attribute.number}"),
+            "read": read,
+        }
 
 
 def _mask(starred: Markup | None, tests: Sequence[Markup]) -> Markup:
@@ -219,10 +191,6 @@ def _mask(starred: Markup | None, tests: Sequence[Markup]) -> Markup:
     return expression(
         "CASE WHEN {starred} THEN ARRAY[{marks}] ELSE {none} END", starred=starred, marks=marks, none=none
     )
-
-
-def _cut_name(attribute: RuleAttribute) -> Identifier:
-    return Identifier(f"cut_{attribute.number}")
 
 
 def _literals(values: Sequence[int | str | None]) -> Markup:

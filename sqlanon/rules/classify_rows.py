@@ -1,27 +1,83 @@
-"""The classes that rules make of new rows: what they show, and which of them violate a model."""
+"""Classes that stored rules make of coded rows: which rows, what they show, which of them violate a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from markupsafe import Markup
 
+from sqlanon.catalog import RulesKind
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
+from sqlanon.lattice.frequency import FrequencySet, FrequencySets, count_tuples, named_groups, sensitive_column
+from sqlanon.lattice.keys import WholeKeys
+from sqlanon.lattice.stars import complete_stars
+from sqlanon.lattice.task import Task
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.partition.axes import Axis
+from sqlanon.partition.axes import Axis, carried
+from sqlanon.partition.classes import partition_of
 from sqlanon.partition.domains import create_domains
+from sqlanon.partition.result import Partition
 from sqlanon.policy import Show
 from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.labels import EVERYTHING
-from sqlanon.release.recode import cell_name
-from sqlanon.rules.box_labels import BoxLabels, create_box_labels
-from sqlanon.rules.routing import Routed
-from sqlanon.rules.tables import RuleAttribute, RuleTables
+from sqlanon.release.recode import cell_name, create_regions
+from sqlanon.rules.box_labels import create_all_box_labels, order_of
+from sqlanon.rules.route_rows import Routed, route
+from sqlanon.rules.store_rules import RuleAttribute, RuleTables, StoredRules
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.work.workspace import Workspace
+
+T = TypeVar("T")
+
+
+def classify_rows(engine: Engine, workspace: Workspace, coded: CodedTable, rules: StoredRules) -> Applied:
+    """Classify any rows by rules: every class shows what its rule shows, whatever the values of the rows."""
+    return _CLASSIFY[rules.record.kind](engine, workspace, coded, rules)
+
+
+def divide_rows(engine: Engine, workspace: Workspace, coded: CodedTable, rules: StoredRules) -> Partition:
+    """Divide the very rows that the rules were made for, as the search did: each class as narrow as its values."""
+    return _DIVIDE[rules.record.kind](engine, workspace, coded, rules)
+
+
+def _divide_by_tree(engine: Engine, workspace: Workspace, coded: CodedTable, rules: StoredRules) -> Partition:
+    assert rules.tables is not None
+    routed = route(engine, workspace, coded, rules.attributes, rules.tables)
+    words = carried("r", coded.word_columns)
+    assigned = expression("(SELECT r.leaf{words} FROM {rows} AS r)", words=words, rows=routed.rows)
+    return partition_of(engine, workspace, coded, assigned, rounds=0)
+
+
+def _divide_by_cuts(engine: Engine, workspace: Workspace, coded: CodedTable, rules: StoredRules) -> Partition:
+    assert rules.tables is not None
+    return apply_cuts(engine, workspace, coded, rules.tables)
+
+
+def _classify_by_tree(engine: Engine, workspace: Workspace, coded: CodedTable, rules: StoredRules) -> Applied:
+    assert rules.tables is not None
+    routed = route(engine, workspace, coded, rules.attributes, rules.tables)
+    return show_regions(engine, workspace, coded, rules.attributes, rules.tables, routed)
+
+
+def _classify_by_cuts(engine: Engine, workspace: Workspace, coded: CodedTable, rules: StoredRules) -> Applied:
+    recoding = create_regions(engine, workspace, coded, _divide_by_cuts(engine, workspace, coded, rules))
+    return Applied(recoding.regions, recoding.partition.assigned, recoding.shown)
+
+
+_Apply = Callable[[Engine, Workspace, CodedTable, StoredRules], T]
+
+_CLASSIFY: Mapping[RulesKind, _Apply[Applied]] = {
+    RulesKind.TREE: _classify_by_tree,
+    RulesKind.CUTS: _classify_by_cuts,
+}
+
+_DIVIDE: Mapping[RulesKind, _Apply[Partition]] = {
+    RulesKind.TREE: _divide_by_tree,
+    RulesKind.CUTS: _divide_by_cuts,
+}
 
 
 @dataclass(frozen=True)
@@ -72,32 +128,6 @@ def show_regions(
     return Applied(regions, _assigned(coded, routed, used), shown)
 
 
-def create_all_box_labels(
-    engine: Engine,
-    workspace: Workspace,
-    attributes: Sequence[RuleAttribute],
-    rules: RuleTables,
-    used: Relation,
-    shown: Sequence[Shown],
-) -> list[BoxLabels]:
-    """The cells of the boxes in `used`, attribute by attribute."""
-    box_labels: list[BoxLabels] = []
-    for attribute, one in zip(attributes, shown, strict=True):
-        first = sum(len(face.values) for face in box_labels)
-        box_labels.append(create_box_labels(engine, workspace, attribute, rules, used, first, one.hierarchy))
-    return box_labels
-
-
-def order_of(engine: Engine, box_labels: Sequence[BoxLabels]) -> list[Markup]:
-    """The keys that regions are numbered by: what they show."""
-    keys = []
-    for face in box_labels:
-        for number in range(face.first, face.first + len(face.values)):
-            key = expression("s.{cell}", cell=cell_name(number))
-            keys.append(engine.render.macro("collate", key) if face.attribute.show is Show.LABEL else key)
-    return keys
-
-
 def _assigned(coded: CodedTable, routed: Routed, used: Relation) -> Relation | Markup:
     """Rows with the number of what they show."""
     if not routed.odd:
@@ -109,6 +139,37 @@ def _assigned(coded: CodedTable, routed: Routed, used: Relation) -> Relation | M
         rows=routed.rows,
         used=used,
     )
+
+
+def apply_cuts(engine: Engine, workspace: Workspace, coded: CodedTable, rules: RuleTables) -> Partition:
+    """The classes of coded rows under the cuts, none of them suppressed."""
+    axes = tuple(Axis(n, field, leveled=True) for n, field in enumerate(coded.quasi_identifiers))
+    tables = [_create_levels(engine, workspace, axis, rules.segments) for axis in axes]
+    engine.analyze(*tables)
+    leaves, routed = workspace.table("leaves"), workspace.table("routed")
+    heights = [axis.field.coding.hierarchy.height for axis in axes if axis.field.coding.hierarchy]
+    values = {"rows": coded.rows, "axes": axes, "tables": tables, "leaves": leaves}
+    engine.run("rules/create_cut_classes", heights=heights, **values)
+    engine.analyze(leaves)
+    engine.run("rules/assign_cut_rows", routed=routed, carried=carried("r", coded.word_columns), **values)
+    engine.analyze(routed)
+    workspace.drop(*tables)
+    return Partition(axes, leaves, routed, 0)
+
+
+def _create_levels(engine: Engine, workspace: Workspace, axis: Axis, segments: Relation) -> Relation:
+    hierarchy, table = axis.field.coding.hierarchy, workspace.table("code_levels", axis.number)
+    assert hierarchy is not None
+    engine.run(
+        "rules/create_code_levels",
+        levels=table,
+        dictionary=hierarchy.table,
+        segments=segments,
+        number=axis.number,
+        height=hierarchy.height,
+        numbers=[{"number": level, "shift": shift} for level, shift in enumerate(hierarchy.shifts)],
+    )
+    return table
 
 
 @dataclass
@@ -217,3 +278,30 @@ class Suppression:
         )
         self.engine.analyze(released)
         return released
+
+
+def complete(search: Suppression, suppressed: int, most: int) -> int:
+    """Suppress the smallest other classes, too, until the suppressed rows satisfy the models as one class.
+
+    suppressed: the rows that `search` has suppressed; most: how many may be. Returns how many are then, or a number
+    above `most` where no classes within it do; these stay as they are.
+    """
+    engine, workspace, coded = search.engine, search.workspace, search.coded
+    domains = create_domains(engine, workspace, coded, search.models)
+    tuples = workspace.table("tuples")
+    engine.run(
+        "rules/create_tuples",
+        tuples=tuples,
+        assigned=search.applied.assigned,
+        regions=search.applied.regions,
+        sensitive=[{"word": s.word, "mask": s.mask, "column": sensitive_column(i)} for i, s in enumerate(domains)],
+    )
+    engine.analyze(tuples)
+    task = Task(tuple(search.models), domains, search.rows, most, omits=False, judges_stars=True)
+    base = FrequencySet(tuples, (), count_tuples(engine, tuples, -1))
+    sets = FrequencySets(engine, workspace, coded, task, WholeKeys((), 1), base)
+    rows = complete_stars(sets, named_groups(domains), ((), tuples, search.table), suppressed)
+    (classes, _) = engine.query_one("rules/count_suppressed", classes=search.table)
+    search.classes = int(classes)
+    workspace.drop(tuples, *(one.domain for one in domains))
+    return rows

@@ -7,18 +7,20 @@ recursive statement, and nothing is counted in Python: the number of statements 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog import RulesKind
+from sqlanon.catalog import RulesKind, RulesRecord
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import VerificationError
 from sqlanon.partition.axes import Axis
+from sqlanon.partition.result import Partition
 from sqlanon.policy import Show
 from sqlanon.release.recode import Recoding, cell_name
-from sqlanon.rules.tables import LISTED, MadeRules, RuleAttribute, RuleTables
+from sqlanon.rules.store_rules import LISTED, NAMES, MadeRules, RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.values.text import text_of
 from sqlanon.work.workspace import Workspace
@@ -214,3 +216,60 @@ def require_partition(
             f"The rules do not cover the domain once: {torn} nodes are not the union of what is below them, "
             f"{strays} rules and {orphans} nodes belong to none."
         )
+
+
+def attributes_of(partition: Partition) -> tuple[RuleAttribute, ...]:
+    """The quasi-identifiers of rules that have no segments."""
+    found = []
+    for axis in partition.axes:
+        attribute, hierarchy = axis.field.attribute, axis.field.coding.hierarchy
+        bottom, top = attribute.limits.texts
+        found.append(
+            RuleAttribute(
+                number=axis.number,
+                name=attribute.name,
+                type=attribute.column.type,
+                kind=attribute.column.kind,
+                show=attribute.show,
+                segments=0,
+                has_null=axis.has_null,
+                listed=False,
+                height=hierarchy.height if hierarchy else None,
+                bottom=bottom,
+                top=top,
+                opened=axis.field.coding.opened,
+                hides_nulls=attribute.hides_nulls,
+            )
+        )
+    return tuple(found)
+
+
+def levels_record(
+    engine: Engine, attributes: Sequence[RuleAttribute], passes: Sequence[Mapping[str, int]]
+) -> RulesRecord:
+    """The rules of a full-domain generalization: the levels of its passes."""
+    listed = [attribute.as_json() for attribute in attributes]
+    content = {"dialect": engine.dialect, "attributes": listed, "passes": list(passes)}
+    return RulesRecord(RulesKind.LEVELS, json.dumps(content), 0)
+
+
+def make_cuts(engine: Engine, workspace: Workspace, partition: Partition) -> RuleTables:
+    """The cuts of a partition, as the groups that have been replaced: `segments` of level and label."""
+    tables = RuleTables.of([workspace.table(f"rule_{name}") for name in NAMES], depth=0)
+    engine.run("rules/create_segments", segments=tables.segments)
+    engine.run("rules/create_domain", domain=tables.domain)
+    engine.run("rules/create_nodes", nodes=tables.nodes)
+    engine.run("rules/create_leaves", leaves=tables.leaves, attributes=())
+    for axis in partition.axes:
+        hierarchy = axis.field.coding.hierarchy
+        assert hierarchy is not None
+        engine.run(
+            "rules/add_replaced",
+            segments=tables.segments,
+            leaves=partition.leaves,
+            axis=axis,
+            number=axis.number,
+            dictionary=hierarchy.table,
+            levels=list(range(1, hierarchy.height + 1)),
+        )
+    return tables

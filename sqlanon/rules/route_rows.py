@@ -6,6 +6,7 @@ goes by comparing integers; a group of a hierarchy is known by its level and lab
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +14,13 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.fields import Coding, Field
+from sqlanon.encoding.fields import Coding, Field, word_column
 from sqlanon.engines.base import Engine, Kind
-from sqlanon.partition.axes import Axis, carried, chosen, mask_column, masked_value
+from sqlanon.partition.axes import Axis, carried, mask_column
 from sqlanon.partition.judging import NEVER
 from sqlanon.policy import Show
-from sqlanon.rules.code_cases import place_of_row
-from sqlanon.rules.tables import RuleAttribute, RuleTables
+from sqlanon.rules.node_layout import DEEPEST, MOST_RULES, Node, NodeLayout, Spelling, rule_case
+from sqlanon.rules.store_rules import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
 from sqlanon.values.text import text_of
 from sqlanon.work.workspace import Workspace
@@ -40,13 +41,6 @@ class Routed:
     odd: tuple[int, ...]
 
 
-def value_of(render: Renderer, attribute: RuleAttribute, text: Markup) -> Markup:
-    """A cut's value, read from its text."""
-    if attribute.kind.has_day:
-        text = render.macro("read_day", text)
-    return expression("CAST({value} AS {type})", value=text, type=Markup(attribute.type))
-
-
 def route(
     engine: Engine, workspace: Workspace, coded: CodedTable, attributes: Sequence[RuleAttribute], rules: RuleTables
 ) -> Routed:
@@ -54,45 +48,33 @@ def route(
     axes = tuple(Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
     routes = _create_routes(engine, workspace, axes, attributes, rules)
     engine.analyze(routes)
-    kids = _create_kids(engine, workspace, axes, rules, routes)
-    engine.analyze(*([kids] if kids else []))
+    children = _create_children(engine, workspace, axes, rules, routes)
+    engine.analyze(*([children] if children else []))
     odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
+    case = place_of_row(engine, routes, axes, rules) if children is None else None
+    depth, start = (rules.depth, Markup("0")) if case is None else (0, case.place)
     rows, routed = coded.rows, workspace.table("routed")
-    values: dict[str, Any] = {"routes": routes, "kids": kids, "carried": carried("r", coded.word_columns)}
-    words = _words_of(axes)
-    case = place_of_row(engine, routes, words, rules) if kids is None else None
-    depth, place = (rules.depth, Markup("0")) if case is None else (0, case.place)
-    values["shift"] = None if case is None else case.shift
     for first in range(0, max(1, depth), LEVELS):
         ends = first + LEVELS >= depth
-        levels, leaf = _chain(words, place, min(LEVELS, depth - first), nested=kids is not None)
         to = routed if ends else workspace.table("going", first)
         engine.run(
-            "rules/route_rows", routed=to, rows=rows, levels=levels, leaf=leaf, odd=odd if ends else [], **values
+            "rules/route_rows",
+            routed=to,
+            rows=rows,
+            routes=routes,
+            children=children,
+            words=_words_of(axes),
+            start=start,
+            shift=None if case is None else case.shift,
+            levels=min(LEVELS, depth - first),
+            odd=odd if ends else [],
+            carried=carried("r", coded.word_columns),
         )
         engine.analyze(to)
         workspace.drop(*([rows] if first else []))
-        rows, place = to, Markup("r.leaf")
-    workspace.drop(*([kids] if kids else []), *(one["table"] for one in odd if one["table"]))
+        rows, start = to, Markup("r.leaf")
+    workspace.drop(*([children] if children else []), *(one["table"] for one in odd if one["table"]))
     return Routed(routed, routes, tuple(one["bit"] for one in odd))
-
-
-def _chain(words: int, place: Markup, depth: int, *, nested: bool) -> tuple[list[dict[str, Any]], Markup]:
-    """By level: the place of a row, as an expression of the level above; and the place where it ends."""
-    levels: list[dict[str, Any]] = []
-    for number in range(1, depth + 1):
-        alias, kid = Identifier(f"s{number}"), Identifier(f"k{number}")
-        value = masked_value(alias.name, words)
-        levels.append({"alias": alias, "kid": kid, "place": place, "value": value})
-        place = expression("{s}.first + CAST({value} >= {s}.threshold AS INTEGER)", value=value, s=alias)
-        if nested:
-            place = expression(
-                "CASE WHEN {s}.threshold IS NULL THEN coalesce({k}.child, {s}.first) ELSE {place} END",
-                s=alias,
-                k=kid,
-                place=place,
-            )
-    return levels, place
 
 
 def _create_routes(
@@ -106,55 +88,30 @@ def _create_routes(
     for axis, attribute in plain:
         _mark(engine, axis.field, attribute, rules.segments, marks)
     engine.analyze(marks)
-    levels = [axis for axis in axes if axis.dimension is not None]
-    masks = [
-        {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
-        for w in range(_words_of(axes))
-    ]
     engine.run(
         "rules/create_routes",
         routes=routes,
         nodes=rules.nodes,
         segments=rules.segments,
         marks=marks,
-        masks=masks,
-        shift=_shift_of([axis for axis, _ in plain]),
-        levels=levels,
-        nested=[axis.number for axis in levels],
-        bin_shift=_bin_shift(levels),
+        axes=axes,
+        words=_words_of(axes),
         never=NEVER,
     )
     workspace.drop(marks)
     return routes
 
 
-def _words_of(axes: Sequence[Axis]) -> int:
-    """Count the words of a row that the tree looks at: words beyond the last quasi-identifier are kept only."""
-    return 1 + max(axis.field.word for axis in axes)
-
-
-def _shift_of(axes: Sequence[Axis]) -> Markup:
-    """Write the shift of the values of the attribute of a row `b` in their words."""
-    whens = [expression("WHEN {n} THEN {shift}", n=axis.number, shift=axis.shift) for axis in axes]
-    return Markup("CASE b.attribute {} END").format(Markup(" ").join(whens)) if axes else Markup("0")
-
-
-def _bin_shift(axes: Sequence[Axis]) -> Markup:
-    """Write the shift of a value in place that gives its group at the level of a split."""
-    whens = []
-    for axis in axes:
-        hierarchy = axis.field.coding.hierarchy
-        assert hierarchy is not None
-        for level, shift in enumerate(hierarchy.shifts):
-            values = {"n": axis.number, "level": level, "shift": axis.shift + shift}
-            whens.append(expression("WHEN c.attribute = {n} AND c.level = {level} THEN {shift}", **values))
-    return Markup("CASE {} ELSE 0 END").format(Markup(" ").join(whens)) if axes else Markup("0")
+def _words_of(axes: Sequence[Axis]) -> list[dict[str, Any]]:
+    """List the words of a row that the tree looks at: words beyond the last quasi-identifier are kept only."""
+    numbers = range(1 + max(axis.field.word for axis in axes))
+    return [{"number": w, "column": word_column(w), "mask": mask_column(w)} for w in numbers]
 
 
 def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Relation, marks: Relation) -> None:
     values: dict[str, Any] = {"marks": marks, "segments": segments, "number": attribute.number}
     coding = field.coding
-    cut = value_of(engine.render, attribute, Markup("s.value"))
+    cut = attribute.value_of(engine.render, Markup("s.value"))
     beyond = RedactedValue(coding.leaves + 1)
     if coding.scale is not None:
         engine.run("rules/mark_fractions", beyond=beyond, cut=cut, **values, **_fractions(engine.render, coding))
@@ -179,7 +136,7 @@ def _fractions(render: Renderer, coding: Coding) -> dict[str, Any]:
     }
 
 
-def _create_kids(
+def _create_children(
     engine: Engine, workspace: Workspace, axes: Sequence[Axis], rules: RuleTables, routes: Relation
 ) -> Relation | None:
     levels = []
@@ -189,14 +146,14 @@ def _create_kids(
             levels.append({"attribute": axis.number, "number": level, "shift": shift, "table": axis.dimension})
     if not levels:
         return None
-    groups, kids = workspace.table("groups"), workspace.table("kids")
+    groups, children = workspace.table("groups"), workspace.table("children")
     engine.run("rules/create_groups", groups=groups, levels=levels)
     engine.analyze(groups)
     nested = [axis.number for axis in axes if axis.dimension is not None]
     values = {"nodes": rules.nodes, "segments": rules.segments, "routes": routes, "nested": nested}
-    engine.run("rules/create_kids", kids=kids, groups=groups, **values)
+    engine.run("rules/create_children", children=children, groups=groups, **values)
     workspace.drop(groups)
-    return kids
+    return children
 
 
 def _find_unknown(
@@ -207,24 +164,19 @@ def _find_unknown(
     attributes: Sequence[RuleAttribute],
     rules: RuleTables,
 ) -> list[dict[str, Any]]:
-    """For attributes with values that the rules can't show: the test of a row `r`, and the bit that says so."""
-    found: list[dict[str, Any]] = []
+    """List the attributes with values that the rules can't show: NULL, codes in a table; and the bits that say so."""
+    odd: list[dict[str, Any]] = []
     for axis, attribute in zip(axes, attributes, strict=True):
         has_null = axis.field.attribute.name in coded.with_nulls
-        if attribute.hides_rows and has_null:
-            code = axis.field.code(Identifier("r"))
-            test = expression("{code} = 0", code=code)
-            found.append({"test": test, "bit": axis.bit, "table": None, "alias": None, "code": code})
-        if attribute.show is not Show.LABEL or attribute.height is not None:
-            continue
-        table = _create_unknown(engine, workspace, axis, attribute, rules.domain) if attribute.listed else None
-        code, alias = axis.field.code(Identifier("r")), Identifier(f"unknown_{axis.number}")
-        tests = [expression("{code} = 0", code=code)] if has_null and not attribute.has_null else []
-        tests += [expression("{alias}.code IS NOT NULL", alias=alias)] if table else []
-        if tests:
-            test = Markup(" OR ").join(tests)
-            found.append({"test": test, "bit": axis.bit, "table": table, "alias": alias, "code": code})
-    return found
+        labeled = attribute.show is Show.LABEL and attribute.height is None
+        is_null = has_null and (attribute.hides_rows or (labeled and not attribute.has_null))
+        table = None
+        if labeled and attribute.listed:
+            table = _create_unknown(engine, workspace, axis, attribute, rules.domain)
+        if is_null or table:
+            alias, code = Identifier(f"unknown_{axis.number}"), axis.field.code(Identifier("r"))
+            odd.append({"is_null": is_null, "bit": axis.bit, "table": table, "alias": alias, "code": code})
+    return odd
 
 
 def _create_unknown(
@@ -244,3 +196,45 @@ def _create_unknown(
         return table
     workspace.drop(table)
     return None
+
+
+@dataclass(frozen=True)
+class PlaceCase:
+    """The place where a coded row `r` ends; its thresholds are shifted by a number, `secret.shift` in the statement.
+
+    A code tells the value where the least one is 0 or 1. So that a server's log of statements holds none, thresholds
+    are shifted by a number that is drawn for this statement and withheld.
+    """
+
+    place: Markup
+    shift: RedactedValue
+
+
+def place_of_row(engine: Engine, routes: Relation, axes: Sequence[Axis], rules: RuleTables) -> PlaceCase | None:
+    """The rules of a tree without hierarchies as one CASE; None where rows are to go by joins.
+
+    routes: `(place, first, threshold, mask_0, …)`, as `route` makes them.
+    """
+    if not engine.traits.prefers_case or rules.depth > DEEPEST:
+        return None
+    (count,) = engine.query_one("count_rows", table=routes)
+    if count > 2 * MOST_RULES:
+        return None
+    words = _words_of(axes)
+    rows = engine.query("rules/read_routes", routes=routes, masks=[word["mask"] for word in words])
+    drawn = secrets.randbelow(2**61)
+    number_of = {(axis.field.word, axis.mask): axis.number for axis in axes}
+    nodes = []
+    for place, first, threshold, *masks in rows:
+        split = next(((word, mask) for word, mask in enumerate(masks) if mask and first != place), None)
+        nodes.append(Node(place, first, split and number_of[split], threshold))
+
+    def value(number: int) -> Markup:
+        field = axes[number].field
+        return expression("(r.{word} & {mask})", word=word_column(field.word), mask=axes[number].mask)
+
+    def is_beyond(number: int, threshold: int) -> Markup:
+        return expression("{value} + secret.shift >= {least}", value=value(number), least=threshold + drawn)
+
+    case = rule_case(NodeLayout(nodes, [], {}), Spelling({}, value, is_beyond))
+    return PlaceCase(case, RedactedValue(drawn))

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from sqlanon.drawing.tree import Node
 from sqlanon.engines.base import Engine
-from sqlanon.rules.store import StoredRules
+from sqlanon.rules.store_rules import StoredRules
 
 DEPTH = 3
 _MOST = 400  # nodes that are read
 _Box = dict[int, tuple[int, int]]
-
-
-@dataclass
-class Node:
-    """A part of the table: its rows, and the attribute that its own parts (the largest first) were split by."""
-
-    rows: int
-    split: str | None = None
-    parts: list[Node] = field(default_factory=list)
 
 
 def first_levels(engine: Engine, stored: StoredRules) -> Node | None:

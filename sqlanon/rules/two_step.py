@@ -18,7 +18,7 @@ class Masked:
 
 
 @dataclass(frozen=True)
-class PlacedRules:
+class ByRuleId:
     """Rows are placed by the rules they fall under.
 
     assigning: a SELECT of every row's rule, as an integer, of its mask, and of its columns that are released as they
@@ -57,7 +57,7 @@ class PartNames:
 
 
 @dataclass(frozen=True)
-class RepresentedRules:
+class ByRepresentative:
     """Rows are placed by keys that stand for what they show, which is worked out for a row of each class.
 
     assigning: a SELECT of every row's address, of its keys, and of its columns that are released as they are.

@@ -1,23 +1,29 @@
-"""A row of the source as SQL: its values, their texts and labels, and the columns that a recoding makes of it."""
+"""A row `s` of the source as SQL: its values, texts and labels, and tests for rows that no rule is about."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.engines.base import Engine
 from sqlanon.engines.dialects import dialect_named
+from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.inline import has_keys, join_labels
 from sqlanon.hierarchies.mask import kept_part, mask_label
+from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.plan.checks import released_names
+from sqlanon.plan.plan import Plan
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.release.labels import EVERYTHING
-from sqlanon.rules.store import StoredRules
-from sqlanon.rules.tables import RuleAttribute
+from sqlanon.rules.store_rules import RuleAttribute, StoredRules
 from sqlanon.sql import Identifier, Text, expression, renderer
 from sqlanon.values.comparing import is_short
 from sqlanon.values.text import text_of
+from sqlanon.work.workspace import Workspace
 
 
 class RowSpelling:
@@ -118,3 +124,114 @@ def _alias(attribute: RuleAttribute) -> Identifier:
 def listed(texts: Sequence[str]) -> Markup:
     """Texts as a list of literals."""
     return Markup(", ").join(Markup(Text(text)) for text in texts)
+
+
+SUPPRESSED_FOR = "hold values that no rule knows, or are in classes that violate a model"
+
+
+@dataclass(frozen=True)
+class UnmatchedValue:
+    """SQL over a row `s` of the source that is true where no rule is about it, and what to say then.
+
+    refused: whether the policy itself refuses the value, so that no choice of suppression is about it.
+    """
+
+    test: Markup
+    problem: str
+    refused: bool = False
+
+
+Listing = Callable[[RuleAttribute, Sequence[str]], Markup]
+
+"""SQL of all values that an attribute's hierarchy has, to stand in `= ANY (…)`."""
+
+
+def literals(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
+    """The values themselves: for statements that are kept where only those may read who may read the rules."""
+    del attribute
+    return expression("ARRAY[{values}]", values=Markup(", ").join(Markup(Text(value)) for value in values))
+
+
+def find_unmatched(
+    engine: Engine, policy: Policy, attributes: Sequence[RuleAttribute], listing: Listing = literals
+) -> list[UnmatchedValue]:
+    """Everything that ends `sqlanon apply` with an error because of a value, unless its row may be suppressed."""
+    return [*_refused_nulls(policy), *_unknown_values(engine, policy, attributes, listing)]
+
+
+def row_filter_of(unmatched: Sequence[UnmatchedValue]) -> Markup | None:
+    """Write the condition by which rows `s` stay where unmatched values are suppressed; None where all rows stay."""
+    tests = [unmatched_value.test for unmatched_value in unmatched if not unmatched_value.refused]
+    return expression("({tests}) IS NOT TRUE", tests=Markup(" OR ").join(tests)) if tests else None
+
+
+def ending(unmatched: Sequence[UnmatchedValue], *, suppresses: bool) -> list[dict[str, Markup]]:
+    """Those that end a job, for templates: where rows may be suppressed, only what the policy refuses."""
+    kept = [unmatched_value for unmatched_value in unmatched if unmatched_value.refused or not suppresses]
+    return [
+        {"test": unmatched_value.test, "problem": Markup(Text(unmatched_value.problem))} for unmatched_value in kept
+    ]
+
+
+def _refused_nulls(policy: Policy) -> Iterator[UnmatchedValue]:
+    for name, attribute in policy.attributes.items():
+        if attribute.nulls == "refuse":
+            test = expression("s.{c} IS NULL", c=Identifier(name))
+            yield UnmatchedValue(test, f"Column '{name}' holds NULL, which the policy refuses.", refused=True)
+
+
+def _unknown_values(
+    engine: Engine, policy: Policy, attributes: Sequence[RuleAttribute], listing: Listing
+) -> Iterator[UnmatchedValue]:
+    """Of dates and intervals there are none: every value has its period, or its interval."""
+    for attribute in attributes:
+        hierarchy = policy.attributes[attribute.name].hierarchy
+        value = expression("s.{c}", c=Identifier(attribute.name))
+        text = text_of(engine.render, value, attribute.kind, attribute.type)
+        if hierarchy is None:
+            continue
+        if hierarchy.mask is not None:
+            assert attribute.height is not None
+            test = expression("length({value}) > {most}", value=text, most=attribute.height)
+            yield UnmatchedValue(
+                test, f"Column '{attribute.name}' holds values longer than its mask, {attribute.height}."
+            )
+        elif hierarchy.kind in ("csv", "mapping") and hierarchy.unknown is None:
+            lines = read_taxonomy(hierarchy, None, functools.partial(_wrong_taxonomy, attribute.name))
+            known = listing(attribute, [line.value for line in lines])
+            text = engine.render.macro("collate", text)
+            yield UnmatchedValue(
+                expression("NOT {value} = ANY ({known})", value=text, known=known),
+                f"Column '{attribute.name}' holds values that its {hierarchy.kind} lacks: add them, or give it "
+                "`unknown`, run the policy again, and freeze that run.",
+            )
+
+
+def _wrong_taxonomy(column: str, what: str) -> PolicyError:
+    return PolicyError(f"Hierarchy of column '{column}': {what}")
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """The condition by which rows `s` of a source stay, how many do, and how many do not."""
+
+    condition: Markup
+    rows: int
+    left_out: int
+
+
+def find_row_filter(engine: Engine, workspace: Workspace, plan: Plan, stored: StoredRules) -> RowFilter | None:
+    """Find the source rows that rules are about; None if they are about all. In the transaction that codes them."""
+
+    def listing(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
+        """The values of a hierarchy in a table, as no statement of a run may show them."""
+        known = workspace.table("known", attribute.number)
+        engine.run("rules/create_known", known=known)
+        engine.load(known, ["value"], [(value,) for value in values])
+        return expression("SELECT k.value FROM {known} AS k", known=known)
+
+    condition = row_filter_of(find_unmatched(engine, plan.policy, stored.attributes, listing))
+    if condition is None:
+        return None
+    rows, left_out = engine.query_one("rules/count_unmatched", source=plan.source, row_filter=condition)
+    return RowFilter(condition, rows, left_out) if left_out else None
