@@ -333,3 +333,20 @@ def test_errors_that_speak_of_names_may_tell_values_too(postgres_url: str, readi
                 work()
             failures.append(str(failed.value))
         assert not any("canary" in text for text in [*failures, *(str(run.error_message) for run in runs(database))])
+
+
+def test_the_text_of_a_procedure_reads_as_one(postgres_url: str) -> None:
+    """Every line lies within its block, and what publishes rows is there once, for both ways of publishing."""
+    with open_database(postgres_url) as database:
+        job = frozen(database, simple(database)[1], on_violation="suppress", budget=0.1)
+        ((body,),) = database.sql(f"SELECT prosrc FROM pg_proc WHERE oid = CAST(to_regproc('{job.routine}') AS OID)")
+    outer = {line.split()[0] for line in body.splitlines() if line and not line.startswith("    ")}
+    assert outer == {"--", "#variable_conflict", "DECLARE", "BEGIN", "END"}
+    assert not [line for line in body.splitlines() if line.lstrip().startswith(",")]
+    for once in (
+        "DELETE FROM ONLY",
+        "can''t be replaced: foreign keys",
+        "pg_publication_namespace",
+        "'total', extract",
+    ):
+        assert body.count(once) == 1

@@ -31,14 +31,14 @@ STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be pu
 PLACED = Relation("sqlanon_placed", "pg_temp")  # their classes, and what they keep
 _COUNTED = Relation("sqlanon_counted", "pg_temp")  # how many rows classes have
 _GROUPED = Relation("sqlanon_grouped", "pg_temp")  # values of a sensitive attribute in classes
-_FACES = Relation("sqlanon_faces", "pg_temp")  # what classes show
+_LABELS = Relation("sqlanon_box_labels", "pg_temp")  # what classes show
 _RECODING = Relation("sqlanon_recoding", "pg_temp")  # a view of a statement of the rules
 _RECODED = Relation("sqlanon_recoded", "pg_temp")  # rows with what they show
 _MASKED = Relation("sqlanon_masked", "pg_temp")  # rows with their rules and masks
 _PAIRS = Relation("sqlanon_pairs", "pg_temp")  # the different pairs of both, and what they show
 _NUMBERED = Relation("sqlanon_numbered", "pg_temp")  # their classes
 _HERE = "\0"  # in a statement where one of the rules belongs; no name holds it
-_HERE_IN_BRACKETS = Markup(f"(\n{_HERE}\n)")
+_HERE_IN_BRACKETS = Markup(f"(\n    {_HERE}\n)")
 
 
 @dataclass(frozen=True)
@@ -54,28 +54,26 @@ class Staging:
 
     def groups(self, attribute: str | None) -> CountedRows:
         """Count the groups for verification: narrow rows are counted before their cells are joined to them."""
-        regions = columns_of("f", self.recoded.regions)
-        if attribute in self._rest:
-            text = self._counted("jobs/show_groups", attribute, regions=regions)
+        values = {"box_labels": _LABELS, "regions": columns_of("f", self.recoded.regions), "times": self._times}
+        if attribute in self._rest and attribute is not None:
+            text = self._rendered("jobs/show_groups", **self._sensitive(attribute), **values)
         else:
-            text = self._counted("jobs/show_classes", None, regions=regions)
-        return CountedRows(expression("{text_} AS t", text_=text), self._times)
+            text = self._rendered("jobs/show_classes", counted=_COUNTED, **values)
+        return CountedRows(expression("{text_} AS t", text_=_in_brackets(text)), self._times)
 
     def left(self, attribute: str | None) -> CountedRows:
         """The classes that are not suppressed, with the values of a sensitive attribute in them, if one is named."""
         if attribute is None:
             return CountedRows(_COUNTED, Identifier("n"))
-        return CountedRows(self._counted("jobs/list_groups", attribute), self._times)
+        values = {"counted": _COUNTED, "times": self._times, **self._sensitive(attribute)}
+        return CountedRows(_in_brackets(self._rendered("jobs/list_groups", **values)), self._times)
 
     @property
     def _times(self) -> Identifier:
         return unused_name(self.recoded.columns, "sqlanon_times")
 
-    def _counted(self, template: str, attribute: str | None, **values: Any) -> Markup:
-        if attribute is not None:
-            values |= {"sensitive": Identifier(attribute), "groups": self._groups(attribute)}
-        text = self._rendered(template, counted=_COUNTED, times=self._times, **values)
-        return _in_brackets(text)
+    def _sensitive(self, attribute: str) -> dict[str, Any]:
+        return {"sensitive": Identifier(attribute), "groups": self._groups(attribute)}
 
     def _groups(self, attribute: str) -> Relation | Markup:
         """The values of a sensitive attribute by class, with how many rows hold them."""
@@ -84,7 +82,7 @@ class Staging:
         return _in_brackets(self._grouping(attribute))
 
     def _grouping(self, attribute: str) -> Markup:
-        return self._rendered("jobs/count_values", value=self._key("p", self._rest[attribute]))
+        return self._rendered("jobs/count_values", placed=PLACED, value=self._key("p", self._rest[attribute]))
 
     @property
     def _rest(self) -> dict[str | None, Column]:
@@ -98,7 +96,7 @@ class Staging:
             "placed": PLACED,
             "counted": _COUNTED,
             "grouped": [{"table": self._groups(one), "groups": self._grouping(one)} for one in self.grouped],
-            "box_labels": _FACES,
+            "box_labels": _LABELS,
             "class_column": self.recoded.class_column,
             "quasi_identifiers": self._attributes(),
             "columns": Markup(", ").join(columns_of("r", self.recoded.columns)),
@@ -129,57 +127,50 @@ class Staging:
         places = {
             name: (place, one.are_null) for place, one in enumerate(rules.masked, start=1) for name in one.columns
         }
-        rest = columns_of("r", self.recoded.rest)
-        parts = {
-            "masked": _MASKED,
-            "pairs": _PAIRS,
-            "numbered": _NUMBERED,
-            "mask": mask_column_name(self.recoded.columns),
-            "names": names,
-            "shown": [
-                {"name": name, "value": value, "place": place, "is_null": is_null}
-                for name, value in zip(names, regions, strict=True)
-                for place, is_null in [places.get(name, (None, False))]
-            ],
-            "keys": columns_of("k", self.recoded.regions),
-            "hashed": self._hashed("k"),
-        }
-        rows = self._rendered("jobs/number_rows", **parts, rows=_HERE_IN_BRACKETS, rest=rest)
+        shown = [
+            {"name": name, "value": value, "place": place, "is_null": is_null}
+            for name, value in zip(names, regions, strict=True)
+            for place, is_null in [places.get(name, (None, False))]
+        ]
+        mask = mask_column_name(self.recoded.columns)
+        rows = {"rows": _HERE_IN_BRACKETS, "rest": columns_of("r", self.recoded.rest), "mask": mask, "masked": _MASKED}
+        pairs = {"pairs": _PAIRS, "box_labels": _LABELS}
+        keys = {"keys": columns_of("k", self.recoded.regions), "hashed": self._hashed("k")}
+        masked = _in_brackets(self._rendered("jobs/number_rows", **rows, numbered=_NUMBERED))
         return {
             "show": _around(self._show(_HERE_IN_BRACKETS, ordered=False)),
             "place": _around(self._place(_HERE_IN_BRACKETS)),
-            "mask": _around(self._rendered("jobs/mask_rows", **parts, rows=_HERE_IN_BRACKETS, rest=rest)),
-            "list": self._rendered("jobs/list_pairs", **parts),
-            "add": self._rendered("jobs/add_box_labels", **parts),
-            "number": self._rendered("jobs/number_pairs", **parts),
-            "place_masked": _around(self._place(expression("(\n{rows}\n)", rows=rows))),
+            "mask": _around(self._rendered("jobs/mask_rows", **rows)),
+            "list": self._rendered("jobs/list_pairs", **pairs, mask=mask, masked=_MASKED, shown=shown),
+            "add": self._rendered("jobs/add_box_labels", **pairs, **keys, names=names),
+            "number": self._rendered("jobs/number_pairs", **pairs, mask=mask, names=names, numbered=_NUMBERED),
+            "place_masked": _around(self._place(masked)),
             "tables": {"masked": _MASKED, "pairs": _PAIRS, "numbered": _NUMBERED},
         }
 
     def _by_addresses(self, rules: ByRepresentative) -> dict[str, Any]:
         """By hashes of keys that stand for what rows show; the row with the least address stands for its class."""
         by = representatives_name(self.recoded.columns)
-        parts = {
-            "chosen": by.table,
-            "address": by.address,
-            "check": unused_name(self.recoded.columns, "sqlanon_check"),
-            "keys": names_in("r", rules.keys),
-        }
-        rest, regions = cast_columns(self.recoded.rest), columns_of("f", self.recoded.regions)
+        check, keys = unused_name(self.recoded.columns, "sqlanon_check"), names_in("r", rules.keys)
+        chosen = {"chosen": by.table, "check": check}
+        rows = {"rest": cast_columns(self.recoded.rest), "order": self._order, "view": _RECODING}
+        regions = columns_of("f", self.recoded.regions)
+        hashes = {"check": check, "keys": keys}
         return {
-            "place": self._rendered("jobs/hash_rows", **parts, rest=rest, order=self._order),
-            "choose": self._rendered("jobs/choose_rows", **parts),
-            "show": self._show(Markup(_RECODING), ordered=True, keyed=parts),
-            "alike": self._rendered("jobs/count_alike", **parts, regions=regions),
+            "place": self._rendered("jobs/hash_rows", placed=PLACED, address=by.address, **hashes, **rows),
+            "choose": self._rendered("jobs/choose_rows", placed=PLACED, address=by.address, **chosen),
+            "show": self._show(Markup(_RECODING), ordered=True, keyed=hashes),
+            "alike": self._rendered("jobs/count_alike", box_labels=_LABELS, regions=regions, **chosen),
             "chosen": by.table,
         }
 
     def _by_rows(self) -> dict[str, Any]:
         """By hashes of what rows show, which is written down for each of them."""
-        keys, columns = columns_of("r", self.recoded.regions), cast_columns(self.recoded.columns)
+        rows = {"columns": cast_columns(self.recoded.columns), "hashed": self._hashed("r"), "view": _RECODING}
+        keys = columns_of("r", self.recoded.regions)
         return {
-            "recode": self._rendered("jobs/recode_rows", recoded=_RECODED, columns=columns, hashed=self._hashed("r")),
-            "show": self._rendered("jobs/list_box_labels", recoded=_RECODED, keys=keys),
+            "recode": self._rendered("jobs/recode_rows", recoded=_RECODED, **rows),
+            "show": self._rendered("jobs/list_box_labels", box_labels=_LABELS, recoded=_RECODED, keys=keys),
             "place": self._place(Markup(_RECODED)),
             "recoded": _RECODED,
         }
@@ -187,15 +178,15 @@ class Staging:
     # --- statements
 
     def _rendered(self, template: str, **values: Any) -> Markup:
-        common = {"placed": PLACED, "box_labels": _FACES, "view": _RECODING, "class_column": self.recoded.class_column}
-        return Markup(self.engine.render(template, **common, **values).text)
+        return Markup(self.engine.render(template, class_column=self.recoded.class_column, **values).text)
 
     def _place(self, rows: Markup) -> Markup:
-        return self._rendered("jobs/create_placed", rows=rows, rest=cast_columns(self.recoded.rest), order=self._order)
+        values = {"rest": cast_columns(self.recoded.rest), "order": self._order}
+        return self._rendered("jobs/create_placed", placed=PLACED, rows=rows, **values)
 
     def _show(self, rows: Markup, *, ordered: bool, keyed: dict[str, Any] | None = None) -> Markup:
-        regions = cast_columns(self.recoded.regions)
-        return self._rendered("jobs/create_box_labels", rows=rows, regions=regions, ordered=ordered, keyed=keyed)
+        values = {"regions": cast_columns(self.recoded.regions), "ordered": ordered, "keyed": keyed}
+        return self._rendered("jobs/create_box_labels", box_labels=_LABELS, rows=rows, **values)
 
     # --- columns
 
@@ -233,9 +224,9 @@ class Staging:
 
 
 def _around(statement: Markup) -> tuple[Text, Text]:
-    """Return the parts of a statement before and behind the one rule in it."""
+    """Return the parts of a statement before and behind the one rule in it, as texts of an EXECUTE."""
     before, _, behind = str(statement).partition(_HERE)
-    return Text(before), Text(behind)
+    return Text(f"\n{indent(before, 16, first=True)}"), Text(str(indent(behind, 16)))
 
 
 def _in_brackets(statement: Markup) -> Markup:

@@ -60,7 +60,7 @@ def create_box_labels(
     table = workspace.table("box_labels", attribute.number)
     values = _cells(engine, attribute)
     numbers = range(first, first + len(values))
-    bounds = _group_bounds(dimension) if dimension is not None and attribute.show in (Show.BOUNDS, Show.RANGE) else []
+    bounded = dimension if attribute.show in (Show.BOUNDS, Show.RANGE) else None
     engine.run(
         "rules/create_box_labels",
         box_labels=table,
@@ -75,8 +75,8 @@ def create_box_labels(
         member=quote_member(engine.render, Markup("v.value")),
         always_quoted=quote_member(engine.render, Markup("v.value"), always=True),
         limit=attribute.set_limit,
-        dimension=dimension.table if bounds and dimension is not None else None,
-        levels=bounds,
+        dimension=None if bounded is None else bounded.table,
+        height=None if bounded is None else bounded.height,
         cells=[{"name": cell_name(n), "value": value} for n, value in zip(numbers, values, strict=True)],
     )
     engine.analyze(table)
@@ -191,16 +191,6 @@ def _interval_label(engine: Engine, attribute: RuleAttribute) -> Markup:
     )
 
 
-def _group_bounds(hierarchy: HierarchyTable) -> list[dict[str, Any]]:
-    """The bounds of the groups of every level below the root; a value is both of its own."""
-    value = Markup("min(value)")
-    levels: list[dict[str, Any]] = [{"number": 0, "lower": value, "upper": value}]
-    for level in range(1, hierarchy.height):
-        ends = {side: expression("min({c})", c=Identifier(f"{side}{level}")) for side in ("lower", "upper")}
-        levels.append({"number": level, **ends})
-    return levels
-
-
 def create_all_box_labels(
     engine: Engine,
     workspace: Workspace,
@@ -270,33 +260,22 @@ def show_boxes(
 
 
 def _widened(axis: Axis, attribute: RuleAttribute) -> dict[str, Any]:
-    """Return the values for a statement that widens the codes of an attribute to those of its box."""
-    known: dict[str, Any] = {"number": attribute.number, "lo": axis.lo, "hi": axis.hi}
-    names = {name: Identifier(f"{name}_{attribute.number}") for name in ("first", "next", "grp")}
-    known |= names | {"nested": attribute.height is not None}
-    if attribute.keeps_stand_in:  # what it shows depends on the values of the class
-        return known | {"low": expression("o.{lo}", lo=axis.lo), "high": expression("o.{hi}", hi=axis.hi)}
-    null_alone = expression("o.{hi} = 0", hi=axis.hi)
-    if attribute.height is not None:
-        low = expression(
-            "CASE WHEN {g}.level = {height} THEN 0 ELSE o.{lo} END", height=attribute.height, g=names["grp"], lo=axis.lo
-        )
-        high = expression(
-            "CASE WHEN {g}.level = {height} THEN o.{hi} ELSE {g}.upper - 1 END",
-            height=attribute.height,
-            g=names["grp"],
-            hi=axis.hi,
-        )
-    else:
-        low = expression("CASE WHEN o.{lo} = 0 THEN 0 ELSE greatest(1, {b}.code) END", lo=axis.lo, b=names["first"])
-        most = RedactedValue(axis.field.coding.leaves)
-        high = expression("coalesce({f}.code - 1, {most})", f=names["next"], most=most)
-    if attribute.hides_nulls and attribute.has_null:  # a box that may hold NULL shows nothing else
-        low = expression("CASE WHEN u.{lo} = 0 THEN 0 ELSE {low} END", lo=attribute.lo, low=low)
-    low, high = (
-        expression("CASE WHEN {null} THEN 0 ELSE {end} END", null=null_alone, end=Markup(end)) for end in (low, high)
-    )
-    return known | {"low": low, "high": high}
+    """Return the values for a statement that widens the codes of an attribute to those of its box.
+
+    A mean or midpoint depends on the values of the class, and stays; a box that may hold NULL shows nothing else where
+    NULL is hidden.
+    """
+    return {
+        **{name: Identifier(f"{name}_{attribute.number}") for name in ("first", "next", "grp")},
+        "number": attribute.number,
+        "lo": axis.lo,
+        "hi": axis.hi,
+        "keeps_stand_in": attribute.keeps_stand_in,
+        "hides_nulls": attribute.hides_nulls and attribute.has_null,
+        "nested": attribute.height is not None,
+        "height": attribute.height,
+        "most": RedactedValue(axis.field.coding.leaves),
+    }
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sqlanon.partition.result import Partition
 from sqlanon.policy import Show
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.rules.store_rules import LISTED, NAMES, MadeRules, RuleAttribute, RuleTables
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation
 from sqlanon.values.text import text_of
 from sqlanon.work.workspace import Workspace
 
@@ -43,14 +43,6 @@ def make_tree(engine: Engine, workspace: Workspace, recoding: Recoding, names: R
     engine.analyze(*tables.all)
     require_partition(engine, workspace, attributes, tables)
     return MadeRules(RulesKind.TREE, attributes, tables)
-
-
-def _chosen_column(attributes: Sequence[RuleAttribute], alias: str, name: str, of: str | None = None) -> Markup:
-    """The bound `lo` or `hi` in row `alias` of the attribute that column `attribute` of row `of` names."""
-    whens = [
-        expression("WHEN {n} THEN {alias}.{c}", n=a.number, alias=Markup(alias), c=getattr(a, name)) for a in attributes
-    ]
-    return Markup("CASE {}.attribute {} END").format(Markup(of or alias), Markup(" ").join(whens))
 
 
 def _create_segments(
@@ -149,7 +141,6 @@ class _Boxes:
         self.names = names
         self.regions = recoding.regions
         self.nodes, self.leaves = workspace.table("rule_nodes"), workspace.table("rule_leaves")
-        self.nested = [a.number for a in attributes if a.height is not None]
         self.stand_ins = _stand_ins(recoding, attributes)
         self.depth = 0
 
@@ -163,24 +154,21 @@ class _Boxes:
         self.engine.run("rules/create_boxes", boxes=boxes, mapped=mapped, attributes=self.attributes)
         self.engine.analyze(boxes)
         self.workspace.drop(mapped)
-        lo, hi = (_chosen_column(self.attributes, "b", name) for name in ("lo", "hi"))
-        self.engine.run("rules/add_nodes", nodes=self.nodes, boxes=boxes, lo=lo, hi=hi)
+        self.engine.run("rules/add_nodes", nodes=self.nodes, boxes=boxes, attributes=self.attributes)
         values = {"leaves": self.leaves, "boxes": boxes, "regions": self.regions}
         self.engine.run("rules/add_leaves", attributes=self.attributes, stand_ins=self.stand_ins, **values)
         if self.names is not None:
             self.engine.run("rules/name_leaves", names=self.names, boxes=boxes, regions=self.regions)
             self.engine.analyze(self.names)
-        if self.nested:
-            self._close_gaps(boxes, lo, hi)
+        if any(a.height is not None for a in self.attributes):
+            self._close_gaps(boxes)
         (depth,) = self.engine.query_one("rules/measure_depth", boxes=boxes)
         self.depth = int(depth)
         self.workspace.drop(boxes)
 
-    def _close_gaps(self, boxes: Relation, lo: Markup, hi: Markup) -> None:
+    def _close_gaps(self, boxes: Relation) -> None:
         gaps = self.workspace.table("gaps")
-        first, last = (_chosen_column(self.attributes, "b", name, of="c") for name in ("lo", "hi"))
-        bounds = {"lo": lo, "hi": hi, "parent_lo": first, "parent_hi": last}
-        self.engine.run("rules/create_gaps", gaps=gaps, boxes=boxes, nested=self.nested, **bounds)
+        self.engine.run("rules/create_gaps", gaps=gaps, boxes=boxes, attributes=self.attributes)
         self.engine.run("rules/add_gap_nodes", nodes=self.nodes, gaps=gaps)
         values = {"leaves": self.leaves, "gaps": gaps, "boxes": boxes, "attributes": self.attributes}
         self.engine.run("rules/add_gap_leaves", stand_ins=self.stand_ins, **values)
@@ -205,9 +193,8 @@ def require_partition(
     that holds at every node, every point of the domain is in exactly one leaf; and the rules must be just the leaves.
     """
     followed = workspace.table("followed")
-    lo, hi = (_chosen_column(attributes, "b", name, of="n") for name in ("lo", "hi"))
     values = {"followed": followed, "nodes": rules.nodes, "attributes": attributes}
-    engine.run("rules/follow_tree", parent_lo=lo, parent_hi=hi, **values)
+    engine.run("rules/follow_tree", **values)
     engine.analyze(followed)
     torn, strays, orphans = engine.query_one("rules/count_torn", rules=rules.leaves, **values)
     workspace.drop(followed)

@@ -46,8 +46,7 @@ def divide_rows(engine: Engine, workspace: Workspace, coded: CodedTable, rules: 
 def _divide_by_tree(engine: Engine, workspace: Workspace, coded: CodedTable, rules: StoredRules) -> Partition:
     assert rules.tables is not None
     routed = route(engine, workspace, coded, rules.attributes, rules.tables)
-    words = carried("r", coded.word_columns)
-    assigned = expression("(SELECT r.leaf{words} FROM {rows} AS r)", words=words, rows=routed.rows)
+    assigned = _select(engine, "rules/select_assigned", rows=routed.rows, words=coded.word_columns, used=None)
     return partition_of(engine, workspace, coded, assigned, rounds=0)
 
 
@@ -125,20 +124,19 @@ def show_regions(
     )
     engine.analyze(regions)
     workspace.drop(*(face.table for face in box_labels))
-    return Applied(regions, _assigned(coded, routed, used), shown)
+    return Applied(regions, _assigned(engine, coded, routed, used), shown)
 
 
-def _assigned(coded: CodedTable, routed: Routed, used: Relation) -> Relation | Markup:
+def _assigned(engine: Engine, coded: CodedTable, routed: Routed, used: Relation) -> Relation | Markup:
     """Rows with the number of what they show."""
     if not routed.odd:
         return routed.rows
-    words = Markup("").join(expression(", r.{w}", w=w) for w in coded.word_columns)
-    return expression(
-        "(SELECT u.leaf{words} FROM {rows} AS r JOIN {used} AS u ON u.rule = r.leaf AND u.odd = r.odd)",
-        words=words,
-        rows=routed.rows,
-        used=used,
-    )
+    return _select(engine, "rules/select_assigned", rows=routed.rows, words=coded.word_columns, used=used)
+
+
+def _select(engine: Engine, template: str, **values: Any) -> Markup:
+    """A statement that another one reads from."""
+    return Markup("({})").format(Markup(engine.render(template, **values).text))
 
 
 def apply_cuts(engine: Engine, workspace: Workspace, coded: CodedTable, rules: RuleTables) -> Partition:
@@ -241,22 +239,10 @@ class Suppression:
 
     def _kept(self, field: tuple[Any, int] | None) -> Markup:
         """The rows of the classes that are not suppressed, or the AVS groups of these classes."""
-        source = expression(
-            "FROM {rows} AS a JOIN {regions} AS g ON g.leaf = a.leaf"
-            " WHERE g.region NOT IN (SELECT f.class FROM {suppressed} AS f)",
-            rows=self.applied.assigned,
-            regions=self.applied.regions,
-            suppressed=self.table,
-        )
+        kept = {"assigned": self.applied.assigned, "regions": self.applied.regions, "suppressed": self.table}
         if field is None:
-            return expression("(SELECT a.* {source}) AS kept", source=source)
-        return expression(
-            "(SELECT g.region AS class, a.{word} & {mask} AS s, count(*) AS n {source}"
-            " GROUP BY g.region, a.{word} & {mask})",
-            word=field[0],
-            mask=field[1],
-            source=source,
-        )
+            return _select(self.engine, "rules/select_kept_rows", **kept) + Markup(" AS kept")
+        return _select(self.engine, "rules/count_kept_groups", word=field[0], mask=field[1], **kept)
 
     def release(self, stars: bool, ends: Sequence[Identifier] = ()) -> Relation:
         """The regions without those of suppressed classes, or with stars in their place; `ends` are kept too."""
