@@ -99,20 +99,20 @@ class RecordingEngine(Engine):
         if self._script.is_planning:
             self.inner.begin()
         self._is_open, self._made_before = True, dict(self._relations.made)
-        self._note(Statement("engine/begin", self.traits.begins_with))
+        self._note(self.render("engine/begin"))
 
     def commit(self) -> None:
         if self._script.is_planning:
             self.inner.commit()
         self._is_open = False
-        self._note(Statement("engine/commit", "COMMIT"))
+        self._note(self.render("engine/commit"))
 
     def rollback(self) -> None:
         if self._script.is_planning:
             self.inner.rollback()
         self._is_open = False
         self._relations.made = self._made_before
-        self._note(Statement("engine/rollback", "ROLLBACK"))
+        self._note(self.render("engine/rollback"))
 
     def hold(self, relation: Relation) -> None:
         if self._script.is_planning:

@@ -91,7 +91,6 @@ class Dialect:
 
     # --- the quicker of two ways that come to the same
 
-    begins_with: ClassVar[str] = "BEGIN TRANSACTION"  # a transaction whose reads all see one snapshot
     prefers_case: ClassVar[bool] = False  # a CASE over many rules is quicker than joins with them
     sorts_narrow_rows: ClassVar[bool] = False  # sorting rows of enumerations, then copying them, pays
     replaces_work_tables: ClassVar[bool] = False  # creating a work table replaces one of the same name

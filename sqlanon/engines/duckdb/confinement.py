@@ -41,6 +41,14 @@ def confinement(connection: duckdb.DuckDBPyConnection) -> str | None:
     return None if found is None or found[0] else str(found[1])
 
 
+def is_alone(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether this connection is its instance's only one: settings of an instance hold for all of them."""
+    try:
+        return connection.execute(renderer("duckdb")("engine/count_connections").text).fetchall() == [(1,)]
+    except duckdb.Error:  # an older version does not tell
+        return True
+
+
 def require_own_functions(connection: duckdb.DuckDBPyConnection) -> None:
     """Refuse databases with macros named like DuckDB's own functions: counts of a check would be what they say.
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind, RelationType
-from sqlanon.engines.duckdb.confinement import confine, confinement, require_own_functions
+from sqlanon.engines.duckdb.confinement import confine, confinement, is_alone, require_own_functions
 from sqlanon.engines.duckdb.dialect import DuckDB
 from sqlanon.engines.duckdb.errors import opening_error, statement_error
 from sqlanon.engines.duckdb.files import FileReader
@@ -143,14 +143,14 @@ class DuckDBEngine(Engine):
         An instance that the program has open elsewhere too spills where that one was told, unless this one is; and it
         reaches what that one reaches.
         """
-        directory, is_alone = None, _is_alone(connection)
+        directory, alone = None, is_alone(connection)
         try:
             if beside is not None:
                 require_own_functions(connection)
-            if is_alone or (options.temp_directory is not None and not confinement(connection)):
+            if alone or (options.temp_directory is not None and not confinement(connection)):
                 directory = _spill_directory(options.temp_directory, beside)
             engine = cls(connection, options, directory)
-            if is_confined and is_alone and options.places is not None:
+            if is_confined and alone and options.places is not None:
                 confine(connection, [str(engine._private()), *options.places])
             return engine
         except BaseException:
@@ -401,14 +401,6 @@ def _check_file(file: Path, create: bool) -> None:
         raise AccessError(f"{file} is a directory, not a DuckDB file.")
     if not create and not file.exists():
         raise AccessError(f"There is no DuckDB file {file}.")
-
-
-def _is_alone(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Tell whether this connection is its instance's only one: settings of an instance hold for all of them."""
-    try:
-        return connection.execute("FROM duckdb_connection_count()").fetchall() == [(1,)]
-    except duckdb.Error:  # an older version does not tell
-        return True
 
 
 def _spill_directory(directory: str | None, beside: Path | None) -> Path:

@@ -54,7 +54,7 @@ def read_grants(engine: Engine, oid: int) -> Grants:
 def revoke(engine: Engine, table: Relation, grants: Grants) -> None:
     """Take every privilege on `table` from all whom `grants` names."""
     for grantee in sorted({grant.grantee for grant in grants.entries}, key=lambda name: (name is not None, name or "")):
-        engine.run("publish/revoke_all", table=table, grantee=_role(grantee))
+        engine.run("publish/revoke_all", table=table, grantee=_name(grantee))
 
 
 def apply_grants(engine: Engine, table: Relation, grants: Grants) -> None:
@@ -62,17 +62,15 @@ def apply_grants(engine: Engine, table: Relation, grants: Grants) -> None:
     for grant in grants.entries:
         if grant.privilege not in _PRIVILEGES:
             raise EngineError(f"{table} has a privilege {grant.privilege} that can't be given again.")
-        values = {
-            "table": table,
-            "privilege": Markup(grant.privilege),
-            "grantee": _role(grant.grantee),
-            "option": Markup(" WITH GRANT OPTION" if grant.grantable else ""),
-        }
-        if grant.column is None:
-            engine.run("publish/grant_on_table", **values)
-        else:
-            engine.run("publish/grant_on_column", column=Identifier(grant.column), **values)
+        engine.run(
+            "publish/grant_privilege",
+            table=table,
+            privilege=Markup(grant.privilege),
+            grantee=_name(grant.grantee),
+            column=_name(grant.column),
+            grantable=grant.grantable,
+        )
 
 
-def _role(name: str | None) -> Identifier | Markup:
-    return Markup("PUBLIC") if name is None else Identifier(name)
+def _name(name: str | None) -> Identifier | None:
+    return None if name is None else Identifier(name)

@@ -66,7 +66,6 @@ class PostgreSQL(Dialect):
 
     reads_files = Capability("DuckDB reads files; connect to a DuckDB database.")
 
-    begins_with = "BEGIN ISOLATION LEVEL REPEATABLE READ"
     prefers_case = True
     runs_code_of_others = True
     has_formats = True

@@ -117,7 +117,8 @@ class PostgresEngine(Engine):
             self.fetch(statement)
         # A server on a platform that can't notice a lost client refuses any value but 0.
         with contextlib.suppress(psycopg.errors.InvalidParameterValue):
-            self._connection.execute("SET client_connection_check_interval = '2s'")
+            name, value = Identifier("client_connection_check_interval"), Text("2s")
+            self._connection.execute(self.render("engine/set_setting", name=name, value=value).text.encode())
         if self._options.memory_limit is None:
             self.query("engine/raise_work_mem", least=Text(USUAL_WORK_MEM))
 
@@ -229,19 +230,21 @@ class PostgresEngine(Engine):
 
     def begin(self) -> None:
         """Start a transaction; its snapshot is that of the first statement inside."""
-        with self._guarded("begin"):
-            self._connection.execute(self.traits.begins_with.encode())
+        self._control("engine/begin")
 
     def commit(self) -> None:
-        with self._guarded("commit"):
-            self._connection.execute("COMMIT")
+        self._control("engine/commit")
 
     def rollback(self) -> None:
         if self._connection.closed:  # the server has rolled back when it lost us
             return
         self._private.forget()
-        with self._guarded("rollback"):
-            self._connection.execute("ROLLBACK")
+        self._control("engine/rollback")
+
+    def _control(self, template: str) -> None:
+        """Begin or end a transaction, which is no statement of the run's own."""
+        with self._guarded(template.removeprefix("engine/")):
+            self._connection.execute(self.render(template).text.encode())
 
     def lock_statement(self, name: str, key: int) -> Statement | None:  # noqa: ARG002 - its key stands for it
         return self.render("catalog/take_lock", key=key)
