@@ -17,7 +17,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs import runner
+from sqlanon.runs import runner, sink
 from sqlanon.sql import Statement
 
 TOWNS = [f"town {n}" for n in range(200)]
@@ -61,16 +61,16 @@ def cpu_of(work: Callable[[], object]) -> float:
 def verifying(policy: Policy, options: EngineOptions) -> float:
     """The processor's seconds of a run's phase `verify`."""
     seconds: list[float] = []
-    verify = runner.Course._verify
+    verify = sink._verify
 
-    def timed(course: runner.Course, *arguments: Any) -> None:
-        seconds.append(cpu_of(lambda: verify(course, *arguments)))
+    def timed(*arguments: Any) -> None:
+        seconds.append(cpu_of(lambda: verify(*arguments)))
 
-    runner.Course._verify = timed  # type: ignore[method-assign]
+    sink._verify = timed
     try:
         runner.run(policy, replace=True, options=options)
     finally:
-        runner.Course._verify = verify  # type: ignore[method-assign]
+        sink._verify = verify
     return sum(seconds)
 
 
