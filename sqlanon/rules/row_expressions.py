@@ -20,7 +20,7 @@ from sqlanon.plan.plan import Plan
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.rules.store_rules import RuleAttribute, StoredRules
-from sqlanon.sql import Identifier, Text, expression, renderer
+from sqlanon.sql import Identifier, Text, expression
 from sqlanon.values.comparing import is_short
 from sqlanon.values.text import text_of
 from sqlanon.work.workspace import Workspace
@@ -32,7 +32,7 @@ class RowSpelling:
     def __init__(self, stored: StoredRules, policy: Policy) -> None:
         self.attributes, self.policy = stored.attributes, policy
         self.dialect = dialect_named(str(stored.content["dialect"]))
-        self.render = renderer(self.dialect.name)
+        self.render = self.dialect.renderer()
         self._joined: dict[int, RuleAttribute] = {}
 
     def joins(self, *, keyed: bool = False) -> list[Markup]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -98,6 +99,16 @@ def test_a_run_on_an_engine_of_a_package(drake: str) -> None:
     released = rows(drake, name)
     assert len(released) == 200
     assert released == rows(drake, name.replace("patients_", "patients_again_"))
+
+
+def test_rules_are_applied_and_exported_on_it(drake: str) -> None:
+    Path("drake.yml").write_text(drafted(drake, "drake.yml") + 'catalog: {url: "duckdb:///catalog.duckdb"}\n')
+    run = json.loads(done("run", "drake.yml", "--json"))["run"]["id"]
+    named = ("--policy", "drake.yml")
+    done("apply", run, "--to", "patients", "--out", "again", *named)
+    assert len(rows(drake, "again")) == 200
+    select = done("rules", run, "--sql", *named)
+    assert len(rows(drake, f"({select.rstrip().rstrip(';')})")) == 200
 
 
 def test_its_macros_and_statements_are_those_of_its_package_else_duckdbs(drake: str) -> None:
