@@ -238,6 +238,22 @@ class _CompiledTemplates(FileSystemBytecodeCache):
             super().dump_bytecode(bucket)
 
 
+def _create_environment(packages: Sequence[str] = ()) -> Environment:
+    loaders = [FunctionLoader(functools.partial(_read_template, package)) for package in packages]
+    environment = Environment(
+        loader=ChoiceLoader([FileSystemLoader(template_directory()), FunctionLoader(_of_package), *loaders]),
+        undefined=StrictUndefined,
+        autoescape=True,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        bytecode_cache=_CompiledTemplates.in_package(),
+    )
+    environment.filters["indent"] = indent
+    return environment
+
+
 class Renderer:
     """Renders templates for one dialect; `name.<dialect>.sql.j2` beside `name.sql.j2` replaces it whole.
 
@@ -248,18 +264,8 @@ class Renderer:
     def __init__(self, *dialects: str, packages: Sequence[str] = ()) -> None:
         self._endings = (*(f".{dialect}.sql.j2" for dialect in dialects), ".sql.j2")
         self._templates: dict[str, Template] = {}
-        loaders = [FunctionLoader(functools.partial(_read_template, package)) for package in packages]
-        self._environment = Environment(
-            loader=ChoiceLoader([FileSystemLoader(template_directory()), FunctionLoader(_of_package), *loaders]),
-            undefined=StrictUndefined,
-            autoescape=True,
-            finalize=_finalize,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-            bytecode_cache=_CompiledTemplates.in_package(),
-        )
-        self._environment.filters["indent"] = indent
+        self._environment = _create_environment(packages)
+        self._macro_of = functools.cache(functools.partial(_find_macro, self._environment))
         macros: dict[str, Any] = {}
         for dialect in reversed(dialects):
             macros |= vars(self._environment.get_template(f"dialects/{dialect}.sql.j2").module)
@@ -276,10 +282,31 @@ class Renderer:
             self._templates[name] = self._environment.select_template([name + ending for ending in self._endings])
         return self._templates[name]
 
-    def macro(self, name: str, *arguments: Any) -> Markup:
-        """The SQL expression that the macro `name`, of the dialect or common to all, gives for `arguments`."""
+    def macro(self, name: str, *arguments: Any, **named: Any) -> Markup:
+        """The SQL expression that a macro gives: of the dialect, common to all, or `file.macro` of `macros/`."""
+        if "." in name:
+            return Markup(self._macro_of(name)(*arguments, **named).strip())
         dialect, common = (self._environment.globals[module] for module in ("d", "common"))
-        return Markup((getattr(dialect, name, None) or getattr(common, name))(*arguments).strip())
+        return Markup((getattr(dialect, name, None) or getattr(common, name))(*arguments, **named).strip())
+
+
+def _find_macro(environment: Environment, name: str) -> Callable[..., str]:
+    file, _, macro = name.partition(".")
+    found: Callable[..., str] = getattr(environment.get_template(f"macros/{file}.sql.j2").module, macro)
+    return found
+
+
+_environment_without_dialect = functools.cache(_create_environment)
+
+
+@functools.cache
+def _macro_without_dialect(name: str) -> Callable[..., str]:
+    return _find_macro(_environment_without_dialect(), name)
+
+
+def macro(name: str, *arguments: Any, **named: Any) -> Markup:
+    """The SQL expression that `file.macro` of `macros/` gives, which all dialects write alike."""
+    return Markup(_macro_without_dialect(name)(*arguments, **named).strip())
 
 
 @functools.cache

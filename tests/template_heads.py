@@ -27,9 +27,9 @@ _NEEDS = re.compile(r"\s*\bNeeds: ([\w\s,]+)\.")
 
 
 def template_files() -> list[str]:
-    """The files of all templates; those in `dialects/` are macros, not templates."""
+    """The files of all templates; those in `dialects/` and `macros/` are macros, not templates."""
     files = (path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob(f"*{ENDING}"))
-    return sorted(file for file in files if not file.startswith("dialects/"))
+    return sorted(file for file in files if not file.startswith(("dialects/", "macros/")))
 
 
 @functools.cache
