@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from sqlanon.sql import Renderer, Text, expression
+from sqlanon.sql import Renderer, Text, macro
 
 EVERYTHING = "*"  # the region that holds every value, and a suppressed cell
 NULL = "NULL"  # the region that holds NULL alone
-OPEN = Markup("'*'")  # an end that no value is
-
-_SPECIAL = Text(',{}[]"*')
+OPEN = Markup(Text("*"))  # an end that no value is
 
 
 def quote_member(render: Renderer, text: Markup, always: bool = False) -> Markup:
@@ -24,26 +22,12 @@ def quote_member(render: Renderer, text: Markup, always: bool = False) -> Markup
     The expression repeats `text`, so pass a column or a cast of one. What is quoted must not depend on the engine's
     idea of white space or on a collation.
     """
-    quoted = expression("""'"' || replace({value}, '"', '""') || '"'""", value=text)
-    if always:
-        return quoted
-    return expression(
-        "CASE WHEN {value} IN ('', {null}) OR left({value}, 1) = ' ' OR right({value}, 1) = ' '"
-        " OR translate({value}, {special}, '') <> {value} THEN {quoted} ELSE {value} END",
-        value=render.macro("collate", text),
-        null=Text(NULL),
-        special=_SPECIAL,
-        quoted=quoted,
-    )
+    return macro("labels.quoted", text) if always else macro("labels.member", text, render.macro("collate", text))
 
 
 def interval_label(low: Markup, high: Markup, single: Markup, holds_null: Markup, is_null: Markup) -> Markup:
     """The label of an ordered attribute's region; `low` and `high` are the texts of its least and greatest value."""
-    return _joined(
-        "CASE WHEN ", is_null, " THEN 'NULL' WHEN ", single, " THEN CASE WHEN ", holds_null, " THEN '{NULL, ' || ",
-        low, " || '}' ELSE ", low, " END WHEN ", holds_null, " THEN '{NULL, ' || ", low, " || '-' || ", high,
-        " || '}' ELSE '[' || ", low, " || '-' || ", high, " || ']' END",
-    )  # fmt: skip
+    return macro("labels.interval", low, high, single, holds_null, is_null)
 
 
 def set_label(members: Markup, single: Markup, is_interval: Markup, holds_null: Markup, is_null: Markup) -> Markup:
@@ -51,13 +35,4 @@ def set_label(members: Markup, single: Markup, is_interval: Markup, holds_null: 
 
     `members` is one quoted value, several with commas, or an interval's ends.
     """
-    return _joined(
-        "CASE WHEN ", is_null, " THEN 'NULL' WHEN ", holds_null, " THEN '{NULL, ' || ", members, " || '}' WHEN ",
-        single, " THEN ", members, " WHEN ", is_interval, " THEN '[' || ", members, " || ']' ELSE '{' || ", members,
-        " || '}' END",
-    )  # fmt: skip
-
-
-def _joined(*parts: str | Markup) -> Markup:
-    """Pieces of SQL side by side; the plain ones are this module's own text."""
-    return Markup("").join(Markup(part) for part in parts)
+    return macro("labels.set", members, single, is_interval, holds_null, is_null)

@@ -108,7 +108,7 @@ def _create_known(engine: Engine, workspace: Workspace, partition: Partition) ->
 def _create_set(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
     table = workspace.table("set", shown.axis.number)
     coding = shown.axis.field.coding
-    text = text_of(engine.render, Markup("v.value"), shown.kind, shown.axis.field.attribute.column.type)
+    text = text_of(engine.render, Markup(Identifier("value")), shown.kind, shown.axis.field.attribute.column.type)
     engine.run(
         "release/create_sets",
         sets=table,
@@ -126,7 +126,11 @@ def _create_set(engine: Engine, workspace: Workspace, partition: Partition, show
 
 def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
     table, field = workspace.table("mean", shown.axis.number), shown.axis.field
-    value = Markup("v.value") if field.coding.dictionary is not None else field.coding.value_of(Markup("c.code"))
+    value = (
+        Markup(Identifier("value"))
+        if field.coding.dictionary is not None
+        else field.coding.value_of(Markup(Identifier("code")))
+    )
     value = double_of(engine.render, value, shown.kind)
     engine.run(
         "release/create_means",

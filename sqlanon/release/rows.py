@@ -21,7 +21,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role, Show
 from sqlanon.release.recode import Recoding, cell_name
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 TEXT = Markup("TEXT")
@@ -45,10 +45,10 @@ def stage_columns(
     """Create a table of these columns, with a row for each row of the release."""
     if engine.traits.sorts_narrow_rows:
         with _sorted(engine, workspace, recoding, columns) as (rows, counted):
-            copied = [{"name": column.name, "text": _text(number, column)} for number, column in enumerate(columns)]
+            copied = [{"name": c.name, "stored": _sorted_name(n), "type": c.cast} for n, c in enumerate(columns)]
             engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied, counted=counted)
     else:
-        engine.run("release/stage_rows", staging=staging, **_sources(engine, recoding, columns, None))
+        engine.run("release/stage_rows", staging=staging, **_sources(engine, recoding, columns, None), counted=False)
 
 
 @contextlib.contextmanager
@@ -63,7 +63,7 @@ def rows_for_a_file(
     columns = _columns(plan, recoding)
     with _sorted(engine, workspace, recoding, columns) as (rows, counted):
         shown = [
-            {"name": column.name, "text": _stored(number) if column.is_text else _text(number, column)}
+            {"name": column.name, "stored": _sorted_name(number), "type": None if column.is_text else column.cast}
             for number, column in enumerate(columns)
         ]
         engine.run("release/view_sorted_rows", view=view, sorted=rows, columns=shown, counted=counted)
@@ -93,6 +93,11 @@ class ReleasedColumn:
         """Tell whether the column is sorted as an enumeration and released as plain text."""
         return self.source is not None and self.type in (TEXT, _TEXT_TYPE)
 
+    @property
+    def cast(self) -> Markup | None:
+        """The type that its stored values are cast to, where they are enumerations."""
+        return None if self.source is None else self.type
+
 
 def _columns(plan: Plan, recoding: Recoding) -> list[ReleasedColumn]:
     """The release's columns in the source's order: cells of regions, and kept values."""
@@ -103,7 +108,7 @@ def _columns(plan: Plan, recoding: Recoding) -> list[ReleasedColumn]:
             for column in recoding.columns_of(attribute.name):
                 cell = names[column]
                 texts = (recoding.regions, cell) if attribute.show is Show.LABEL else None
-                columns.append(ReleasedColumn(column, expression("g.{cell}", cell=cell), texts))
+                columns.append(ReleasedColumn(column, macro("rows.cell", cell), texts))
         else:
             columns.append(kept_column(recoding.coded, recoding.coded.field(attribute.name)))
     return columns
@@ -121,15 +126,14 @@ def _entry(field: Field) -> Identifier:
 
 def kept_column(coded: CodedTable, field: Field) -> ReleasedColumn:
     """A kept value, in the type it has in the source."""
-    found = "o.v{n}" if field in _early(coded) else "{entry}.{value}"  # where its dictionary's entry is
     name, kind = Identifier(field.attribute.name), Markup(field.attribute.column.type)
     dictionary = field.coding.dictionary
-    value = expression(found, n=field.number, entry=_entry(field), value=field.value_column)
     if dictionary is None:
-        return ReleasedColumn(name, field.coding.value_of(expression("nullif(o.k{n}, 0)", n=field.number)))
+        return ReleasedColumn(name, field.coding.value_of(macro("rows.known_code", field.number)))
+    value = macro("rows.kept", field, _entry(field), field in _early(coded))
     if field.coding.is_looked_up and field.attribute.column.kind is Kind.TEXT and 0 < field.coding.leaves <= MOST_TEXTS:
         return ReleasedColumn(name, value, (dictionary, Identifier("value")), kind)
-    return ReleasedColumn(name, expression("CAST({value} AS {type})", value=value, type=kind))
+    return ReleasedColumn(name, macro("values.cast", value, kind))
 
 
 @contextlib.contextmanager
@@ -156,7 +160,7 @@ def _sorted(
 def _sort_all(engine: Engine, workspace: Workspace, _recoding: Recoding, sources: dict[str, Any]) -> Relation:
     """The work table of the sorted rows."""
     rows = workspace.table("sorted")
-    engine.run("release/sort_rows", sorted=rows, **sources)
+    engine.run("release/sort_rows", sorted=rows, **sources, counted=False)
     return rows
 
 
@@ -164,7 +168,7 @@ def _sort_counted(engine: Engine, workspace: Workspace, recoding: Recoding, sour
     """The work table of the sorted rows, where each stands for `n` equal ones."""
     counted, few, parts = (workspace.table(name) for name in ("counted", "few_sorted", "sorted"))
     engine.run("release/count_rows", counted=counted, assigned=sources["assigned"], codes=sources["codes"])
-    engine.run("release/sort_rows", sorted=few, **_of_counted(sources, counted))
+    engine.run("release/sort_rows", sorted=few, **sources | {"assigned": counted}, counted=True)
     most = max(1, recoding.coded.source_rows // PARTS)
     names = [column["name"] for column in sources["columns"]]
     engine.run("release/divide_rows", parts=parts, sorted=few, most=most, columns=names)
@@ -182,24 +186,6 @@ def _are_few(engine: Engine, recoding: Recoding) -> bool:
     return bool(different <= FEW_ROWS)
 
 
-def _of_counted(sources: dict[str, Any], counted: Relation) -> dict[str, Any]:
-    """List the sources of the rows' select where equal rows have been counted: their number `n` goes along."""
-    number = {"name": Identifier("n"), "code": Markup("a.n")}
-    codes = [{"name": c["name"], "code": expression("a.{name}", name=c["name"])} for c in sources["codes"]]
-    columns = [*sources["columns"], {"name": number["name"], "value": Markup("o.n")}]
-    stages = [[d | {"of_row": expression("a.{name}", name=d["code"])} for d in stage] for stage in sources["stages"]]
-    return sources | {"assigned": counted, "codes": [*codes, number], "columns": columns, "stages": stages}
-
-
-def _stored(number: int) -> Markup:
-    return expression("s.{name}", name=_sorted_name(number))
-
-
-def _text(number: int, column: ReleasedColumn) -> Markup:
-    stored = _stored(number)
-    return stored if column.source is None else expression("CAST({x} AS {type})", x=stored, type=column.type)
-
-
 def _sorted_name(number: int) -> Identifier:
     return Identifier(f"s{number}")
 
@@ -213,15 +199,16 @@ def _sources(engine: Engine, recoding: Recoding, columns: list[ReleasedColumn], 
     named = [
         {
             "name": column.name if types is None else _sorted_name(number),
-            "value": _cast_kept(column) if types is None and column.source is not None else column.value,
+            "value": column.value,
+            "cast": column.cast if types is None else None,
         }
         for number, column in enumerate(columns)
     ]
-    cells = [cell_name(number) for number in range(len(recoding.cells))]
     types = types or {}
+    cells = [_typed(recoding.regions, cell_name(number), types) for number in range(len(recoding.cells))]
     return {
         "assigned": recoding.partition.assigned,
-        "regions": _typed(recoding.regions, ("leaf", "region"), cells, types),
+        "regions": {"table": recoding.regions, "cells": cells},
         "columns": named,
         "codes": [{"name": Identifier(f"k{f.number}"), "code": f.code(Identifier("a"))} for f in coded.kept],
         "order": _order(engine, coded),
@@ -233,27 +220,27 @@ def _sources(engine: Engine, recoding: Recoding, columns: list[ReleasedColumn], 
 def _order(engine: Engine, coded: CodedTable) -> list[Markup]:
     """The sort keys of the rows: the region, then each kept column, by code or by value; NULL first."""
     keys: list[Markup] = []
-    codes = [(Markup("g.region"), (coded.source_rows + 1).bit_length())]
+    codes = [(macro("rows.region"), (coded.source_rows + 1).bit_length())]
     for field in coded.kept:
         if field.coding.is_aside:
             keys += [*map(_shortened, _packed(codes)), _order_of_value(engine, field)]
             codes = []
         else:
-            codes.append((expression("o.k{n}", n=field.number), field.coding.bits))
+            codes.append((macro("rows.code", field.number), field.coding.bits))
     return keys + [key for key, _ in _packed(codes)]
 
 
 def _shortened(key: tuple[Markup, int]) -> Markup:
     """A key before others, as short as it can be: DuckDB sorts keys of more than 24 bytes in twice the time."""
     code, bits = key
-    return expression("CAST({code} AS INTEGER)", code=code) if bits <= SHORT else code
+    return macro("rows.short", code) if bits <= SHORT else code
 
 
 def _order_of_value(engine: Engine, field: Field) -> Markup:
-    value = expression("{entry}.{value}", entry=ASIDE, value=field.value_column)
+    value = macro("rows.kept", field, ASIDE, False)
     if field.attribute.column.kind is Kind.TEXT:
         value = engine.render.macro("collate", value)
-    return expression("{value} NULLS FIRST", value=value)
+    return macro("rows.nulls_first", value)
 
 
 def _packed(codes: Sequence[tuple[Markup, int]]) -> list[tuple[Markup, int]]:
@@ -267,13 +254,8 @@ def _packed(codes: Sequence[tuple[Markup, int]]) -> list[tuple[Markup, int]]:
             keys.append((code, bits))
         elif bits:
             key, used = keys[-1]
-            packed = expression("({key}) * {factor} + {code}", key=key, factor=1 << bits, code=code)
-            keys[-1] = (packed, used + bits)
+            keys[-1] = (macro("rows.packed", key, 1 << bits, code), used + bits)
     return [key for key in keys if key[1]]
-
-
-def _cast_kept(column: ReleasedColumn) -> Markup:
-    return expression("CAST({value} AS {type})", value=column.value, type=column.type)
 
 
 def _dictionaries(fields: Sequence[Field], types: _Texts) -> list[dict[str, Any]]:
@@ -281,7 +263,8 @@ def _dictionaries(fields: Sequence[Field], types: _Texts) -> list[dict[str, Any]
     entries = {_entry(field): field for field in reversed(fields) if field.coding.dictionary is not None}
     return [
         {
-            "table": _typed(f.coding.dictionary, ("code",), [Identifier("value")], types),
+            "table": f.coding.dictionary,
+            "value": _typed(f.coding.dictionary, Identifier("value"), types),
             "alias": alias,
             "code": Identifier(f"k{f.number}"),
             "of_row": f.code(Identifier("a")),
@@ -291,15 +274,6 @@ def _dictionaries(fields: Sequence[Field], types: _Texts) -> list[dict[str, Any]
     ]
 
 
-def _typed(table: Relation, keys: tuple[str, ...], columns: list[Identifier], types: _Texts) -> Relation | Markup:
-    """The table itself, or a subquery in which its texts are enumerations: cast once a region, not once a row."""
-    if not any((table, column) in types for column in columns):
-        return table
-    kept = [Markup(key) for key in keys]
-    cast = [
-        expression("CAST({column} AS {type}) AS {column}", column=column, type=types[table, column])
-        if (table, column) in types
-        else expression("{column}", column=column)
-        for column in columns
-    ]
-    return expression("(SELECT {columns} FROM {table})", columns=Markup(", ").join([*kept, *cast]), table=table)
+def _typed(table: Relation, column: Identifier, types: _Texts) -> dict[str, Identifier | None]:
+    """A column, and the enumeration that has its texts, if there is one."""
+    return {"name": column, "type": types.get((table, column))}

@@ -17,7 +17,7 @@ from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role, Show
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.release.rows import ReleasedColumn, kept_column, stage_columns
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 
@@ -28,7 +28,7 @@ def stage_star(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recod
     number = Identifier(CLASS_NUMBER)
     engine.run("release/stage_classes", staging=staging.classes, numbered=numbered, number=number, columns=names)
     coded = recoding.coded
-    columns = [ReleasedColumn(number, Markup("g.region"))]
+    columns = [ReleasedColumn(number, macro("rows.region"))]
     columns += [kept_column(coded, coded.field(attribute.name)) for attribute in plan.kept]
     stage_columns(engine, workspace, replace(recoding, regions=numbered, cells=()), staging.rows, columns)
     create_view(engine, staging)
@@ -51,7 +51,7 @@ def _number_classes(engine: Engine, workspace: Workspace, recoding: Recoding) ->
     """The regions that rows are in, each with the number of its class in the place of its own."""
     numbered = workspace.table("numbered")
     cells = [cell_name(number) for number in range(len(recoding.cells))]
-    order = order_of_cells(engine, recoding, [expression("g.{cell}", cell=cell) for cell in cells])
+    order = order_of_cells(engine, recoding, [macro("rows.cell", cell) for cell in cells])
     engine.run("release/number_classes", numbered=numbered, regions=recoding.regions, cells=cells, order=order)
     engine.analyze(numbered)
     return numbered
