@@ -12,7 +12,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Attribute, Quantile
 from sqlanon.policy.document import path_text
-from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, macro
 from sqlanon.values.text import is_single
 
 
@@ -47,16 +47,10 @@ class Limits:
 
     def coded(self, render: Renderer, value: Markup, column: Column) -> Markup:
         """The number that `value` is coded with, in the column's type; the expression repeats `value`."""
-        whens = []
-        if self.bottom is not None:
-            whens.append(expression("WHEN {v} < {end} THEN {end}", v=value, end=literal(self.bottom, column)))
-        if self.top is not None:
-            number = render.macro("is_a_number", value, column.kind.value)
-            end = literal(self.top, column)
-            whens.append(expression("WHEN {v} > {end} AND {number} THEN {end}", v=value, end=end, number=number))
-        if not whens:
+        if not self:
             return value
-        return expression("CASE {whens} ELSE {v} END", whens=Markup(" ").join(whens), v=value)
+        bottom, top = (None if end is None else literal(end, column) for end in (self.bottom, self.top))
+        return macro("limits.coded", value, bottom, top, render.macro("is_a_number", value, column.kind.value))
 
     def is_bottom(self, value: Markup, column: Column) -> Markup:
         """Tell whether a coded value stands for all numbers below it, too."""
@@ -97,12 +91,9 @@ def limits_in(engine: Engine, source: Relation, column: Column, attribute: Attri
 
 def literal(number: Decimal, column: Column) -> Markup:
     """A limit as a value of the column's type; records of statements leave it out, as it may be out of the data."""
-    if column.kind is Kind.FLOAT:
-        return expression("CAST({number} AS {type})", number=RedactedValue(float(number)), type=Markup(column.type))
-    whole = number == number.to_integral_value()
-    return expression(
-        "CAST({number} AS {type})", number=RedactedValue(int(number) if whole else number), type=Markup(column.type)
-    )
+    is_whole = number == number.to_integral_value()
+    shown = float(number) if column.kind is Kind.FLOAT else int(number) if is_whole else number
+    return macro("values.cast", RedactedValue(shown), Markup(column.type))
 
 
 def limit_problem(number: Decimal, column: Column) -> str | None:
@@ -121,7 +112,7 @@ def limit_problem(number: Decimal, column: Column) -> str | None:
 
 def find_quantile(engine: Engine, source: Relation, column: Column, share: float) -> Decimal | None:
     """The least finite number of a column that at least this share of them does not exceed; None if it has none."""
-    value = expression("s.{name}", name=Identifier(column.name))
+    value = Markup(Identifier(column.name))
     (found,) = engine.query_one(
         "encoding/find_quantile",
         source=source,
@@ -151,9 +142,7 @@ def _stored(number: Decimal | None) -> str | None:
 
 
 def _is_end(value: Markup, number: Decimal | None, column: Column) -> Markup:
-    if number is None:
-        return Markup("FALSE")
-    return expression("coalesce({value} = {end}, FALSE)", value=value, end=literal(number, column))
+    return macro("limits.is_end", value, None if number is None else literal(number, column))
 
 
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}

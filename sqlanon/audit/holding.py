@@ -19,7 +19,7 @@ from sqlanon.plan.plan import Plan
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import cell_name
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Text
 from sqlanon.values.comparing import comparable, exact
 from sqlanon.values.text import text_of
 from sqlanon.verification.limited import Checked, check_limits
@@ -128,7 +128,7 @@ class _Holding:
         return shown
 
     def _published(self, column: Column) -> Markup:
-        return comparable(self.engine, expression("s.{name}", name=Identifier(column.name)), column.kind)
+        return comparable(self.engine, Markup(Identifier(column.name)), column.kind)
 
     def _create_classes(self, shown: list[ShownField]) -> Relation:
         classes = self.workspace.table("classes")
@@ -178,7 +178,7 @@ class _Holding:
 
     def _limited(self, shown: ShownField) -> Checked:
         """The numbers that stand for all beyond them, by the policy and the raw values."""
-        raw, attribute = expression("w.{name}", name=Identifier(f"r{shown.number}")), shown.field.attribute
+        raw, attribute = Markup(Identifier(f"r{shown.number}")), shown.field.attribute
         said = self.plan.policy.attributes[attribute.name]
         return check_limits(self.engine, self.coded.witness, raw, shown.column, said, attribute.limits, whole=True)
 
@@ -202,7 +202,7 @@ class _Holding:
         if spec is None:
             return None
         if spec.mask is not None and spec.length is None:
-            raw = expression("w.{name}", name=Identifier(f"r{shown.number}"))
+            raw = Markup(Identifier(f"r{shown.number}"))
             text = text_of(self.engine.render, raw, shown.column.kind, shown.column.type)
             (longest,) = self.engine.query_one("verify/measure_length", witness=self.coded.witness, text=text)
             spec = spec.model_copy(update={"length": max(1, int(longest))})
@@ -212,14 +212,14 @@ class _Holding:
     def _misplaced(self, shown: list[ShownField], witness: Relation) -> int:
         """Rows of the published classes, with their kept values, that differ from the source rows in them."""
         keys = [
-            (self._published(column), expression("w.{name}", name=cell))
+            (self._published(column), Markup(cell))
             for one in shown
             for cell, column in zip(one.cells, one.released, strict=True)
         ]
         for number, kept in enumerate(self.coded.kept):
             column = kept.attribute.column
-            published = exact(self.engine, column, expression("s.{name}", name=Identifier(column.name)))
-            raw = exact(self.engine, column, expression("w.{name}", name=Identifier(f"v{number}")))
+            published = exact(self.engine, column, Markup(Identifier(column.name)))
+            raw = exact(self.engine, column, Markup(Identifier(f"v{number}")))
             keys += zip(published, raw, strict=True)
         with self.engine.grouping_by_hash():
             surplus, missing = self.engine.query_one(

@@ -16,9 +16,9 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.policy import Show
 from sqlanon.release.labels import EVERYTHING, NULL
-from sqlanon.sql import Identifier, RedactedValue, Relation, Text, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Text
 from sqlanon.values.text import text_of
-from sqlanon.verification.release_checks import ends_of_texts, interval_grammar, set_grammar
+from sqlanon.verification.release_checks import interval_grammar, set_grammar
 from sqlanon.work.workspace import Workspace
 
 
@@ -127,16 +127,14 @@ def _create_reach(
         return
     values = _values(engine, workspace, coded, shown)
     if shown.show is Show.LABEL and (shown.column.kind.is_nominal or shown.column.kind is Kind.ENUM):
-        text = text_of(engine.render, Markup("v.value"), shown.column.kind, shown.column.type)
-        grammar = set_grammar(engine, shown.column)
-        low_text, high_text = ends_of_texts(engine)
+        text = text_of(engine.render, Markup(Identifier("value")), shown.column.kind, shown.column.type)
+        grammar = set_grammar(shown.column)
         engine.run(
             "audit/reach_members",
             text=engine.render.macro("collate", text),
             values=values,
-            low=low_text,
-            high=high_text,
             interval=grammar["interval"],
+            span=grammar["span"],
             member=grammar["member"],
             reach=reach,
             classes=classes,
@@ -148,7 +146,7 @@ def _create_reach(
         low, high = shown.cells
         engine.run("audit/read_bounds", spans=spans, classes=classes, key=shown.key, low=low, high=high, boxed=boxed)
     else:
-        grammar = interval_grammar(engine, shown.column)
+        grammar = interval_grammar(shown.column)
         engine.run("audit/read_intervals", spans=spans, classes=classes, **grammar, **_named(shown, last=False))
     engine.run("audit/reach_spans", reach=reach, spans=spans, values=values, last=shown.last)
     workspace.drop(spans)
@@ -167,7 +165,7 @@ def _values(engine: Engine, workspace: Workspace, coded: CodedTable, shown: Show
         return coding.dictionary
     values = workspace.table("values", shown.number)
     code = shown.field.code(Identifier("r"))
-    value = coding.value_of(Markup("c.code"))
+    value = coding.value_of(Markup(Identifier("code")))
     engine.run("audit/list_values", values=values, rows=coded.rows, code=code, value=value)
     return values
 
@@ -179,6 +177,5 @@ def open_ends(engine: Engine, classes: Relation, shown: ShownField) -> bool:
         return False
     (cell,) = shown.cells
     pattern = Text(r"^[\[{](NULL, )?[*]-|-[*][\]}]$")
-    value = expression("x.{cell}", cell=cell)
-    (found,) = engine.query_one("audit/count_open_ends", classes=classes, value=value, pattern=pattern)
+    (found,) = engine.query_one("audit/count_open_ends", classes=classes, cell=cell, pattern=pattern)
     return bool(found)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.star import CLASS_NUMBER, Star
@@ -20,7 +22,7 @@ from sqlanon.policy import Role
 from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.release.star import order_of_cells
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation
 from sqlanon.values.comparing import exact
 from sqlanon.values.text import text_of
 from sqlanon.verification.limited import Checked, check_limits
@@ -85,7 +87,7 @@ def _misnumbered(engine: Engine, star: Star, recoding: Recoding) -> int:
         rows=star.rows,
         classes=star.classes,
         number=Identifier(CLASS_NUMBER),
-        order=order_of_cells(engine, recoding, [expression("c.{n}", n=cell.column) for cell in recoding.cells]),
+        order=order_of_cells(engine, recoding, [Markup(cell.column) for cell in recoding.cells]),
     )
     return int(violations)
 
@@ -135,7 +137,7 @@ def _mask_length(engine: Engine, recoding: Recoding, field: Field, place: int) -
     spec, column = field.attribute.hierarchy, field.attribute.column
     if spec is not None and spec.length is not None:
         return spec.length
-    raw = expression("w.{name}", name=Identifier(f"r{place}"))
+    raw = Markup(Identifier(f"r{place}"))
     text = text_of(engine.render, raw, column.kind, column.type)
     (longest,) = engine.query_one("verify/measure_length", witness=recoding.coded.witness, text=text)
     claimed = field.coding.hierarchy.height if field.coding.hierarchy is not None else 1
@@ -149,7 +151,7 @@ def _limited(engine: Engine, plan: Plan, recoding: Recoding) -> list[Checked]:
         check_limits(
             engine,
             witness,
-            expression("w.{name}", name=Identifier(f"r{place}")),
+            Markup(Identifier(f"r{place}")),
             field.attribute.column,
             plan.policy.attributes[field.attribute.name],
             field.attribute.limits,
@@ -191,14 +193,11 @@ def _regions(
 
 def _misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Recoding) -> int:
     """Rows of the published classes, with their kept values, that differ from the source rows that went to them."""
-    keys = [
-        (expression("s.{name}", name=cell.column), expression("w.{name}", name=cell_name(number)))
-        for number, cell in enumerate(recoding.cells)
-    ]
+    keys = [(Markup(cell.column), Markup(cell_name(number))) for number, cell in enumerate(recoding.cells)]
     for number, field in enumerate(recoding.coded.kept):
         column = field.attribute.column
-        published = exact(engine, column, expression("s.{name}", name=Identifier(column.name)))
-        seen = exact(engine, column, expression("w.{name}", name=Identifier(f"v{number}")))
+        published = exact(engine, column, Markup(Identifier(column.name)))
+        seen = exact(engine, column, Markup(Identifier(f"v{number}")))
         keys += zip(published, seen, strict=True)
     with engine.grouping_by_hash():
         surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=staged, keys=keys)

@@ -13,25 +13,20 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine
 from sqlanon.limits import Limits, as_decimal, literal
 from sqlanon.policy import Attribute, Quantile
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation, macro
 
 
 def clamped(engine: Engine, raw: Markup, column: Column, limits: Limits) -> Markup:
     """The number that a raw value stands for: itself, or the limit that it is beyond; NULL and NaN are themselves."""
     if not limits:
         return raw
-    value = raw
-    if limits.bottom is not None:
-        value = expression("greatest({value}, {end})", value=value, end=literal(limits.bottom, column))
-    if limits.top is not None:
-        value = expression("least({value}, {end})", value=value, end=literal(limits.top, column))
-    is_number = engine.render.macro("is_a_number", raw, column.kind.value)
-    return expression("CASE WHEN {raw} IS NOT NULL AND {n} THEN {v} ELSE {raw} END", raw=raw, n=is_number, v=value)
+    bottom, top = (None if end is None else literal(end, column) for end in (limits.bottom, limits.top))
+    return macro("limits.clamped", raw, bottom, top, engine.render.macro("is_a_number", raw, column.kind.value))
 
 
-def is_limit(value: Markup, limit: Decimal | None, column: Column) -> Markup:
+def is_limit(value: Markup, limit: Decimal | None, column: Column) -> Markup | bool:
     """Test whether a value that is not NULL stands for all beyond it."""
-    return Markup("FALSE") if limit is None else expression("({v} = {end})", v=value, end=literal(limit, column))
+    return False if limit is None else macro("limits.is_limit", value, literal(limit, column))
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ def check_limits(
 ) -> Checked:
     """The limits that the policy says as numbers; quantiles as `claimed`, if they are quantiles of the raw values.
 
-    raw: of a row `w` of the witness. whole: whether those are all rows of the source; of a sample quantiles are not
+    raw: of a row of the witness. whole: whether those are all rows of the source; of a sample quantiles are not
     looked at.
     """
     ends: list[Decimal | None] = []

@@ -13,7 +13,7 @@ from sqlanon.hierarchies.scratch import hierarchies_of_models
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Hierarchy, Policy
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.values.text import text_of
 from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels, load_lines
 
@@ -42,7 +42,7 @@ def checked_hierarchies(
 def _count_wrong(engine: Engine, column: Column, spec: Hierarchy, hierarchy: HierarchyTable, place: int) -> int:
     """The values, over all levels, with a label that the policy does not give them; and groups unlike their labels."""
     if spec.mask is not None and spec.length is None:
-        text = text_of(engine.render, Markup("w.value"), column.kind, column.type)
+        text = text_of(engine.render, Markup(Identifier("value")), column.kind, column.type)
         (longest,) = engine.query_one("verify/measure_length", witness=hierarchy.table, text=text)
         spec = spec.model_copy(update={"length": max(1, int(longest))})
     lines = engine.temporary(f"hierarchy_lines_{place}")
@@ -50,11 +50,7 @@ def _count_wrong(engine: Engine, column: Column, spec: Hierarchy, hierarchy: Hie
     ladder = load_lines(engine, Ladder(spec), column, None, lines)
     for level in range(1, hierarchy.height + 1):
         shown = Ladder(spec, ladder.lines, ladder.height, frozenset({level}))
-        pairs = expression(
-            "(SELECT h.value AS raw, h.{label} AS cell FROM {table} AS h)",
-            label=Identifier(f"l{level}"),
-            table=hierarchy.table,
-        )
+        pairs = macro("verification.labels_of_level", hierarchy.table, level)
         wrong += count_untrue_labels(engine, Labelled(pairs, column, "raw", "cell", starred=False), shown)
         (torn,) = engine.query_one(
             "verify/count_torn_groups",

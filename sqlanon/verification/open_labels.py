@@ -13,7 +13,7 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.limits import Limits, literal
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import RedactedValue, Text, expression
+from sqlanon.sql import RedactedValue, Text, macro
 from sqlanon.values.text import text_of
 
 _Interval = tuple[Decimal, Decimal]
@@ -53,7 +53,7 @@ def own_labels(engine: Engine, column: Column, limits: Limits) -> list[OpenLabel
     for before, behind, number in (("[*-", "]", limits.bottom), ("[", "-*]", limits.top)):
         if number is not None:
             text = text_of(engine.render, literal(number, column), column.kind, column.type)
-            label = expression("{a} || {text_} || {b}", a=Text(before), text_=text, b=Text(behind))
+            label = macro("verification.open_label", Text(before), text, Text(behind))
             is_top = behind == "-*]"
             found.append(OpenLabel(label, number if is_top else None, None if is_top else number, closed=True))
     return found
@@ -73,9 +73,9 @@ def _labelled(engine: Engine, column: Column, spec: Hierarchy, number: Decimal |
     """The interval that the formula of the grid labels a number with."""
     if number is None:
         return None
-    values = expression("(SELECT {end} AS value) AS v", end=literal(number, column))
+    values = macro("verification.one_value", literal(number, column))
     labels = label_intervals(engine.render, spec, column, values)
-    found = engine.query_one("hierarchies/label_limit", text=Markup("NULL"), labels=labels)
+    found = engine.query_one("hierarchies/label_limit", text=Text(""), labels=labels)
     ends = re.findall(r"(?<=[\[-])-?[0-9.]+", str(found[level]))
     return Decimal(ends[0]), Decimal(ends[1])
 

@@ -24,13 +24,14 @@ from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.limits import NO_LIMITS, Limits
 from sqlanon.policy import Hierarchy
 from sqlanon.release.labels import EVERYTHING, NULL
-from sqlanon.sql import Identifier, RedactedValue, Relation, Text, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Text, macro
 from sqlanon.values.comparing import comparable
 from sqlanon.values.text import text_of
 from sqlanon.verification.open_labels import OpenLabel, open_labels, own_labels
 
 _FLOAT_UNITS = 2**52  # floats are counted exactly below so many units
 _EXACT_DIGITS = 37  # of decimals
+_FLOAT = Markup("FLOAT8")
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,7 @@ def count_untrue_labels(engine: Engine, labelled: Labelled, ladder: Ladder) -> i
 
 def _count(engine: Engine, template: str, labelled: Labelled, ladder: Ladder, root: int, **values: Any) -> int:
     kind = labelled.column.kind
-    raw, cell = (expression("w.{name}", name=Identifier(name)) for name in (labelled.raw, labelled.cell))
-    may_hide = labelled.starred or ladder.shows(root)
+    raw, cell = (Markup(Identifier(name)) for name in (labelled.raw, labelled.cell))
     (count,) = engine.query_one(
         template,
         witness=labelled.witness,
@@ -105,14 +105,14 @@ def _count(engine: Engine, template: str, labelled: Labelled, ladder: Ladder, ro
         cell=comparable(engine, cell, Kind.TEXT),
         everything=Text(EVERYTHING),
         null=Text(NULL),
-        root=Markup("TRUE" if may_hide else "FALSE"),
+        root=labelled.starred or ladder.shows(root),
         **values,
     )
     return int(count)
 
 
 def _text(engine: Engine, column: Column, value: str) -> Markup:
-    text = text_of(engine.render, Markup(value), column.kind, column.type)
+    text = text_of(engine.render, Markup(Identifier(value)), column.kind, column.type)
     return engine.render.macro("collate", text)
 
 
@@ -125,7 +125,7 @@ def _count_masks(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
         labelled,
         ladder,
         length,
-        text=_text(engine, labelled.column, "v.raw"),
+        text=_text(engine, labelled.column, "raw"),
         length=length,
         left=ladder.spec.mask == "left",
         levels=inner,
@@ -145,7 +145,7 @@ def _count_texts(engine: Engine, labelled: Labelled, ladder: Ladder, computed: M
         labelled,
         ladder,
         ladder.height,
-        text=_text(engine, labelled.column, "v.raw"),
+        text=_text(engine, labelled.column, "raw"),
         lines=lines,
         unknown=None if unknown is None else Text(unknown if above else EVERYTHING),
         has_leaves=ladder.shows(0),
@@ -157,56 +157,33 @@ def _count_computed(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
     """Labels that a package's SELECT gives the raw values, computed anew."""
     added, column = computed_hierarchy(ladder.spec), labelled.column
     assert added is not None
-    values = expression(
-        "(SELECT DISTINCT w.{raw} AS value FROM {witness} AS w WHERE w.{raw} IS NOT NULL)",
-        raw=Identifier(labelled.raw),
-        witness=labelled.witness,
-    )
-    lines = expression(
-        "(SELECT {value} AS l0, computed.* FROM ({labels}) AS computed)",
-        value=_text(engine, column, "computed.value"),
-        labels=Markup(added.labels(engine.render, column, values).text),
-    )
+    values = macro("verification.raw_values", labelled.witness, Identifier(labelled.raw))
+    labels = Markup(added.labels(engine.render, column, values).text)
+    lines = macro("verification.computed_lines", labels, _text(engine, column, "value"))
     return _count_texts(engine, labelled, ladder, lines)
 
 
 def _count_spans(engine: Engine, template: str, labelled: Labelled, ladder: Ladder, height: int, **values: Any) -> int:
     """Look at cells with their ends; where one is untrue, at each of its values."""
     for each in (False, True):
-        values |= {"text": _text(engine, labelled.column, "c.least"), "each": each}
+        values |= {"text": _text(engine, labelled.column, "least"), "each": each}
         count = _count(engine, template, labelled, ladder, height, **values)
         if not count:
             return 0
     return count
 
 
-_FIRST, _LAST = "0001-01-01", "10000-01-01"
-
-
 def _count_periods(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
-    names, kind = ladder.spec.date or (), labelled.column.kind
-    form = {
-        Kind.DATE: "DATE '{}'",
-        Kind.TIMESTAMP: "TIMESTAMP '{} 00:00:00'",
-        Kind.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE '{} 00:00:00+00'",
-    }[kind]
-    ends: dict[str, Markup] = {}
-    for end in ("least", "greatest"):
-        moment = Markup(f"CAST(s.{end} AS TIMESTAMP)" if kind is Kind.TIMESTAMP else f"s.{end}")
-        value = Markup(f"c.{end}")
-        day = engine.render.macro("utc_timestamp", value) if kind is Kind.TIMESTAMPTZ else value
-        ends |= {f"{end}_moment": moment, f"{end}_day": expression("CAST({day} AS DATE)", day=day)}
+    names = ladder.spec.date or ()
     return _count_spans(
         engine,
         "verify/count_untrue_periods",
         labelled,
         ladder,
         len(names) + 1,
-        first=Markup(form.format(_FIRST)),
-        last=Markup(form.format(_LAST)),
+        kind=labelled.column.kind.value,
         has_leaves=ladder.shows(0),
         levels=[name for level, name in enumerate(names, start=1) if ladder.shows(level)],
-        **ends,
     )
 
 
@@ -235,14 +212,14 @@ def _count_grids(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
         above=Text(f"[{limit:f}-Infinity)"),
         limit=_typed(engine, column, limit),
         is_float=column.kind is Kind.FLOAT,
-        type=Markup("FLOAT8") if column.kind is Kind.FLOAT else _decimal(column, decimals),
-        has_leaves=Markup("TRUE" if ladder.shows(0) else "FALSE"),
+        type=_FLOAT if column.kind is Kind.FLOAT else _decimal(column, decimals),
+        has_leaves=ladder.shows(0),
         opened=[_opened(engine, column, label) for label in opened],
     )
 
 
 def _labels_anew(engine: Engine, column: Column, spec: Hierarchy) -> Markup:
-    return label_intervals(engine.render, spec, column, Markup("(SELECT c.least AS value) AS v"))
+    return label_intervals(engine.render, spec, column, macro("verification.one_value", Identifier("least")))
 
 
 def _opened(engine: Engine, column: Column, label: OpenLabel) -> dict[str, Any]:
@@ -280,15 +257,12 @@ def _limit(column: Column, spec: Hierarchy) -> Decimal:
 def _typed(engine: Engine, column: Column, number: Decimal) -> Markup:
     """A number in the column's arithmetic."""
     text = RedactedValue(f"{number:f}")  # it may be out of the data
-    if column.kind is Kind.FLOAT:
-        return expression("CAST({string} AS FLOAT8)", string=text)
-    if column.kind is Kind.DECIMAL:
-        return expression("CAST({string} AS {type})", string=text, type=_decimal(column, 0))
-    return expression("CAST({string} AS {type})", string=text, type=engine.render.macro("wide_integer"))
+    types = {Kind.FLOAT: _FLOAT, Kind.DECIMAL: _decimal(column, 0)}
+    return macro("values.cast", text, types.get(column.kind) or engine.render.macro("wide_integer"))
 
 
 def _decimal(column: Column, decimals: int) -> Markup:
-    return expression("DECIMAL(38, {scale})", scale=max(decimals, column.decimals or 0))
+    return macro("values.decimal", max(decimals, column.decimals or 0))
 
 
 _COUNTERS: dict[str, Callable[[Engine, Labelled, Ladder], int]] = {

@@ -13,7 +13,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.limits import NO_LIMITS, Limits
 from sqlanon.policy import Show
 from sqlanon.release.labels import EVERYTHING, NULL
-from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+from sqlanon.sql import Identifier, Relation, Text, free_name
 from sqlanon.values.comparing import comparable, exact, hashable
 from sqlanon.values.doubles import double_of
 from sqlanon.values.text import text_of
@@ -45,6 +45,8 @@ MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
 SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
 _OPEN = "[*]"
 _OPEN_SPAN = f"({_QUOTED}|{_OPEN})-({_QUOTED}|{_OPEN})"
+SINGLE = Text(f"^{MEMBER}$")
+SEVERAL = Text(rf"^[{{]{MEMBER}(?:, {MEMBER})+[}}]$")
 
 
 _RANGES_OF = {
@@ -179,7 +181,7 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
         (cell,) = region.cells
         labelled = Labelled(witness, region.column, region.raw, cell, claims.starred is not None, region.limits)
         return count_untrue_labels(engine, labelled, region.hierarchy)
-    raw, *cells = (expression("w.{name}", name=Identifier(name)) for name in (region.raw, *region.cells))
+    raw, *cells = (Markup(Identifier(name)) for name in (region.raw, *region.cells))
     values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
     if region.show is Show.RANGE:
         return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
@@ -189,20 +191,20 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
         values["raw"] = clamped(engine, values["raw"], region.column, region.limits)
         return _count(engine, "verify/count_loose_intervals", **values, **starred, **_loose_ends_of(engine, region))
     if kind in VALUES:
-        return _count(engine, "verify/count_outside_intervals", **values, **interval_grammar(engine, region.column))
-    values |= set_grammar(engine, region.column)
-    outside = _count(engine, "verify/count_outside_sets", **values, **_forms_of_sets(engine))
+        return _count(engine, "verify/count_outside_intervals", **values, **interval_grammar(region.column))
+    values |= set_grammar(region.column)
+    outside = _count(engine, "verify/count_outside_sets", **values, single=SINGLE, several=SEVERAL)
     return outside + _count(engine, "verify/count_loose_sets", **values, **starred) if region.tight else outside
 
 
-def _loose_ends_of(engine: Engine, region: Region) -> dict[str, Markup]:
+def _loose_ends_of(engine: Engine, region: Region) -> dict[str, Markup | bool]:
     """The texts of a class's least and greatest value, and whether these stand for all beyond them."""
-    found: dict[str, Markup] = {}
+    found: dict[str, Markup | bool] = {}
     for end, opens, limit in (
         ("least", "opens_low", region.limits.bottom),
         ("greatest", "opens_high", region.limits.top),
     ):
-        value = Markup(f"c.{end}")
+        value = Markup(Identifier(end))
         found[f"{end}_text"] = text_of(engine.render, value, region.column.kind, region.column.type)
         found[opens] = is_limit(value, limit, region.column)
     return found
@@ -210,7 +212,7 @@ def _loose_ends_of(engine: Engine, region: Region) -> dict[str, Markup]:
 
 def _raw(engine: Engine, region: Region) -> Markup:
     """The number that a raw value stands for, or another raw value."""
-    return clamped(engine, expression("w.{name}", name=Identifier(region.raw)), region.column, region.limits)
+    return clamped(engine, Markup(Identifier(region.raw)), region.column, region.limits)
 
 
 def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
@@ -219,7 +221,7 @@ def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
         return 0
     ends = region.ends or region.cells
     raw = _raw(engine, region)
-    low, high = (expression("w.{name}", name=Identifier(name)) for name in ends)
+    low, high = (Identifier(name) for name in ends)
     starred = -1 if claims.starred is None else claims.starred
     return _count(
         engine, "verify/count_loose_ends", witness=claims.witness, raw=raw, low=low, high=high, starred=starred
@@ -229,7 +231,7 @@ def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
 def _outside_bounds(engine: Engine, witness: Relation | Markup, region: Region, bounds: Sequence[str]) -> int:
     """The rows whose value is not between two columns: the bounds of a group, where there is a hierarchy."""
     kind, grouped = region.column.kind, region.boxed or region.hierarchy is not None
-    ends = (expression("w.{name}", name=Identifier(name)) for name in bounds)
+    ends = (Markup(Identifier(name)) for name in bounds)
     raw, low, high = (comparable(engine, value, kind) for value in (_raw(engine, region), *ends))
     return _count(engine, "verify/count_outside_bounds", witness=witness, raw=raw, low=low, high=high, grouped=grouped)
 
@@ -239,7 +241,7 @@ def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
     if not region.ends:
         return 0
     kind, is_middle = region.column.kind, region.show is Show.MIDPOINT
-    cell, *columns = (expression("w.{n}", n=Identifier(n)) for n in (*region.cells, *region.ends))
+    cell, *columns = (Markup(Identifier(name)) for name in (*region.cells, *region.ends))
     raw, *ends = (double_of(engine.render, column, kind) for column in (_raw(engine, region), *columns))
     low, high = ends if is_middle else columns  # of a mean they are doubles already
     values: dict[str, Any] = {"witness": claims.witness, "cell": cell, "low": low, "high": high}
@@ -252,55 +254,25 @@ def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
     return untrue if claims.is_sample else untrue + _count(engine, "verify/count_untrue_means", **values)
 
 
-def interval_grammar(engine: Engine, column: Column) -> dict[str, Any]:
-    """The patterns of a single value and of a pair, and how the two ends are read as values of the column's type."""
+def interval_grammar(column: Column) -> dict[str, Any]:
+    """The patterns of a single value and of a pair, and how their ends are read as values of the column's type."""
     value = VALUES[column.kind]
-    ends = [Markup("nullif(b.low, '*')"), Markup("nullif(b.high, '*')")]
-    if column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-        ends = [engine.render.macro("read_day", end) for end in ends]
-    low, high = (expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends)
     return {
         "single": Text(f"^(?:{value})$"),
         "pair": Text(f"^({value}|{_OPEN})-({value}|{_OPEN})$"),
-        "low": low,
-        "high": high,
+        "type": Markup(column.type),
+        "is_day": column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ),
     }
 
 
-def set_grammar(engine: Engine, column: Column) -> dict[str, Any]:
-    """The patterns of a member and of an interval of texts, and how its ends are read."""
-    ends = ends_of_texts(engine)
-    if column.kind is Kind.ENUM:
-        ends = [expression("CAST({end} AS {type})", end=end, type=Markup(column.type)) for end in ends]
+def set_grammar(column: Column) -> dict[str, Any]:
+    """The patterns of a member, of an interval of texts and of its two ends; and their type, if it is no text."""
     return {
         "interval": Text(rf"^(?:\[{_OPEN_SPAN}\]|[{{]NULL, {_OPEN_SPAN}[}}])$"),
+        "span": Text(_OPEN_SPAN),
         "member": Text(MEMBER),
         "plain": Text(f"^{_PLAIN}$"),
-        "low": ends[0],
-        "high": ends[1],
-        "text": comparable(engine, Markup("v.raw"), Kind.TEXT),
-        "value": Markup("p.raw" if column.kind is Kind.ENUM else "p.text"),
-    }
-
-
-def ends_of_texts(engine: Engine) -> list[Markup]:
-    """The two ends of an interval of texts as it says them, NULL where one is open."""
-    text = """CASE WHEN {end} <> '*' THEN replace(substr({end}, 2, length({end}) - 2), '""', '"') END"""
-    return [expression(text, end=end) for end in _spans(engine)]
-
-
-def _spans(engine: Engine) -> list[Markup]:
-    return [engine.render.macro("capture", Markup("p.cell"), Text(_OPEN_SPAN), number) for number in (1, 2)]
-
-
-def _forms_of_sets(engine: Engine) -> dict[str, Any]:
-    """The patterns of a single member and of a set, and whether the ends of an interval are open."""
-    low, high = (expression("{end} = '*'", end=end) for end in _spans(engine))
-    return {
-        "single": Text(f"^{MEMBER}$"),
-        "several": Text(rf"^[{{]{MEMBER}(?:, {MEMBER})+[}}]$"),
-        "open_low": low,
-        "open_high": high,
+        "type": Markup(column.type) if column.kind is Kind.ENUM else None,
     }
 
 

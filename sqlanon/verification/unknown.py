@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 KNOWN = "known"  # the column of a witness with raw values that their class shows
 
@@ -25,15 +25,5 @@ def with_known(witness: Relation | Markup, raw: str, cells: Sequence[str], *, ti
     tight: whether the witness has all rows of each class, and cells are of these alone; else a class may hold a NULL
     that the witness lacks, or its box may, and one that shows nothing but NULL claims nothing.
     """
-    claims = Markup("")
-    if not tight:
-        columns = Markup(", ").join(expression("v.{cell}", cell=Identifier(cell)) for cell in cells)
-        claims = expression(" AND coalesce({columns}) IS NOT NULL", columns=columns)
-    return expression(
-        "(SELECT v.*, CASE WHEN count(*) OVER class = count(v.{raw}) OVER class{claims} THEN v.{raw} END AS {known}"
-        " FROM {witness} AS v WINDOW class AS (PARTITION BY v.leaf))",
-        raw=Identifier(raw),
-        known=Identifier(KNOWN),
-        claims=claims,
-        witness=witness,
-    )
+    claims = [] if tight else [Identifier(cell) for cell in cells]
+    return macro("verification.with_known", witness, Identifier(raw), Identifier(KNOWN), claims)

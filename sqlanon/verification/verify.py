@@ -22,12 +22,12 @@ from sqlanon.measures.disclosure import measure_disclosure
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.results.measures import Disclosure, ModelResult
-from sqlanon.sql import Identifier, Relation, Statement, Text, expression
+from sqlanon.sql import Identifier, Relation, Statement, Text, macro
 from sqlanon.values.comparing import as_sensitive, shown
 from sqlanon.values.doubles import double_of
 
 _DIGITS = 12
-NO_NUMBER = Markup("CAST(NULL AS FLOAT8)")
+NO_NUMBER = None  # for a sensitive value that is none
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ def _hierarchy(
 
 def named_groups(sensitive: bool, rows: int, height: int = 0, counted: Markup | None = None) -> Groups:
     """The groups that the statements here name `classes` and, about sensitive values, `avs` and `domain`."""
-    avs, domain = (Markup("avs"), Markup("domain")) if sensitive else (None, None)
-    return Groups(Markup("classes"), avs, domain, rows, height, counted)
+    classes, avs, domain = (Markup(Identifier(name)) for name in ("classes", "avs", "domain"))
+    return Groups(classes, avs if sensitive else None, domain if sensitive else None, rows, height, counted)
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class _Check:
 
     def _values(self, attribute: str | None, hierarchy: HierarchyTable | None) -> dict[str, Any]:
         """Return the values that the template of the statement interpolates."""
-        columns = [part for parts in self._shown for part in parts] or [Markup("0")]
+        columns: list[Markup | int] = [part for parts in self._shown for part in parts] or [0]
         values: dict[str, Any] = {
             "table": self.table,
             "times": self.times,
@@ -258,9 +258,11 @@ class _Check:
         return values | {
             "keys": [Identifier(f"q{place}") for place in range(len(columns))],
             "sensitive": as_sensitive(self.engine, column, Markup(Identifier(attribute))),
-            "value": double_of(self.engine.render, Markup("p.v"), column.kind) if column.kind.is_numeric else NO_NUMBER,
+            "value": double_of(self.engine.render, Markup(Identifier("v")), column.kind)
+            if column.kind.is_numeric
+            else NO_NUMBER,
             "hierarchy": hierarchy.table if hierarchy else None,
-            "leaf": as_sensitive(self.engine, column, Markup("h.value")),
+            "leaf": as_sensitive(self.engine, column, Markup(Identifier("value"))),
             "levels": list(range(1, hierarchy.height + 1)) if hierarchy else [],
         }
 
@@ -275,20 +277,14 @@ class _Check:
             raise PolicyError(f"The table {self.table} has no column '{name}'.")
         return self.columns[name]
 
-    def _suppressed(self) -> Markup:
+    def _suppressed(self) -> Markup | bool:
         """Test whether a group `g` holds suppressed rows."""
         kinds = [self._known(name).kind for name in self.quasi_identifiers]
         if self.suppressed_label is None or Kind.TEXT not in kinds:
-            return Markup("FALSE")
-        label = Text(self.suppressed_label)
+            return False
         firsts = itertools.accumulate((len(parts) for parts in self._shown), initial=0)
-        tests = [
-            expression("g.q{place} IS NOT DISTINCT FROM {label}", place=place, label=label)
-            if kind is Kind.TEXT
-            else expression("g.q{place} IS NULL", place=place)
-            for place, kind in zip(firsts, kinds, strict=False)
-        ]
-        return Markup("(") + Markup(" AND ").join(tests) + Markup(")")
+        places = [(place, kind is Kind.TEXT) for place, kind in zip(firsts, kinds, strict=False)]
+        return macro("verification.is_suppressed", places, Text(self.suppressed_label))
 
 
 def _result(
