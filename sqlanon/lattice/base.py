@@ -10,7 +10,7 @@ from sqlanon.lattice.frequency import FrequencySet, FrequencySets, count_tuples,
 from sqlanon.lattice.keys import lay_out
 from sqlanon.lattice.task import Task
 from sqlanon.partition.collapse import Tuples
-from sqlanon.sql import Identifier, expression
+from sqlanon.sql import Identifier, macro
 from sqlanon.work.workspace import Workspace
 
 
@@ -31,7 +31,7 @@ def create_base(
     sensitive: list[dict[str, Any]] = [
         {
             "name": sensitive_column(i),
-            "value": expression("{word} & {mask}", word=one.word, mask=one.mask),
+            "value": macro("bits.masked", one.word, one.mask),
         }
         for i, one in enumerate(task.sensitive)
     ]

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from sqlanon.lattice.frequency import FrequencySet, FrequencySets, count_type, sensitive_column
 from sqlanon.lattice.lattice import Node
 from sqlanon.lattice.task import Verdict
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 T = TypeVar("T")
 
@@ -121,12 +121,12 @@ def _stacked(sets: FrequencySets, steps: Sequence[Step], places: Sequence[int]) 
         "generalizations": [
             (place, steps[place].source.number or 0, *(masks[place][word] for word in words)) for place in places
         ],
-        "node": Markup("g.node") if several else places[0],
+        "node": macro("lattice.of_generalization", Identifier("node")) if several else places[0],
         "masks": [_mask(word) for word in words],
         "words": [
             {
                 "column": sets.keys.columns[word],
-                "mask": expression("g.{mask}", mask=_mask(word)) if several else masks[places[0]][word],
+                "mask": macro("lattice.of_generalization", _mask(word)) if several else masks[places[0]][word],
             }
             for word in words
         ],
@@ -147,8 +147,8 @@ def _count_failing(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Co
     part = sets.engine.render("lattice/generalized_each", **stacked)
     judged = sets.judged(sets.base.node, sets.base.table, sets.task.sensitive)
     judged |= {
-        "table": Markup(f"({part}) AS x"),
-        "keys": [Markup("node"), *(Markup(str(word["column"])) for word in stacked["words"])],
+        "table": macro("lattice.subquery", Markup(part)),
+        "keys": [Identifier("node"), *(Markup(str(word["column"])) for word in stacked["words"])],
         "several": True,
     }
     rows = sets.engine.query("lattice/count_failing_each", **judged)

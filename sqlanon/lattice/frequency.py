@@ -23,7 +23,7 @@ from sqlanon.lattice.stars import complete_stars
 from sqlanon.lattice.task import Task, Verdict
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.partition.domains import Sensitive
-from sqlanon.sql import Identifier, Relation, Statement, expression
+from sqlanon.sql import Identifier, Relation, Statement
 from sqlanon.work.workspace import Workspace
 
 _INT_ROWS = 2**31 - 1
@@ -143,7 +143,7 @@ class FrequencySets:
         assert self._kept is not None
         kept = self._kept[1]
         if self.task.least_rows is not None:
-            yield expression("{kept}", kept=kept)
+            yield Markup(kept)
             return
         keys, words, table = self.keys.of_node(node), self._words(node), self.base.table
         yield Markup(self.engine.render("lattice/failing_keys", table=table, words=words, keys=keys, failing=kept))
@@ -265,11 +265,12 @@ class FrequencySets:
     def measure(
         self, model: PrivacyModel, named: Mapping[str, Any], domains: dict[str, Sensitive], rows: int
     ) -> Statement:
-        groups = Groups(Markup("classes"), None, None, rows)
+        classes = Markup(Identifier("classes"))
+        groups = Groups(classes, None, None, rows)
         if model.attribute is not None:
             domain = domains[model.attribute]
-            avs, table = expression("{avs}", avs=named[model.attribute]["avs"]), expression("{t}", t=domain.domain)
-            groups = Groups(Markup("classes"), avs, table, rows, domain.height)
+            avs, table = Markup(named[model.attribute]["avs"]), Markup(domain.domain)
+            groups = Groups(classes, avs, table, rows, domain.height)
         return model.measure(self.engine.render, groups)
 
 

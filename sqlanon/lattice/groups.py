@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.marginals import Marginal
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,12 @@ class Groups:
 
 def _counted(marginal: Marginal, level: int, words: Sequence[Identifier]) -> dict[str, Any]:
     """Build the template's values to count the groups of one attribute at one level."""
-    keys = {word: expression("({word} & {mask})", word=word, mask=mask) for word, mask in marginal.words(level)}
+    keys = {word: macro("bits.masked", word, mask) for word, mask in marginal.words(level)}
     return {
         "number": marginal.dimension.number,
         "level": level,
         "marginal": marginal.table,
         "covered": Identifier(f"n{level}") if level else 1,
-        "words": [{"name": word, "value": keys.get(word, Markup("CAST(0 AS BIGINT)"))} for word in words],
+        "words": [{"name": word, "value": keys.get(word) or macro("bits.united", [])} for word in words],
         "keys": list(keys.values()),
     }

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from sqlanon.encoding.fields import WORD_BITS, Field, word_column
 from sqlanon.lattice.lattice import Node
 from sqlanon.ranged import Ranged
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Keys:
 
     def of_node(self, node: Node) -> list[Markup]:
         """The key of a generalization, read from the words of a finer one; never empty."""
-        return [expression("({column} & {mask})", column=column, mask=mask) for column, mask in self._kept(node)]
+        return [macro("bits.masked", column, mask) for column, mask in self._kept(node)]
 
     def kept_columns(self, node: Node) -> list[Identifier]:
         """The words that the key of a generalization is read from, in the order of `of_node`."""
@@ -112,8 +112,7 @@ class Keys:
                 if digit.bits:
                     terms[digit.word].append(_moved(dimension.field.column, place, digit))
         return [
-            {"name": name, "value": Markup(" | ").join(term) or Markup("CAST(0 AS BIGINT)")}
-            for name, term in zip(self.columns, terms, strict=True)
+            {"name": name, "value": macro("bits.united", term)} for name, term in zip(self.columns, terms, strict=True)
         ]
 
     def masks_in_rows(self, node: Node, words: int) -> tuple[int, ...]:
@@ -131,10 +130,7 @@ class Keys:
             for digit, place in zip(dimension.digits[level:], places, strict=True):
                 if digit.bits:
                     terms[dimension.field.word].append(_moved_back(self.columns[digit.word], digit, place))
-        return [
-            {"name": word_column(word), "value": Markup(" | ").join(term) or Markup("CAST(0 AS BIGINT)")}
-            for word, term in enumerate(terms)
-        ]
+        return [{"name": word_column(word), "value": macro("bits.united", term)} for word, term in enumerate(terms)]
 
 
 class WholeKeys(Keys):
@@ -188,17 +184,9 @@ def _places(dimension: Dimension) -> list[int]:
 
 def _moved(column: Identifier, place: int, digit: Digit) -> Markup:
     """A digit, moved from its place in the coded row to its place in the key."""
-    return _shifted(column, digit.bits, place, digit.shift)
+    return macro("bits.relocated", column, ((1 << digit.bits) - 1) << place, place, digit.shift)
 
 
 def _moved_back(column: Identifier, digit: Digit, place: int) -> Markup:
     """A digit, moved from its place in the key to its place in the coded row."""
-    return _shifted(column, digit.bits, digit.shift, place)
-
-
-def _shifted(column: Identifier, bits: int, start: int, end: int) -> Markup:
-    """Some bits of a word, moved: upwards times a power of two, which DuckDB reckons faster than a shift."""
-    moved = expression("({column} & {mask})", column=column, mask=((1 << bits) - 1) << start)
-    if end < start:
-        return expression("({moved} >> {by})", moved=moved, by=start - end)
-    return expression("({moved} * {factor})", moved=moved, factor=1 << (end - start)) if end > start else moved
+    return macro("bits.relocated", column, ((1 << digit.bits) - 1) << digit.shift, digit.shift, place)

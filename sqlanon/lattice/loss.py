@@ -20,7 +20,7 @@ from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.marginals import Level, Marginal
 from sqlanon.lattice.quality import Nodes, Numbers, Quality
 from sqlanon.policy import FullDomain
-from sqlanon.sql import Identifier, expression
+from sqlanon.sql import Identifier, macro
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,8 @@ def _looked_up(marginal: Marginal, node: Node) -> dict[str, Any]:
     words = [
         {
             "name": column,
-            "there": expression("({column} & {mask})", column=column, mask=mask),
-            "here": expression("(g.{column} & {mask})", column=column, mask=mask),
+            "there": macro("bits.masked", column, mask),
+            "here": macro("bits.masked", column, mask, Identifier("g")),
         }
         for column, mask in marginal.words(level)
     ]

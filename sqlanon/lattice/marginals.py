@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sqlanon.engines.base import Engine
 from sqlanon.lattice.keys import Dimension, Keys
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 
@@ -101,12 +101,10 @@ def _packed(dimension: Dimension) -> list[dict[str, Any]]:
     terms: dict[int, list[Markup]] = {}
     for digit, lower in zip(dimension.digits, dimension.shifts, strict=False):
         masks[digit.word] = masks.get(digit.word, 0) | digit.mask
-        moved = expression(
-            "(((code >> {lower}) & {mask}) << {shift})", lower=lower, mask=digit.mask >> digit.shift, shift=digit.shift
-        )
+        moved = macro("bits.moved", Identifier("code"), lower, digit.mask >> digit.shift, digit.shift)
         terms.setdefault(digit.word, []).append(moved)
     return [
-        {"name": Identifier(f"k{word}"), "mask": masks[word], "packed": Markup(" | ").join(terms[word])}
+        {"name": Identifier(f"k{word}"), "mask": masks[word], "packed": macro("bits.united", terms[word])}
         for word in sorted(masks)
         if masks[word]
     ]
@@ -124,9 +122,7 @@ def _measure(engine: Engine, dimension: Dimension, table: Relation, rows: int) -
             {
                 "number": level,
                 "covered": Identifier(f"n{level}"),
-                "keys": [
-                    expression("{column} & {mask}", column=column, mask=mask) for column, mask in bare.words(level)
-                ],
+                "keys": [macro("bits.masked", column, mask) for column, mask in bare.words(level)],
             }
             for level in range(1, dimension.height)
         ],

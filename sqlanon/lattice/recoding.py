@@ -17,7 +17,7 @@ from sqlanon.lattice.lattice import Node
 from sqlanon.partition.axes import Axis, carried
 from sqlanon.partition.result import Partition
 from sqlanon.results.facts import Facts
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 if TYPE_CHECKING:
     from sqlanon.lattice.frequency import FrequencySets
@@ -129,11 +129,12 @@ def _attribute(dimension: Dimension, level: int) -> dict[str, Any]:
         "level": dimension.steps[level],
         "is_root": level == dimension.height,
         "table": dimension.table,
-        "group": expression(
-            "(c.{word} & {mask}) >> {shift}",
-            word=dimension.field.column,
-            mask=dimension.mask_in_row(level),
-            shift=dimension.field.shift + shift,
+        "group": macro(
+            "bits.field",
+            dimension.field.column,
+            dimension.mask_in_row(level),
+            dimension.field.shift + shift,
+            Identifier("c"),
         ),
         "shift": shift,
     }
@@ -141,29 +142,9 @@ def _attribute(dimension: Dimension, level: int) -> dict[str, Any]:
 
 def _assigned(sets: FrequencySets, passes: Sequence[Pass], starred: int | None) -> Markup:
     """Every row's words with the leaf of the first pass that has a class for it."""
-    joins = [_join(sets, one, Identifier(f"c{number}")) for number, one in enumerate(passes)]
-    leaves = Markup(", ").join(expression("c{number}.leaf", number=number) for number in range(len(passes)))
-    leaf = expression("coalesce({leaves})", leaves=leaves) if len(passes) > 1 else leaves
-    if starred is None:
-        wanted = expression("WHERE {leaf} IS NOT NULL", leaf=leaf)
-    else:
-        leaf, wanted = expression("coalesce({leaf}, {starred})", leaf=leaf, starred=starred), Markup("")
-    return expression(
-        "(SELECT {leaf} AS leaf{words} FROM {rows} AS r {joins} {wanted})",
-        leaf=leaf,
-        words=carried("r", sets.coded.word_columns),
-        rows=sets.coded.rows,
-        joins=Markup(" ").join(joins),
-        wanted=wanted,
-    )
-
-
-def _join(sets: FrequencySets, one: Pass, alias: Identifier) -> Markup:
-    masks = sets.keys.masks_in_rows(one.node, sets.coded.words)
-    same = [
-        expression("{alias}.{word} = r.{word} & {mask}", alias=alias, word=word, mask=mask)
-        for word, mask in zip(sets.coded.word_columns, masks, strict=True)
-        if mask
-    ]
-    condition = Markup(" AND ").join(same) or Markup("TRUE")
-    return expression("LEFT JOIN {table} AS {alias} ON {same}", table=one.classes, alias=alias, same=condition)
+    described = []
+    for one in passes:
+        masks = sets.keys.masks_in_rows(one.node, sets.coded.words)
+        words = [pair for pair in zip(sets.coded.word_columns, masks, strict=True) if pair[1]]
+        described.append({"classes": one.classes, "words": words})
+    return macro("lattice.assigned", sets.coded.rows, carried("r", sets.coded.word_columns), described, starred)

@@ -21,7 +21,7 @@ from sqlanon.lattice.frequency import FrequencySets
 from sqlanon.lattice.lattice import Lattice, Node
 from sqlanon.lattice.marginals import Marginal
 from sqlanon.lattice.options import LARGEST_HELD
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation, macro
 
 SLACK = 1e-12  # the part of a bound, or of its greatest term, that the rounding of doubles may have added to it
 
@@ -72,7 +72,7 @@ def group_sizes(sets: FrequencySets, marginal: Marginal) -> list[Sizes]:
     levels = [
         {
             "number": level,
-            "keys": [expression("{word} & {mask}", word=word, mask=mask) for word, mask in marginal.words(level)],
+            "keys": [macro("bits.masked", word, mask) for word, mask in marginal.words(level)],
         }
         for level in range(height)
     ]

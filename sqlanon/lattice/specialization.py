@@ -34,7 +34,7 @@ from sqlanon.partition.domains import create_domains, require_attainable
 from sqlanon.partition.result import Partition
 from sqlanon.policy import TopDown
 from sqlanon.results.facts import TopDownFacts
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 
@@ -86,7 +86,7 @@ def search(
     rows = coded.rows if tuples is None else tuples.table
     task = Task(tuple(models), sensitive, coded.source_rows, 0)
     tree = _Specialization(engine, workspace, coded, task, gains)
-    tree.begin(rows, Markup("1") if tuples is None else Markup("w"))
+    tree.begin(rows, 1 if tuples is None else Identifier("w"))
     tree.run(report)
     done = tree.assigned if tuples is None else expand(coded, tuples, tree.assigned)
     facts = TopDownFacts(algorithm.quality, specializations=tree.done, checked=tree.tried)
@@ -101,7 +101,7 @@ def _gains(engine: Engine, coded: CodedTable, place: int, algorithm: TopDown) ->
     one = coded.quasi_identifiers[place]
     hierarchy = one.coding.hierarchy
     assert hierarchy is not None
-    code, levels, target, unit = one.code(Identifier("r")), _levels(one), Markup("CAST(0 AS BIGINT)"), 1.0
+    code, levels, target, unit = one.code(Identifier("r")), _levels(one), macro("bits.united", []), 1.0
     if algorithm.target is None:
         (nulls,) = engine.query_one("specialization/count_nulls", rows=coded.rows, code=code)
         domain = hierarchy.domain + min(1, int(nulls))
@@ -168,10 +168,9 @@ class _Specialization:
     @property
     def assigned(self) -> Markup:
         """The rows with their leaves."""
-        words = Markup(", ").join(Markup(column) for column in self.coded.word_columns)
-        return expression("(SELECT class AS leaf, {words} FROM {rows})", words=words, rows=self.rows)
+        return macro("lattice.rows_of_classes", self.rows, self.coded.word_columns)
 
-    def begin(self, rows: Relation, count: Markup) -> None:
+    def begin(self, rows: Relation, count: int | Identifier) -> None:
         """All rows in one class, at the roots."""
         words = self.coded.word_columns
         self.engine.run("specialization/create_rows", specialized=self.rows, rows=rows, words=words, count=count)
@@ -225,17 +224,11 @@ class _Specialization:
 
     def _satisfies(self, candidate: Candidate) -> bool:
         """Tell whether all classes would satisfy the models if the group were replaced by its children."""
-        sensitive = Markup("").join(
-            expression(", {word} & {mask} AS {name}", word=one.word, mask=one.mask, name=sensitive_column(place))
+        sensitive = [
+            {"word": one.word, "mask": one.mask, "name": sensitive_column(place)}
             for place, one in enumerate(self.task.sensitive)
-        )
-        parts = expression(
-            "(SELECT class AS k0, {child} AS k1{sensitive}, n FROM {rows} WHERE {inside}) AS parts",
-            child=self._child(candidate),
-            sensitive=sensitive,
-            rows=self.rows,
-            inside=self._inside(candidate),
-        )
+        ]
+        parts = macro("lattice.parts_of_group", self.rows, self._group(candidate), sensitive)
         keys, base = WholeKeys((), 2), FrequencySet(self.rows, (), self.task.rows)
         sets = FrequencySets(self.engine, self.workspace, self.coded, self.task, keys, base)
         failing, _ = self.engine.query_one("lattice/count_failing", **sets.judged((), parts, self.task.sensitive))
@@ -243,29 +236,29 @@ class _Specialization:
 
     def _specialize(self, candidate: Candidate) -> None:
         split = self.workspace.table("split")
-        values: dict[str, Any] = {"specialized": self.rows, "split": split, "classes": self.classes, "axes": self.axes}
-        values |= {"child": self._child(candidate), "inside": self._inside(candidate), "first": self.last}
-        values |= {"attribute": candidate.attribute, "level": candidate.level - 1}
-        for template in ("create_split", "move_rows", "add_classes"):
-            self.engine.run(f"specialization/{template}", **values)
+        rows: dict[str, Any] = {"specialized": self.rows, "split": split, "group": self._group(candidate)}
+        self.engine.run("specialization/create_split", **rows, first=self.last)
+        self.engine.run("specialization/move_rows", **rows)
+        self.engine.run(
+            "specialization/add_classes",
+            classes=self.classes,
+            split=split,
+            axes=self.axes,
+            attribute=candidate.attribute,
+            level=candidate.level - 1,
+        )
         (made,) = self.engine.query_one("count_rows", table=split)
         self.workspace.drop(split)
         self.last += int(made)
         self.done += 1
 
-    def _child(self, candidate: Candidate) -> Markup:
-        """The child of a group that a row is in, as bits of its word."""
-        return self._bits(candidate.attribute, candidate.level - 1)
-
-    def _inside(self, candidate: Candidate) -> Markup:
-        """Write the condition that a row is in the group."""
+    def _group(self, candidate: Candidate) -> dict[str, Any]:
+        """The bits of the group in the word of its attribute, and the masks that leave those of it and of its child."""
         one = self.coded.quasi_identifiers[candidate.attribute]
-        shift = one.shift + self._shape(candidate.attribute)[0][candidate.level]
-        bits = self._bits(candidate.attribute, candidate.level)
-        return expression("{bits} = {group}", bits=bits, group=candidate.group << shift)
-
-    def _bits(self, attribute: int, level: int) -> Markup:
-        one = self.coded.quasi_identifiers[attribute]
-        lower = self._shape(attribute)[0][level]
-        mask = ((1 << one.coding.bits) - (1 << lower)) << one.shift
-        return expression("({word} & {mask})", word=one.column, mask=mask)
+        shifts, _ = self._shape(candidate.attribute)
+        mask, child_mask = (
+            ((1 << one.coding.bits) - (1 << shifts[level])) << one.shift
+            for level in (candidate.level, candidate.level - 1)
+        )
+        bits = candidate.group << (one.shift + shifts[candidate.level])
+        return {"word": one.column, "mask": mask, "child_mask": child_mask, "bits": bits}

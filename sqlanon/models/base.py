@@ -18,7 +18,7 @@ from sqlanon.engines.base import Column
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Attribute, ModelParameters
 from sqlanon.policy.problems import model_problems
-from sqlanon.sql import Renderer, Statement
+from sqlanon.sql import Renderer, Statement, macro
 
 
 @dataclass(frozen=True)
@@ -176,8 +176,8 @@ class PrivacyModel(ABC):
         that does, at least a row must go, and all of them if no part of a violating class satisfies the model.
         """
         if self.closed_under_union:
-            return Markup("x.n")
-        return Markup("1") if self.monotone_under_generalization else Markup("0")
+            return macro("models.all_rows")
+        return Markup(1 if self.monotone_under_generalization else 0)
 
     @abstractmethod
     def worst_of(self, measures: tuple[float, float]) -> float:

@@ -32,7 +32,7 @@ from sqlanon.models.numbers import (
     running_error,
 )
 from sqlanon.policy import Attribute, ModelParameters
-from sqlanon.sql import Renderer, Statement, expression
+from sqlanon.sql import Identifier, Renderer, Statement, macro
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,8 @@ class TCloseness(PrivacyModel):
         d(R, Q) <= t: f >= (d(P, Q) - t) / (1 - t).
         """
         if self.greatest >= 1:
-            return Markup("0")
-        share = expression("(m.measure - {t}) / {rest}", t=self.greatest, rest=1 - self.greatest)
-        return expression("greatest(CAST(ceil(x.n * ({share}) - 1e-6) AS BIGINT), 1)", share=share)
+            return Markup(0)
+        return macro("models.share_beyond", self.greatest)
 
     def _measure_groups(self, render: Renderer, runs: Runs, groups: Sequence[Markup]) -> Statement:
         """The running sum of |p - q| / 2 over groups of values, each of which is a column of the domain.
@@ -137,8 +136,7 @@ class EqualTCloseness(TCloseness):
     def min_suppressed(self) -> Markup:
         """Let S be the values of which the class P has less than the table Q: d(P, Q) = Q(S) - P(S). The rest R has no
         more rows of S, and needs Q(S) - R(S) <= t: so it has at most n * P(S) / (Q(S) - t) rows."""
-        kept = expression("(x.n - m.surplus) / (1 - m.expected - {t})", t=self.greatest)
-        return expression("greatest(x.n - CAST(floor({kept} + 1e-6) AS BIGINT), 1)", kept=kept)
+        return macro("models.lack_beyond", self.greatest)
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class, from its present values alone: the absent ones sum to 1 - Q(present)."""
@@ -146,7 +144,7 @@ class EqualTCloseness(TCloseness):
 
     def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The running surplus of the values."""
-        return self._measure_groups(render, runs, [Markup("s")])
+        return self._measure_groups(render, runs, [Markup(Identifier("s"))])
 
 
 class OrderedTCloseness(TCloseness):
@@ -166,8 +164,7 @@ class OrderedTCloseness(TCloseness):
     def implies_violation(self) -> Markup:
         """A row more moves P by (row - P) / n, and no two rows are further apart than 1: so n * d(P, Q) changes by at
         most 1 with each row."""
-        greatest = self.greatest * (1 + RUNNING_TOLERANCE)
-        return expression("z.measure * z.n - abs(z.n - o.n) > {greatest} * o.n", greatest=greatest)
+        return macro("models.stays_beyond", self.greatest * (1 + RUNNING_TOLERANCE))
 
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class, at the cost of its present values, not of the whole domain.
@@ -199,7 +196,9 @@ class HierarchicalTCloseness(TCloseness):
     def measure(self, render: Renderer, groups: Groups) -> Statement:
         """The distance of each class; one pass over the present values for each level of the hierarchy."""
         integer = integer_type(render, groups.rows**2)
-        levels = [(level, Markup("s" if level == 1 else f"g{level - 1}")) for level in range(1, groups.height + 1)]
+        levels = [
+            (level, Markup(Identifier("s" if level == 1 else f"g{level - 1}"))) for level in range(1, groups.height + 1)
+        ]
         return self._render(
             render, "models/measure_hierarchical_closeness", groups, integer, levels=levels, height=groups.height
         )
@@ -207,7 +206,7 @@ class HierarchicalTCloseness(TCloseness):
     def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The ground distance is that of a tree with edges of 1 / (2H): each group below the root adds |p - q|."""
         levels = ["s", *(f"g{level}" for level in range(1, runs.height))]
-        return self._measure_groups(render, runs, [Markup(level) for level in levels])
+        return self._measure_groups(render, runs, [Markup(Identifier(level)) for level in levels])
 
 
 class KlTCloseness(TCloseness):

@@ -41,7 +41,7 @@ from sqlanon.models.numbers import (
     running_error,
     threshold_of_ratios,
 )
-from sqlanon.sql import Renderer, Statement
+from sqlanon.sql import Renderer, Statement, macro
 
 
 class _LDiversity(PrivacyModel):
@@ -235,7 +235,7 @@ class RecursiveLDiversity(_LDiversity):
     def min_suppressed(self) -> Markup:
         """Rows m must go until x1 - m < c * tail: the rest has no larger tail (its counts in descending order are
         nowhere larger), and its x1, NULLs included, falls by no more than m. Without a tail all rows must go."""
-        return Markup("coalesce(m.lost, x.n)")
+        return macro("models.lost_rows")
 
     def worst_of(self, measures: tuple[float, float]) -> float:
         return max(measures)
