@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Kind
 from sqlanon.hierarchies.draft import Task
-from sqlanon.sql import expression
+from sqlanon.sql import Identifier
 
 MAX_CODE_BITS = 62
 
@@ -33,5 +33,5 @@ def shifts_of(task: Task, greatest: Sequence[int]) -> tuple[int, ...]:
 def value_order(task: Task) -> Markup:
     """The order of values of a group: by value; by canonical text for texts and types without an order of their own."""
     if task.column.kind in (Kind.TEXT, Kind.OTHER):
-        return task.engine.render.macro("collate", expression("l0"))
-    return expression("value")
+        return task.engine.render.macro("collate", Markup(Identifier("l0")))
+    return Markup(Identifier("value"))

@@ -10,10 +10,10 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Relation, checked_name, expression
+from sqlanon.sql import Identifier, Relation, checked_name
 from sqlanon.values.text import text_of
 
-VALUE = expression("value")
+VALUE = Markup(Identifier("value"))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The grid of nested intervals: boundaries of every level, counted in whole units, as SQL expressions.
+"""The grid of nested intervals: boundaries of every level, counted in whole units (SQL: `macros/intervals`).
 
 A unit is 10**-scale, so that every width and the origin are whole numbers of units and the arithmetic is exact.
 Level l groups the intervals of level l-1 by the multiple of its width at or below their lower bound. Where a width is a
@@ -9,11 +9,12 @@ the level below. Positions count from the origin.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 
 from markupsafe import Markup
 
-from sqlanon.sql import Renderer, expression
+from sqlanon.sql import Renderer, Text
 
 MAX_UNITS = 10**36
 """The widest interval and the farthest origin, in units: what 128-bit integers leave room for."""
@@ -23,6 +24,12 @@ NARROW_UNITS = 10**17
 
 _MAX_SCALE = 22  # 10**22 is the greatest power of ten that a double holds exactly
 _MAX_SNAPPED = 8  # a run of n snapped levels takes 2**n divisions a group
+
+
+def plain(number: Decimal) -> str:
+    """The digits of a number, without exponent and without trailing zeros after the point."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 @dataclass(frozen=True)
@@ -35,22 +42,7 @@ class Word:
     @classmethod
     def of(cls, render: Renderer, narrow: bool) -> Word:
         """64 bits are up to ten times as fast as 128 (or, on PostgreSQL, as decimal digits)."""
-        return cls(expression("BIGINT"), NARROW_UNITS) if narrow else cls(render.macro("wide_integer"), 10 * MAX_UNITS)
-
-
-@dataclass(frozen=True)
-class Division:
-    """Division floored towards minus infinity: beyond every position, an offset makes a truncating division floor."""
-
-    render: Renderer
-    word: Word
-
-    def __call__(self, position: Markup, width: int) -> Markup:
-        """The quotient of a position and a width; it mentions the position once."""
-        whole = -(-2 * self.word.limit // width)
-        shifted = expression("{position} + {offset}", position=position, offset=whole * width)
-        quotient = self.render.macro("quotient", shifted, width)
-        return expression("({quotient} - {whole})", quotient=quotient, whole=whole)
+        return cls(Markup("BIGINT"), NARROW_UNITS) if narrow else cls(render.macro("wide_integer"), 10 * MAX_UNITS)
 
 
 @dataclass(frozen=True)
@@ -93,6 +85,11 @@ class Grid:
         """The number of ones in a unit that is more than one."""
         return int(10 ** max(0, -self.scale))
 
+    @property
+    def unit(self) -> Text:
+        """A unit as a decimal number."""
+        return Text(plain(Decimal(1).scaleb(-self.scale)))
+
     def is_exact(self, level: int) -> bool:
         """Tell whether the boundaries of a level (from 1) are simply the multiples of its width."""
         width, finer = self.widths[level - 1], self.widths[: level - 1]
@@ -106,33 +103,3 @@ class Grid:
             run = 0 if self.is_exact(level) else run + 1
             longest = max(longest, run)
         return longest
-
-    def bounds(self, divide: Division, level: int, position: Markup) -> tuple[Markup, Markup]:
-        """The bounds of the interval of `level` that holds `position`, which is a lower bound of the level below."""
-        width = self.widths[level - 1]
-        multiple = divide(position, width)
-        lower = expression("({multiple} * {width})", multiple=multiple, width=width)
-        upper = expression("({multiple} * {width} + {width})", multiple=multiple, width=width)
-        if self.is_exact(level):
-            return lower, upper
-        return self._at_or_above(divide, level - 1, lower), self._at_or_above(divide, level - 1, upper)
-
-    def _at_or_above(self, divide: Division, level: int, position: Markup) -> Markup:
-        """The least boundary of a level that is not below `position`."""
-        width = self.widths[level - 1]
-        if self.is_exact(level):
-            above = expression("({position} + {rest})", position=position, rest=width - 1)
-            return expression("({multiple} * {width})", multiple=divide(above, width), width=width)
-        before = self._below(divide, level - 1, position)
-        start = expression("({multiple} * {width} + {width})", multiple=divide(before, width), width=width)
-        return self._at_or_above(divide, level - 1, start)
-
-    def _below(self, divide: Division, level: int, position: Markup) -> Markup:
-        """The greatest boundary of a level that is below `position`."""
-        width = self.widths[level - 1]
-        if self.is_exact(level):
-            under = expression("({position} - 1)", position=position)
-            return expression("({multiple} * {width})", multiple=divide(under, width), width=width)
-        before = self._below(divide, level - 1, position)
-        start = expression("({multiple} * {width})", multiple=divide(before, width), width=width)
-        return self._at_or_above(divide, level - 1, start)

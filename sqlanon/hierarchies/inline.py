@@ -10,7 +10,7 @@ from sqlanon.hierarchies.dates import label_dates
 from sqlanon.hierarchies.intervals import has_interval_keys, label_intervals
 from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, Renderer, Text, expression
+from sqlanon.sql import Identifier, Renderer, Text, macro
 
 
 def has_keys(spec: Hierarchy, column: Column) -> bool:
@@ -40,10 +40,10 @@ def join_labels(
         )
     if spec.date is None and spec.intervals is None:
         return _join_lines(spec, column, text, alias)
-    values = expression("(SELECT {value} AS value) AS v", value=value)
+    values = macro("hierarchies.one_value", value)
     label = label_dates if spec.date is not None else label_intervals
     labels = label(render, spec, column, values, keyed=keyed)
-    return expression("CROSS JOIN LATERAL (\n{labels}\n) AS {alias}", labels=labels, alias=alias)
+    return macro("hierarchies.computed", labels, alias)
 
 
 def _join_lines(spec: Hierarchy, column: Column, text: Markup, alias: Identifier) -> Markup:
@@ -51,15 +51,5 @@ def _join_lines(spec: Hierarchy, column: Column, text: Markup, alias: Identifier
         return PolicyError(f"Hierarchy of column '{column.name}': {what}")
 
     lines = read_taxonomy(spec, None, error)
-    rows = (
-        Markup("({})").format(Markup(", ").join(Markup(Text(cell)) for cell in (line.value, *line.labels[:-1])))
-        for line in lines
-    )
-    names = [Identifier("value"), *(Identifier(f"l{level}") for level in range(1, len(lines[0].labels)))]
-    return expression(
-        "LEFT JOIN (VALUES\n{rows}\n) AS {alias} ({names}) ON {alias}.value = {text_}",
-        rows=Markup(",\n").join(rows),
-        alias=alias,
-        names=Markup(", ").join(Markup(str(name)) for name in names),
-        text_=text,
-    )
+    rows = [[Text(cell) for cell in (line.value, *line.labels[:-1])] for line in lines]
+    return macro("hierarchies.lines", rows, len(rows[0]) - 1, alias, text)

@@ -15,14 +15,12 @@ from markupsafe import Markup
 from sqlanon.hierarchies.codes import shifts_of, value_order
 from sqlanon.hierarchies.draft import Task
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.sql import Text, expression
+from sqlanon.sql import Identifier, macro
 
 MAX_MASK_LEVELS = 64
 """A level a character: beyond this the dimension table would have more columns than any use for them."""
 
-_EMPTY_TEXT = '""'
-
-_TEXT = expression("l0")
+_TEXT = Markup(Identifier("l0"))
 
 
 @dataclass(frozen=True)
@@ -39,17 +37,12 @@ def mask_label(text: Markup, side: str, kept: int, level: int) -> Markup:
 
     An empty text, which is alone in its groups below the root, is written `""`: stars alone stand for everything.
     """
-    return expression(
-        "CASE WHEN length({string}) = 0 THEN {empty} ELSE {masked} END",
-        string=text,
-        empty=Text(_EMPTY_TEXT),
-        masked=_masked(text, side, kept, level),
-    )
+    return macro("hierarchies.mask_label", text, side, kept, level)
 
 
 def kept_part(text: Markup, side: str, length: int | Markup) -> Markup:
     """The part of a text that stays when all but `length` positions are masked."""
-    return expression("left({s}, {n})" if side == "right" else "right({s}, {n})", s=text, n=length)
+    return macro("hierarchies.kept_part", text, side, length)
 
 
 def build_mask(task: Task) -> HierarchyTable:
@@ -62,10 +55,8 @@ def build_mask(task: Task) -> HierarchyTable:
     """
     height, has_short = _measure(task)
     _put_in_order(task, height, has_short)
-    parent = _part(task, _TEXT, expression("{all} - opens", all=height - 1))
-    task.engine.run(
-        "hierarchies/number_masks", numbered=task.numbered, leaves=task.leaves, height=height, parent=parent
-    )
+    masked: dict[str, Any] = {"numbered": task.numbered, "side": _side(task)}
+    task.engine.run("hierarchies/number_masks", leaves=task.leaves, height=height, **masked)
     task.engine.run("hierarchies/drop_table", table=task.leaves)
     found = task.engine.query("hierarchies/measure_openings", numbered=task.numbered)
     opened = [_Opened(int(level), int(greatest), int(values)) for level, greatest, values in found]
@@ -92,22 +83,13 @@ def _measure(task: Task) -> tuple[int, bool]:
 
 
 def _put_in_order(task: Task, height: int, has_short: bool) -> None:
-    kept, previous = expression("kept"), expression("previous")
     task.engine.run(
         "hierarchies/order_masks",
         leaves=task.leaves,
         values=task.values,
         text=task.text,
-        kept=_part(task, _TEXT, height - 1),
+        side=_side(task),
         height=height,
-        levels=[
-            {
-                "number": level,
-                "part": _part(task, kept, height - level),
-                "previous": _part(task, previous, height - level),
-            }
-            for level in range(height - 1, 0, -1)
-        ],
         order=[*_order(task, height, has_short), value_order(task)],
     )
 
@@ -120,18 +102,13 @@ def _order(task: Task, height: int, has_short: bool) -> list[Markup]:
     left, what an end is compared with are all characters kept at that level, so the labels themselves are the order,
     but that the empty text's are stars.
     """
-    kept = expression("kept")
+    levels = range(height - 1, 0, -1)
     if task.spec.mask == "right":
-        keys = [kept]
-        if has_short:
-            end = expression("CASE WHEN length(kept) < {full} THEN '*a' ELSE '' END", full=height - 1)
-            keys = [
-                expression("replace(kept, {star}, {spelled}) || {end}", star=Text("*"), spelled=Text("*b"), end=end)
-            ]
+        keys = [macro("hierarchies.order_of_mask", height - 1, has_short)]
     elif has_short:
-        keys = [_masked(kept, "left", height - level, level) for level in range(height - 1, 0, -1)]
+        keys = [macro("hierarchies.masked", Identifier("kept"), "left", height - level, level) for level in levels]
     else:
-        keys = [expression("substr(kept, {place}, 1)", place=place) for place in range(height - 1, 0, -1)]
+        keys = [macro("hierarchies.character", place) for place in levels]
     return [task.engine.render.macro("collate", key) for key in keys]
 
 
@@ -152,34 +129,16 @@ def _code(task: Task, height: int, shifts: tuple[int, ...], opened: set[int]) ->
     engine.analyze(task.numbered)
     engine.run("hierarchies/code_first_mask", height=height, code=1 << shifts[height - 1], **known)
     for level in sorted(opened - {height}, reverse=True):
-        parents, own = (
-            _part(task, expression("{alias}.l0", alias=Markup(alias)), height - level - 1)
-            for alias in ("parents", "opened")
-        )
-        engine.run(
-            "hierarchies/code_masks", level=level, factor=1 << shifts[level], parents=parents, opened=own, **known
-        )
+        place = {"level": level, "kept": height - level - 1, "factor": 1 << shifts[level], "side": _side(task)}
+        engine.run("hierarchies/code_masks", **place, **known)
 
 
 def _selected(task: Task, height: int, shifts: tuple[int, ...]) -> Markup:
     """The dimension table with the labels of its values, to select from."""
-    levels = [
-        {"number": level, "shift": shifts[level], "label": mask_label(_TEXT, _side(task), height - level, level)}
-        for level in range(1, height)
-    ]
-    levels.append({"number": height, "shift": shifts[height], "label": expression("'*'")})
-    return Markup("({})").format(
-        Markup(task.engine.render("hierarchies/select_masks", table=task.table, levels=levels).text)
+    statement = task.engine.render(
+        "hierarchies/select_masks", table=task.table, shifts=shifts, height=height, side=_side(task)
     )
-
-
-def _part(task: Task, text: Markup, length: int | Markup) -> Markup:
-    return kept_part(text, _side(task), length)
-
-
-def _masked(text: Markup, side: str, kept: int, level: int) -> Markup:
-    form = "{part} || repeat('*', {level})" if side == "right" else "repeat('*', {level}) || {part}"
-    return expression(form, part=kept_part(text, side, kept), level=level)
+    return macro("hierarchies.subquery", Markup(statement))
 
 
 def _side(task: Task) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.hierarchies.draft import Task
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Identifier, Relation
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class _Level:
 
 def count_torn(task: Task, height: int, relation: Relation | None = None) -> dict[int, int]:
     """Per level at which groups have more than one parent, how many do; counts `l1..lh` of the groups table."""
-    levels = [_Level(level, expression(f"l{level + 1}")) for level in range(1, height - 1)]
+    levels = [_Level(level, Markup(Identifier(f"l{level + 1}"))) for level in range(1, height - 1)]
     if not levels:
         return {}
     rows = task.engine.query("hierarchies/count_torn_groups", groups=relation or task.groups, levels=levels)

@@ -11,7 +11,7 @@ from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.limits import Limits, literal
 from sqlanon.policy import Hierarchy
-from sqlanon.sql import Identifier, RedactedValue, expression
+from sqlanon.sql import Identifier, RedactedValue, macro
 from sqlanon.values.text import text_of
 
 _INTERVAL = re.compile(r"(\[-?[0-9.]+)-(-?[0-9.]+\))")
@@ -35,7 +35,7 @@ def open_groups(
         if number is None:
             continue
         end = literal(number, column)
-        values = expression("(SELECT {end} AS value) AS v", end=end)
+        values = macro("hierarchies.one_value", end)
         labels = engine.query_one(
             "hierarchies/label_limit",
             text=text_of(engine.render, end, column.kind, column.type),

@@ -52,7 +52,8 @@ def _build(engine: Engine, table: Relation, column: Column, spec: Hierarchy, pla
 
 def _create_values(engine: Engine, values: Relation, table: Relation, column: Column) -> None:
     trimmed = column.kind is Kind.DECIMAL and column.type == "numeric"
-    value = engine.render.macro("trim_scale", Markup("s.v")) if trimmed else Markup("s.v")
+    value = Markup(Identifier("v"))
+    value = engine.render.macro("trim_scale", value) if trimmed else value
     engine.run(
         "encoding/create_values",
         values=values,

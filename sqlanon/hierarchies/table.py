@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.sql import Relation, Renderer
+from sqlanon.sql import Relation, Renderer, macro
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class HierarchyTable:
         """Select `n1..nh` by `code`, a relation that takes an alias: of the codes that `codes` selects, or of all."""
         if self.counted:
             return self.table
-        wanted = codes or Markup("SELECT code FROM {}").format(Markup(self.stored))
+        wanted = codes or macro("hierarchies.all_codes", self.stored)
         levels = [{"number": level, "shift": shift} for level, shift in enumerate(self.shifts) if level]
         shifts = sorted({level["shift"] for level in levels})
         statement = render("hierarchies/count_covered", table=self.stored, codes=wanted, levels=levels, shifts=shifts)
-        return Markup("({})").format(Markup(statement.text))
+        return macro("hierarchies.subquery", Markup(statement))
 
     def leaves_of_group(self, level: int) -> Markup:
         """The number of leaves under the group of level `level` that rows of `table` are grouped by."""
-        return Markup(f"min(n{level})" if self.counted else "count(*)")
+        return macro("hierarchies.leaves_of_group", level if self.counted else None)
