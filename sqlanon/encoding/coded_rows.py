@@ -16,7 +16,7 @@ from sqlanon.encoding.fields import Field, word_column
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression, free_name
+from sqlanon.sql import Identifier, Relation, Renderer, Statement, free_name, macro
 
 MOST_JOINS = 48  # of dictionaries in one SELECT, but for a word that has more by itself
 
@@ -38,7 +38,7 @@ def encode_statement(
     fields, words = packed
     *early, last = _groups(fields, words)
     stages = [_stage(engine, fields, early, number, raw) for number in range(len(early))]
-    done = [{"name": word_column(w), "codes": expression("s.{w}", w=_carried(fields, w))} for g in early for w in g]
+    done = [{"name": word_column(w), "codes": macro("codes.in_source", _carried(fields, w))} for g in early for w in g]
     named = {word["name"]: word for word in [*done, *_words(engine, fields, last)]}
     return engine.render(
         "encoding/encode_rows",
@@ -112,7 +112,7 @@ def raw_column(fields: Sequence[Field], field: Field) -> Identifier:
 
 
 def _source_column(field: Field) -> Markup:
-    return Markup("s.") + Markup(str(Identifier(field.attribute.name)))
+    return macro("codes.in_source", Identifier(field.attribute.name))
 
 
 def _coded_column(render: Renderer, field: Field) -> Markup:
@@ -121,30 +121,26 @@ def _coded_column(render: Renderer, field: Field) -> Markup:
 
 
 def _code_expression(render: Renderer, field: Field) -> Markup:
-    """The field's code, in place: times a power of two, which DuckDB reckons in half the time of a shift."""
-    code = expression("coalesce({code}, 0)", code=_code_of_value(render, field))
-    return expression("{code} * {factor}", code=code, factor=1 << field.shift) if field.shift else code
+    """The field's code, in place."""
+    return macro("codes.placed", _code_of_value(render, field), field.shift)
 
 
 def _code_of_value(render: Renderer, field: Field) -> Markup:
     """The code of a value; NULL where the value is."""
     coding = field.coding
     if coding.is_aside:
-        return Markup("row_number() OVER ()")
+        return macro("codes.number_of_row")
     if coding.dictionary is not None:
-        return expression("d{number}.code", number=field.number)
+        return macro("codes.looked_up", field.number)
     if coding.scale is not None:
-        return expression(
-            "{w} - ({before})", w=coding.whole_of(render, _coded_column(render, field)), before=coding.before
-        )
+        return macro("codes.of_units", coding.whole_of(render, _coded_column(render, field)), coding.before)
     column, origin = _coded_column(render, field), coding.origin or 0
-    if origin > -(2**63) and origin + coding.leaves < 2**63:
-        return expression("CAST({column} AS BIGINT) - ({before})", column=column, before=coding.before)
-    return expression("CAST({column} - ({before}) AS BIGINT)", column=column, before=coding.before)
+    is_small = origin > -(2**63) and origin + coding.leaves < 2**63
+    return macro("codes.of_whole", column, coding.before, is_cast_first=is_small)
 
 
 def _packed(codes: Iterable[Markup]) -> Markup:
-    return Markup(" + ").join(codes) or Markup("CAST(0 AS BIGINT)")
+    return macro("codes.sum", list(codes))
 
 
 def _dictionary_join(engine: Engine, field: Field) -> dict[str, Any]:

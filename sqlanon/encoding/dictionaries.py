@@ -11,7 +11,7 @@ from sqlanon.hierarchies import build_hierarchy
 from sqlanon.hierarchies.open_ends import open_groups
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Role
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 NARROW = 2**31 - 2  # a range of whole numbers that needs no dictionary
@@ -101,7 +101,7 @@ def _create_values(engine: Engine, source: Relation, attribute: Attribute, value
     template = "encoding/create_values"
     if keyed:
         template = f"encoding/create_keyed_{'others' if attribute.column.kind is Kind.OTHER else 'numbers'}"
-    value = Markup("s.v")
+    value = Markup(Identifier("v"))
     value = key_of(engine, attribute, value) if keyed else plain_value(engine, attribute, value)
     engine.run(template, values=values, source=source, column=Identifier(attribute.name), value=value)
 
@@ -115,19 +115,19 @@ def plain_value(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
     if attribute.column.type == "numeric":
         return engine.render.macro("trim_scale", value)
     if attribute.column.kind is Kind.FLOAT:
-        return expression("({value} + CAST(0 AS {type}))", value=value, type=Markup(attribute.column.type))
+        return macro("codes.signless", value, Markup(attribute.column.type))
     return value
 
 
 def key_of(engine: Engine, attribute: Attribute, value: Markup) -> Markup:
     """Write the key that tells kept values apart byte for byte, where the engine's own equality doesn't."""
-    macro = "exact_other" if attribute.column.kind is Kind.OTHER else "exact_number"
-    return engine.render.macro(macro, value)
+    return engine.render.macro("exact_other" if attribute.column.kind is Kind.OTHER else "exact_number", value)
 
 
 def _order(engine: Engine, attribute: Attribute, keyed: bool) -> Markup:
+    value = Markup(Identifier("value"))
     if attribute.column.kind is Kind.TEXT:
-        return engine.render.macro("collate", Markup("v.value"))
+        return engine.render.macro("collate", value)
     if attribute.column.kind is Kind.OTHER:
-        return Markup("v.key") if keyed else engine.render.macro("collate", Markup("CAST(v.value AS TEXT)"))
-    return Markup("v.value, v.key") if keyed else Markup("v.value")
+        return Markup(Identifier("key")) if keyed else engine.render.macro("collate", macro("values.text", value))
+    return macro("codes.order", keyed)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.hierarchies.open_ends import Opened
 from sqlanon.plan.plan import Attribute
-from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, macro
 
 WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry
 MOST_BITS = 62  # codes above 0 that have a bit of their own in a BIGINT
@@ -54,14 +54,11 @@ class Coding:
 
     def value_of(self, code: Markup) -> Markup:
         """The value of a code that is not looked up."""
-        whole = expression("{code} + ({before})", code=code, before=self.before)
-        return self.value_of_whole(whole)
+        return self.value_of_whole(macro("codes.whole", code, self.before))
 
     def value_of_whole(self, whole: Markup) -> Markup:
         """The value that is worth so many units; an integer is one itself."""
-        if self.scale is not None:
-            whole = expression("CAST({whole} AS FLOAT8) / {scale}", whole=whole, scale=self.scale)
-        return expression("CAST({whole} AS {type})", whole=whole, type=Markup(self.attribute.column.type))
+        return macro("codes.value", whole, self.scale, Markup(self.attribute.column.type))
 
     def whole_of(self, render: Renderer, value: Markup) -> Markup:
         """Write the number of units that a value is worth."""
@@ -98,9 +95,7 @@ class Field:
 
     def code(self, alias: Identifier) -> Markup:
         """The field's code, read from a coded row `alias`."""
-        return expression(
-            "(({alias}.{word} & {mask}) >> {shift})", alias=alias, word=self.column, mask=self.mask, shift=self.shift
-        )
+        return macro("bits.field", self.column, self.mask, self.shift, alias)
 
 
 def word_column(word: int) -> Identifier:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.plan.plan import Attribute, Plan
-from sqlanon.sql import Identifier, Renderer, expression
+from sqlanon.sql import Identifier, Renderer
 from sqlanon.values.text import is_single
 
 FINEST = 1_000_000  # the smallest unit is a millionth
@@ -55,19 +55,10 @@ def _column(render: Renderer, number: int, attribute: Attribute) -> dict[str, An
     """Build the statement's values for one column: its values `t.…`, and the number of units that they are worth."""
     value, units = Identifier(f"value_{number}"), Identifier(f"units_{number}")
     return {
-        "value": attribute.limits.coded(
-            render, expression("t.{name}", name=Identifier(attribute.name)), attribute.column
-        ),
+        "value": attribute.limits.coded(render, Markup(Identifier(attribute.name)), attribute.column),
         "value_name": value,
-        "units": expression("s.{units}", units=units),
-        "units_name": units,
-        "is_exact": expression(
-            "s.{value} IS NULL OR CAST(CAST(s.{units} AS FLOAT8) / {finest} AS {type}) = s.{value}",
-            value=value,
-            units=units,
-            finest=FINEST,
-            type=Markup(attribute.column.type),
-        ),
+        "units": units,
+        "type": Markup(attribute.column.type),
     }
 
 

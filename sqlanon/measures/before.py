@@ -13,7 +13,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.partition.collapse import WORTH_SHARE, SampledTuples, Tuples, sample_tuples
 from sqlanon.release.recode import Recoding, cell_name
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
 FIRST_ROWS = 200_000  # of a larger source, that are looked at first
@@ -41,8 +41,8 @@ def source_statistics(engine: Engine, coded: CodedTable, tuples: Tuples | None) 
             estimated = _estimate(engine, coded, keys, sampled)
             if estimated is not None:
                 return estimated
-    rows, size = (coded.rows, "count(*)") if tuples is None else (tuples.table, "CAST(sum(w) AS BIGINT)")
-    sizes = _count_classes(engine, rows, keys, Markup(size))
+    rows = coded.rows if tuples is None else tuples.table
+    sizes = _count_classes(engine, rows, keys, is_weighted=tuples is not None)
     return ClassStatistics(coded.source_rows, 0, tuple(sizes.items()))
 
 
@@ -58,7 +58,7 @@ def _estimate(
     part = max(1, _PARTS * ROWS_IN_PART // coded.source_rows)
     if _repeats_little(sampled):
         fewer = max(1, part // FEWER)
-        found = _count_classes(engine, coded.rows, keys, Markup("count(*)"), fewer)
+        found = _count_classes(engine, coded.rows, keys, fewer)
         if max(found, default=_LARGE) < _LARGE:
             return _extrapolated(coded.source_rows, Counter(), found, fewer)
     return _extrapolated(coded.source_rows, *_count_large(engine, coded, keys, part), part)
@@ -79,10 +79,10 @@ def _repeats_little(sampled: SampledTuples) -> bool:
 
 
 def _count_classes(
-    engine: Engine, rows: Relation, keys: Sequence[Markup], size: Markup, part: int | None = None
+    engine: Engine, rows: Relation, keys: Sequence[Markup], part: int | None = None, *, is_weighted: bool = False
 ) -> Counter[int]:
     """Count classes by their size, of all hashes or in a part of them, in 4096ths."""
-    found = engine.query("encoding/measure_classes", rows=rows, keys=keys, size=size, part=part)
+    found = engine.query("encoding/measure_classes", rows=rows, keys=keys, is_weighted=is_weighted, part=part)
     return Counter({int(size): int(classes) for size, classes in found})
 
 
@@ -110,7 +110,7 @@ def quasi_keys(coded: CodedTable) -> tuple[Markup, ...]:
     """Expressions over coded rows that are equal where all quasi-identifiers are; none if each has a single value."""
     masks = [sum(f.mask for f in coded.quasi_identifiers if f.word == w) for w in range(coded.words)]
     columns = zip(coded.word_columns, masks, strict=True)
-    return tuple(expression("{word} & {mask}", word=word, mask=mask) for word, mask in columns if mask)
+    return tuple(macro("bits.masked", word, mask) for word, mask in columns if mask)
 
 
 def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> dict[str, int]:
@@ -125,7 +125,7 @@ def count_values(engine: Engine, coded: CodedTable, tuples: Tuples | None) -> di
     few = [f for f in counted if f.coding.leaves <= MOST_BITS]
     rows = tuples.table if tuples else coded.rows
     if coded.source_rows > FIRST_ROWS:
-        first = expression("(SELECT * FROM {rows} AS f LIMIT {first})", rows=rows, first=FIRST_ROWS)
+        first = macro("measures.first_rows", rows, FIRST_ROWS)
         begun = _count(engine, "count_few_values", first, few)
         values |= {f.attribute.name: f.coding.leaves for f in few if begun[f.attribute.name] == f.coding.leaves}
         few = [f for f in few if f.attribute.name not in values]

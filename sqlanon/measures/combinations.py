@@ -18,7 +18,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.partition.collapse import Tuples
 from sqlanon.results.measures import Combination, Combinations
-from sqlanon.sql import expression
+from sqlanon.sql import macro
 
 MOST_COLUMNS = 12  # that are combined: those with the most values
 BEST = 3  # combinations of one, two and three columns that are kept; pairs that a third column is added to
@@ -95,18 +95,18 @@ class _Counting:
         wanted = list(combinations)
         if not wanted:
             return []
-        rows, size, sample = self.coded.rows, Markup("count(*)"), None
+        rows, is_weighted, sample = self.coded.rows, False, None
         if part is None and self.coded.source_rows > EXACT_ROWS:
             if self.coded.witness_is_sample:
                 rows = self.coded.witness
             else:
                 sample = max(1, _PARTS * RANKING_ROWS // self.coded.source_rows)
         elif self.tuples is not None:
-            rows, size = self.tuples.table, Markup("CAST(sum(w) AS BIGINT)")
+            rows, is_weighted = self.tuples.table, True
         counted = self.engine.query(
             "encoding/count_unique",
             rows=rows,
-            size=size,
+            is_weighted=is_weighted,
             words=[Markup(str(word)) for word in self.coded.word_columns],
             sample=sample,
             part=part,
@@ -119,4 +119,4 @@ class _Counting:
         """Expressions that are equal where all these fields are."""
         masks = [sum(field.mask for field in fields if field.word == word) for word in range(self.coded.words)]
         columns = zip(self.coded.word_columns, masks, strict=True)
-        return [expression("{word} & {mask}", word=word, mask=mask) for word, mask in columns if mask]
+        return [macro("bits.masked", word, mask) for word, mask in columns if mask]

@@ -24,7 +24,7 @@ def disclosure_statement(
     return engine.render(
         "verify/measure_disclosure",
         table=table,
-        keys=[part for each in parts for part in each] or [Markup("0")],
+        keys=[part for each in parts for part in each] or [0],
         sensitive=as_sensitive(engine, sensitive, Markup(Identifier(sensitive.name))),
         thresholds=THRESHOLDS,
     )

@@ -28,7 +28,7 @@ from sqlanon.partition.axes import Axis
 from sqlanon.partition.result import Partition
 from sqlanon.release.recode import Recoding
 from sqlanon.results.measures import Bar, Distribution, Distributions
-from sqlanon.sql import Identifier, RedactedValue, Relation, Statement, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, Statement, macro
 from sqlanon.values.doubles import double_of
 
 LEAST = 5  # rows that a bar stands for, whatever k
@@ -77,24 +77,21 @@ class _Column:
     def read(self) -> dict[str, Any]:
         """Return the values for statements that read positions."""
         if self.field.coding.is_aside:  # the code is the number of the row
-            position, table = expression("CASE WHEN {v} IS NOT NULL THEN {c} END", v=self.raw, c=self.code), None
+            position, table = macro("measures.position_aside", self.raw, self.code), None
         elif self.hierarchy is None:
-            position, table = expression("nullif({code}, 0)", code=self.code), None
+            position, table = macro("measures.position", self.code), None
         else:
-            position, table = Markup("h.leaf"), self.hierarchy.stored
+            position, table = Markup(Identifier("leaf")), self.hierarchy.stored
         return {"position": position, "code": self.code, "hierarchy": table}
 
     def number(self, engine: Engine) -> Markup:
         """The value as a double, a date as months; NULL for what is none."""
         attribute = self.field.attribute
         if self.kind.has_day:
-            months = expression("EXTRACT(YEAR FROM {v}) * 12 + EXTRACT(MONTH FROM {v}) - 1", v=self.raw)
-            return expression("CASE WHEN isfinite({v}) THEN CAST({n} AS FLOAT8) END", v=self.raw, n=months)
+            return macro("measures.months", self.raw)
         value = attribute.limits.coded(engine.render, self.raw, attribute.column)
         finite = engine.render.macro("is_finite_number", self.raw, self.kind.value)
-        return expression(
-            "CASE WHEN {finite} THEN {number} END", finite=finite, number=double_of(engine.render, value, self.kind)
-        )
+        return macro("measures.number", double_of(engine.render, value, self.kind), finite)
 
     def grid(self, low: float | None, high: float | None) -> Grid | None:
         if low is None or high is None:
@@ -125,9 +122,9 @@ def measure_distributions(engine: Engine, recoding: Recoding, partition: Partiti
 
 def _columns(coded: CodedTable, axes: Sequence[Axis]) -> Iterator[_Column]:
     for number, axis in enumerate(axes):
-        yield _Column(axis.field, expression("w.{c}", c=Identifier(f"r{number}")), axis)
+        yield _Column(axis.field, Markup(Identifier(f"r{number}")), axis)
     for number, field in enumerate(coded.kept):
-        yield _Column(field, expression("w.{c}", c=Identifier(f"v{number}")), None)
+        yield _Column(field, Markup(Identifier(f"v{number}")), None)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.partition.axes import Axis
 from sqlanon.partition.result import Partition
-from sqlanon.sql import Identifier, RedactedValue, expression
+from sqlanon.sql import Identifier, RedactedValue, macro
 from sqlanon.values.doubles import double_of
 
 _SCALE = 2.0**30  # of an attribute's penalty, which is added up as a whole number
@@ -50,22 +50,21 @@ def _penalty(engine: Engine, partition: Partition, axis: Axis) -> dict[str, Any]
     low, high = Identifier(f"low_{axis.number}"), Identifier(f"high_{axis.number}")
     known: dict[str, Any] = {"axis": axis, "low": low, "high": high, "groups": [], "measure": None, "hierarchy": None}
     known |= {"is_value": axis.is_value("l"), "is_all": axis.holds_all("l")}
-    known |= {"dictionary": None, "null_counts": Markup("")}
+    known |= {"dictionary": None, "null_counts": True}
     hierarchy = axis.field.coding.hierarchy
     if hierarchy is not None:
         groups = [{"level": level, "there": axis.is_at("l", level)} for level in range(1, hierarchy.height + 1)]
-        codes = expression("SELECT DISTINCT l.{lo} AS code FROM {leaves} AS l", lo=axis.lo, leaves=partition.leaves)
+        codes = macro("measures.codes_of_leaves", axis, partition.leaves)
         covered = hierarchy.covered(engine.render, codes)
         return known | {"groups": groups, "hierarchy": covered, "leaves": hierarchy.domain}
     if not axis.field.attribute.column.kind.is_numeric:
-        null_counts = Markup("" if axis.field.attribute.hides_nulls else " AND FALSE")
-        return known | {"measure": _share(axis), "null_counts": null_counts}
+        return known | {"measure": _share(axis), "null_counts": axis.field.attribute.hides_nulls}
     width = _width_by_value(engine, axis)
     if width is None:
         return known | {"measure": _share(axis)}
     kind = axis.field.attribute.column.kind
-    upper, lower = (double_of(engine.render, expression("{end}.value", end=end), kind) for end in (high, low))
-    measure = expression("({upper} - {lower}) / {width}", upper=upper, lower=lower, width=RedactedValue(width))
+    upper, lower = (double_of(engine.render, macro("measures.value", end), kind) for end in (high, low))
+    measure = macro("measures.share_of_values", upper, lower, RedactedValue(width))
     return known | {"measure": measure, "dictionary": axis.field.coding.dictionary}
 
 
@@ -73,16 +72,14 @@ def _share(axis: Axis) -> Markup:
     """Codes covered over all codes: of ranks, NULL's among them, or of numbers whose codes are what they are worth."""
     kind, leaves = axis.field.attribute.column.kind, axis.field.coding.leaves
     extra, total = (0, RedactedValue(max(1, leaves - 1))) if kind.is_numeric else (1, leaves + axis.has_null)
-    return expression(
-        "CAST(l.{hi} - l.{lo} + {extra} AS FLOAT8) / {total}", hi=axis.hi, lo=axis.lo, extra=extra, total=total
-    )
+    return macro("measures.share_of_codes", axis, extra, total)
 
 
 def _width_by_value(engine: Engine, axis: Axis) -> float | None:
     """The width of the whole range in values; None where there is no finite one, or codes are values anyway."""
     if axis.field.coding.dictionary is None:
         return None
-    value = double_of(engine.render, Markup("v.value"), axis.field.attribute.column.kind)
+    value = double_of(engine.render, Markup(Identifier("value")), axis.field.attribute.column.kind)
     low, high = engine.query_one("release/measure_range", dictionary=axis.field.coding.dictionary, value=value)
     if low is None or not math.isfinite(float(high) - float(low)) or high == low:
         return None

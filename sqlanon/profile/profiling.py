@@ -13,13 +13,15 @@ from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 
+from markupsafe import Markup
+
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.policy import Role
 from sqlanon.profile.dependences import find_dependences
 from sqlanon.profile.facts import RARE, ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose
 from sqlanon.profile.vocabulary import PUNCTUATION, vocabularies
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Text
 from sqlanon.tables.measuring import countable, in_part, portions
 from sqlanon.tables.repeating import find_repeating
 
@@ -122,7 +124,7 @@ class _Measure:
         column = facts.column
         if not column.kind.is_numeric:
             return facts
-        value = expression("s.{name}", name=Identifier(column.name))
+        value = Markup(Identifier(column.name))
         is_finite = self._engine.render.macro("is_finite_number", value, column.kind.value)
         values = {"relation": self._relation, "value": value, "is_finite": is_finite, "share": RARE}
         bottom, top, span = self._engine.query_one("profile/find_rare_ends", **values)
@@ -135,7 +137,7 @@ class _Measure:
         """The values of a column of texts that a vocabulary knows, where most rows hold such."""
         if facts.column.kind is not Kind.TEXT or not LEAST_WORDS <= facts.distinct <= MOST_WORDS:
             return facts
-        value = expression("s.{name}", name=Identifier(facts.name))
+        value = Markup(Identifier(facts.name))
         for vocabulary in vocabularies():
             found = self._engine.query(
                 "profile/find_words",

@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from markupsafe import Markup
+
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
@@ -24,7 +26,7 @@ from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.costs import Attempt, Trial
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import Profile
-from sqlanon.sql import Identifier, Relation, expression, free_name
+from sqlanon.sql import Identifier, Relation, free_name, macro
 from sqlanon.tables.measuring import in_part
 from sqlanon.trust import hold_trusted
 from sqlanon.work.workspace import TemporaryWorkspace
@@ -83,12 +85,7 @@ class _Sample:
         columns = [Identifier(name) for name in names]
         count = free_name("n", names)
         share = min(1.0, MOST_ROWS * modulus / self.profile.rows)
-        copies = expression(
-            "CAST(greatest(least(t.{n}, {least}), ceil(t.{n} * {share})) AS BIGINT)",
-            n=count,
-            least=LEAST_ROWS,
-            share=share,
-        )
+        copies = macro("measures.copies", count, LEAST_ROWS, share)
         self.engine.run(
             "profile/create_sample",
             table=table,
@@ -97,7 +94,7 @@ class _Sample:
             count=count,
             copy=free_name("copy", [*names, count.name]),
             copies=copies,
-            sampled=in_part(self.engine, [expression("{c}", c=column) for column in columns], modulus),
+            sampled=in_part(self.engine, [Markup(column) for column in columns], modulus),
         )
 
 
@@ -144,5 +141,5 @@ class _Attempts:
         tuples = count_tuples(self.engine, workspace, coded, groups_of(algorithm, models).fields(coded))
         found = mondrian.search(self.engine, workspace, coded, tuples, models, algorithm, lambda _: None)
         loss = measure_loss(self.engine, found)
-        (classes,) = self.engine.query_one("count_rows", table=expression("{leaves} AS l", leaves=found.leaves))
+        (classes,) = self.engine.query_one("count_rows", table=macro("measures.aliased", found.leaves))
         return Attempt(loss.gcp, loss.of, int(classes))

@@ -9,13 +9,13 @@ from typing import TypeVar
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 
 def countable(column: Column) -> Markup:
     """The column's value, or its text where the engine may not know equality (JSON, geometry)."""
-    text = "CAST({name} AS TEXT)" if column.kind is Kind.OTHER else "{name}"
-    return expression(text, name=Identifier(column.name))
+    value = Markup(Identifier(column.name))
+    return macro("values.text", value) if column.kind is Kind.OTHER else value
 
 
 def in_part(engine: Engine, values: Sequence[Markup], modulus: int) -> Markup:

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from sqlanon.engines.base import Column, Engine
 from sqlanon.results.source import RepeatingColumn
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation
 from sqlanon.suggest import quoted
 from sqlanon.values.comparing import comparable
 
@@ -78,7 +80,7 @@ def find_repeating(engine: Engine, table: Relation, columns: Sequence[Column]) -
 
 
 def _count(engine: Engine, table: Relation, column: Column) -> RepeatingColumn:
-    value = comparable(engine, expression("{name}", name=Identifier(column.name)), column.kind)
+    value = comparable(engine, Markup(Identifier(column.name)), column.kind)
     rows, values, most = engine.query_one("plan/count_repeats", table=table, value=value)
     return RepeatingColumn(column.name, int(rows), int(values), int(most))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.sql import expression
+from sqlanon.sql import macro
 
 _HALF_WORDS = ("SMALLINT", "INTEGER")
 _HASHED_WHOLLY = (Kind.TEXT, Kind.FLOAT, Kind.UUID, Kind.ENUM)
@@ -14,7 +14,7 @@ _HASHED_WHOLLY = (Kind.TEXT, Kind.FLOAT, Kind.UUID, Kind.ENUM)
 def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
     """`value` as verification groups it: text by its bytes, types that may lack an equality as text."""
     if kind in (Kind.TEXT, Kind.OTHER):
-        return engine.render.macro("collate", expression("CAST({value} AS TEXT)", value=value))
+        return engine.render.macro("collate", macro("values.text", value))
     return value
 
 
@@ -58,7 +58,7 @@ def hashable(engine: Engine, column: Column, value: Markup) -> Markup:
 def exact(engine: Engine, column: Column, value: Markup) -> tuple[Markup, ...]:
     """A kept value as expressions that are equal only where its bytes are; floats differ in the sign of a zero."""
     if column.kind is Kind.FLOAT:
-        return value, expression("CASE WHEN {value} = 0 THEN CAST({value} AS TEXT) END", value=value)
+        return value, macro("values.text_of_zero", value)
     if column.kind is Kind.DECIMAL:
         return (engine.render.macro("scaled", value),)
     return (comparable(engine, value, column.kind),)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.written_files import sha256_of
-from sqlanon.sql import Identifier, Relation, Renderer, Statement, expression
+from sqlanon.sql import Identifier, Relation, Renderer, Statement, macro
 from sqlanon.values.comparing import comparable
 
 ROWS, FILE = "rows-1:", "sha256:"  # what digests begin with, which says how they are made
@@ -53,19 +53,20 @@ def exact_text(render: Renderer, column: Column, name: Identifier) -> Markup:
     if column.kind is Kind.FLOAT:
         return render.macro("exact_single" if column.type in _SINGLE else "exact_double", name)
     if column.kind is Kind.OTHER or column.type in _FINER:
-        return render.macro("exact_text", expression("CAST({name} AS TEXT)", name=name))
+        return render.macro("exact_text", macro("values.text", name))
     return render.macro(_EXACT[column.kind], name)
 
 
 def rows_statement(engine: Engine, relation: Relation | Markup, columns: Sequence[DigestedColumn]) -> Statement:
     """The statement that gives the number of rows and the two sums, as texts. Equal rows are hashed once."""
-    keys, parts = [], []
+    keys: list[Markup] = []
+    parts: list[Identifier | Markup] = []
     for number, one in enumerate(columns):
         value, name = Identifier(one.column.name), Identifier(f"c{number}")
         is_loose = one.column.kind.looks_different or one.column.type.startswith(_PADDED)
-        keys.append(one.exact(value) if is_loose else comparable(engine, expression("{v}", v=value), one.column.kind))
-        parts.append(expression("coalesce({part}, '-')", part=name if is_loose else one.exact(name)))
-    line = Markup(" || ',' || ").join(parts)
+        keys.append(one.exact(value) if is_loose else comparable(engine, Markup(value), one.column.kind))
+        parts.append(name if is_loose else one.exact(name))
+    line = macro("values.line", parts)
     return engine.render("publish/digest_rows", relation=relation, keys=keys, line=line)
 
 

@@ -17,7 +17,7 @@ from sqlanon.hierarchies.scratch import scratch_hierarchies
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.plan.checks import released_names
 from sqlanon.policy import Attribute, Policy, Role, Show
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.values.comparing import comparable
 from sqlanon.values.text import text_of
 from sqlanon.workload import Prediction
@@ -104,8 +104,7 @@ def _read_source(
 
 def _digested(columns: int) -> Markup:
     """All values of a row `x` as one text."""
-    texts = [expression("coalesce(CAST(x.{c} AS TEXT), '')", c=Identifier(f"c{n}")) for n in range(columns)]
-    return Markup(" || ',' || ").join(texts)
+    return macro("values.line_of_columns", range(columns))
 
 
 def _reader(
@@ -117,8 +116,8 @@ def _reader(
         found = engine.query("workload/list_labels", hierarchy=built.table, levels=levels)
         labels = {str(label): (int(first), int(last)) for label, first, last in found}
     elif column.kind is Kind.ENUM:
-        text = text_of(engine.render, Markup("x.v"), column.kind, column.type)
-        value = expression("r.{name}", name=Identifier(column.name))
+        text = text_of(engine.render, Markup(Identifier("v")), column.kind, column.type)
+        value = Identifier(column.name)
         found = engine.query("workload/list_values", rows=table, value=value, text=text)
         order = {str(text): place for place, (text,) in enumerate(found)}
     return Reader(column.kind, labels, order, has_groups=attribute.hierarchy is not None)
@@ -134,15 +133,15 @@ def _values(
         if name not in built:
             values.append(_text(engine, column))
             continue
-        values.append(expression("{alias}.leaf", alias=alias))
-        raw = comparable(engine, expression("r.{name}", name=Identifier(name)), column.kind)
-        leaf = comparable(engine, expression("{alias}.value", alias=alias), column.kind)
+        values.append(macro("codes.of_entry", alias, Identifier("leaf")))
+        raw = comparable(engine, macro("codes.in_row", Identifier(name)), column.kind)
+        leaf = comparable(engine, macro("codes.of_entry", alias, Identifier("value")), column.kind)
         joins.append({"table": built[name].table, "alias": alias, "leaf": leaf, "value": raw})
     return values, joins
 
 
 def _text(engine: Engine, column: Column) -> Markup:
-    return text_of(engine.render, expression("r.{name}", name=Identifier(column.name)), column.kind, column.type)
+    return text_of(engine.render, macro("codes.in_row", Identifier(column.name)), column.kind, column.type)
 
 
 def _read_classes(

@@ -121,7 +121,7 @@ def measure(engine: Engine, view: View, whole: Whole) -> Measures:
     doesn't.
     """
     scale = logarithm_scale(whole.rows)
-    keys = view.keys or (Markup("0"),)
+    keys = view.keys or (0,)
     _, rows, unknown = engine.query_one(
         "workload/measure_information", rows=view.rows, keys=keys, value=view.value, scale=scale
     )
@@ -138,7 +138,7 @@ def _error(engine: Engine, view: View, whole: Whole, all_rows: PowerSums) -> flo
 
 
 def _power_sums(engine: Engine, view: View, whole: Whole) -> PowerSums:
-    values: dict[str, Any] = {"rows": view.rows, "keys": view.keys or (Markup("0"),), "number": view.number}
+    values: dict[str, Any] = {"rows": view.rows, "keys": view.keys or (0,), "number": view.number}
     found = engine.query_one("workload/measure_squares", **values, least=whole.least, steps=whole.steps)
     return PowerSums(*(int(value) for value in found))
 

@@ -11,7 +11,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.measures.before import quasi_keys
 from sqlanon.release.recode import Recoding
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.values.comparing import comparable
 from sqlanon.values.doubles import double_of
 from sqlanon.values.text import text_of
@@ -33,17 +33,13 @@ def measures_of_run(engine: Engine, recoding: Recoding, target: str) -> tuple[Me
     rows = coded.rows if omitted else recoding.partition.assigned  # trees use the coded rows up
     before = _coded_view(engine, coded, target, rows, quasi_keys(coded))
     whole = look_at(engine, before, coded.source_rows, lacking=omitted > 0)
-    published = expression(
-        "(SELECT a.*, g.region FROM {assigned} AS a JOIN {regions} AS g ON g.leaf = a.leaf)",
-        assigned=recoding.partition.assigned,
-        regions=recoding.regions,
-    )
-    after = _coded_view(engine, coded, target, published, (Markup("r.region"),))
+    published = macro("measures.with_regions", recoding.partition.assigned, recoding.regions)
+    after = _coded_view(engine, coded, target, published, (macro("codes.in_row", Identifier("region")),))
     return measure(engine, before, whole), measure(engine, after, whole)
 
 
 def _named(name: str) -> Markup:
-    return expression("r.{name}", name=Identifier(name))
+    return macro("codes.in_row", Identifier(name))
 
 
 def _view(engine: Engine, rows: Relation | Markup, keys: tuple[Markup, ...], column: Column, value: Markup) -> View:
@@ -60,22 +56,17 @@ def _coded_view(
     field = coded.judged_field(target)
     code, kind = field.code(Identifier("r")), field.attribute.column.kind
     if field.coding.dictionary is None:
-        return View(rows, keys, code, expression("CAST({code} AS TEXT)", code=code), _number_of(engine, field, code))
+        return View(rows, keys, code, macro("values.text", code), _number_of(engine, field, code))
     if not kind.is_numeric and not field.coding.keyed:
-        return View(rows, keys, code, expression("CAST({code} AS TEXT)", code=code), None)
-    joined = expression(
-        "(SELECT a.*, v.value AS looked_up FROM {rows} AS a LEFT JOIN {dictionary} AS v ON v.code = {code})",
-        rows=rows,
-        dictionary=field.coding.dictionary,
-        code=field.code(Identifier("a")),
-    )
-    return _view(engine, joined, keys, field.attribute.column, Markup("r.looked_up"))
+        return View(rows, keys, code, macro("values.text", code), None)
+    joined = macro("measures.with_values", rows, field.coding.dictionary, field.code(Identifier("a")))
+    return _view(engine, joined, keys, field.attribute.column, macro("codes.in_row", Identifier("looked_up")))
 
 
 def _number_of(engine: Engine, field: Field, code: Markup) -> Markup:
     """The number that a code without a dictionary stands for, as a double."""
     origin = field.coding.origin or 0
-    value = expression("(nullif({code}, 0) - 1 + ({origin}))", code=code, origin=origin)
+    value = macro("measures.whole", code, origin)
     if abs(origin) + field.coding.leaves < _EXACT:
         return engine.render.macro("double", value)
     return double_of(engine.render, value, Kind.INTEGER)
