@@ -68,7 +68,7 @@ LEFT = {
     "beside": 2,
     "found": 6,
     "lost": 4,
-    "moment": 6,
+    "moment": 5,
     "moments": 1,
     "posed": 3,
     "spent": 1,
