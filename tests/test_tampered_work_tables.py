@@ -55,7 +55,7 @@ TABLES: dict[str, list[Tampered]] = {
         ("after", "encoding/copy_words", "rows", {"p0": EVERY}),
         ("after", "encoding/copy_words", "encoded", {"p0": ("set",), "r0": ("set",), "v0": ("set",)}),
         ("after", "encoding/count_kept", "multiset", {"n": ("set",), "pay": ("exchange",)}),
-        ("after", "partition/create_domain", "domain", {"n": ("exchange",)}),
+        ("after", "partition/scan/create_domain", "domain", {"n": ("exchange",)}),
         ("before", "release/create_sets", "dictionary", {"value": ("exchange", "set"), "code": ("drop",)}),
         ("before", "release/create_sets", "leaves", {"lo_0": ("set",), "hi_1": ("set",), "lo_2": ("set",), "n": EVERY}),
         ("before", "release/create_sets", "assigned", {"leaf": EVERY, "p0": ("exchange",)}),
@@ -67,7 +67,7 @@ TABLES: dict[str, list[Tampered]] = {
     "optimal": [
         ("after", "encoding/copy_words", "rows", {"p0": EVERY}),
         ("after", "encoding/copy_words", "encoded", {"p0": ("set",), "r0": ("set",), "v0": ("set",)}),
-        ("after", "partition/create_domain", "domain", {"n": ("exchange",)}),
+        ("after", "partition/scan/create_domain", "domain", {"n": ("exchange",)}),
         (
             "after",
             "lattice/create_base",

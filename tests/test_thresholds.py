@@ -53,7 +53,7 @@ def _rounds(
     assert _released(database, case, weighted=weighted) is not None
     rounds: list[Counter[str]] = []
     for name in heard:
-        if name == "partition/choose_attributes":
+        if name == "partition/decide/choose_attributes":
             rounds.append(Counter())
         if rounds and name.startswith("partition/"):
             rounds[-1][name] += 1
@@ -70,9 +70,15 @@ def _table(rows: int, *models: dict[str, Any]) -> Case:
 
 
 BATCHED = {
-    f"partition/{name}" for name in ("choose_thresholds", "measure_thresholds", "discard_thresholds", "count_open")
+    f"partition/decide/{name}"
+    for name in ("choose_thresholds", "measure_thresholds", "discard_thresholds", "count_open")
 }
-SIDES = "partition/count_sides"
+SIDES = "partition/decide/count_sides"
+FOR_EACH_SENSITIVE = {
+    "partition/scan/count_avs_groups",
+    "partition/scan/count_value_groups",
+    "partition/decide/follow_values",
+}
 
 
 @pytest.mark.parametrize("rows", [120, 600])
@@ -81,18 +87,18 @@ def test_a_round_takes_as_many_statements_whatever_its_nodes(
 ) -> None:
     case = _table(rows, {"attribute": "s", **TEXTS[3]}, {"attribute": "u", **NUMBERS[1], "t": 0.08})
     rounds = _rounds(databases[0], case, monkeypatch)
-    searched = [r for r in rounds if r["partition/judge_thresholds"]]
+    searched = [r for r in rounds if r["partition/decide/judge_thresholds"]]
     assert searched
     for counts in rounds:
-        batches = counts["partition/choose_thresholds"]
+        batches = counts["partition/decide/choose_thresholds"]
         assert counts[SIDES] == 2 * batches, "AVS groups are counted once for each sensitive attribute"
         assert batches <= 1 + rows.bit_length()
         assert all(counts[name] <= batches + 1 for name in BATCHED)
         once = {name: n for name, n in counts.items() if name not in BATCHED | {SIDES}}
         twice = {name for name, n in once.items() if n > 1}
-        assert once.pop("partition/measure_nodes", 0) <= 2, "of this round's leaves, and of the next round's nodes"
-        twice.discard("partition/measure_nodes")
-        assert twice <= {"partition/count_avs_groups", "partition/follow_values"}, "a statement depends on the nodes"
+        assert once.pop("partition/scan/measure_nodes", 0) <= 2, "of this round's leaves, and of the next round's nodes"
+        twice.discard("partition/scan/measure_nodes")
+        assert twice <= FOR_EACH_SENSITIVE, "a statement depends on the nodes"
         assert all(once[name] == 2 for name in twice)
 
 
@@ -102,7 +108,8 @@ def test_under_k_anonymity_alone_thresholds_are_not_searched(
     rounds = _rounds(databases[0], _table(200), monkeypatch)
     names = set().union(*rounds)
     assert not names & (
-        BATCHED | {"partition/follow_values", "partition/judge_thresholds", "partition/count_avs_groups"}
+        BATCHED
+        | {"partition/decide/follow_values", "partition/decide/judge_thresholds", "partition/scan/count_avs_groups"}
     )
 
 
@@ -113,7 +120,7 @@ def test_what_running_sums_leave_open_is_measured_in_small_batches(
     wide = _released(databases[0], case, weighted=False)
     monkeypatch.setattr(thresholds, "BATCH_ROWS", 50)
     rounds = _rounds(databases[0], case, monkeypatch)
-    assert max(counts["partition/choose_thresholds"] for counts in rounds) > 7
+    assert max(counts["partition/decide/choose_thresholds"] for counts in rounds) > 7
     assert _released(databases[0], case, weighted=False) == wide
 
 
@@ -126,7 +133,7 @@ def test_sub_trees_of_several_sessions_are_searched_alike(
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
     monkeypatch.setattr(thresholds, "BATCH_ROWS", 50)
     rounds = _rounds(postgres, case, monkeypatch)
-    assert sum(counts["partition/discard_thresholds"] for counts in rounds) > 1
+    assert sum(counts["partition/decide/discard_thresholds"] for counts in rounds) > 1
     assert _released(postgres, case, weighted=True) == expected
 
 
@@ -147,8 +154,8 @@ def test_attributes_that_are_judged_in_turn_give_the_same_tree(
     case = Case((ORDERED,) * 3, tuple(rows), UNEVEN.models)
     assert _released(database, case, weighted=True) == _released(database, case, weighted=False)
     together, in_turn = (_rounds(database, case, monkeypatch, weighted=weighted) for weighted in (False, True))
-    assert {counts["partition/judge_trials"] for counts in together} == {1}
-    assert {counts["partition/judge_trials"] for counts in in_turn} == {1, 2}
+    assert {counts["partition/decide/judge_trials"] for counts in together} == {1}
+    assert {counts["partition/decide/judge_trials"] for counts in in_turn} == {1, 2}
 
 
 def test_where_the_median_fails_another_threshold_is_found(databases: tuple[Database, Database]) -> None:
@@ -162,7 +169,7 @@ def test_a_node_without_another_attribute_is_searched_in_the_round_of_its_median
     databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, *others = _rounds(databases[0], UNEVEN, monkeypatch)
-    assert root["partition/find_medians"] == root["partition/judge_thresholds"] == 1
+    assert root["partition/decide/find_medians"] == root["partition/decide/judge_thresholds"] == 1
     assert len(others) == 1, "the children's: neither of them can be split"
 
 

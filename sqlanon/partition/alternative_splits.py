@@ -24,14 +24,13 @@ def search_alternative_splits(
     A node where no split that gains enough is allowable has none. None if no candidate has fallen.
     """
     missed = scanner.table("missed_nodes")
-    scanner.run("list_missed", missed=missed, candidates=candidates, violating_splits=violating_splits)
-    (count,) = scanner.branch.engine.query_one("count_rows", table=missed)
-    if not count:
+    scanner.branch.decide("gain/list_missed", missed=missed, candidates=candidates, violating_splits=violating_splits)
+    if not scanner.branch.count(missed):
         return None
     ranked, alternative_splits = _rank(scanner, scanned, missed)
     chosen = scanner.table("chosen_splits")
-    scanner.run(
-        "choose_alternative_splits",
+    scanner.branch.decide(
+        "gain/choose_alternative_splits",
         chosen=chosen,
         ranked=ranked,
         alternative_splits=alternative_splits,
@@ -47,9 +46,9 @@ def _rank(scanner: Scanner, scanned: Scanned, missed: Relation) -> tuple[Relatio
     """All splits of these nodes that gain enough, and the attributes that they are on, as candidates."""
     ranked, alternative_splits = scanner.table("ranked_cuts"), scanner.table("alternative_splits")
     cuts = scanner.cuts(scanned, scanner.look_inside(scanned, missed))
-    scanner.run("rank_cuts", ranked=ranked, cuts=cuts, missed=missed)
-    scanner.run(
-        "list_alternative_splits",
+    scanner.branch.decide("gain/rank_cuts", ranked=ranked, cuts=cuts, missed=missed)
+    scanner.branch.decide(
+        "gain/list_alternative_splits",
         alternative_splits=alternative_splits,
         ranked=ranked,
         nodes=scanned.nodes,
@@ -69,7 +68,7 @@ def _search_thresholds(
 def _judge_nested(scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation) -> Relation | None:
     """The splits by hierarchies that violate a model."""
     trials = scanner.table("nested_trials")
-    scanner.run("list_nested_trials", trials=trials, alternative_splits=alternative_splits)
+    scanner.branch.decide("gain/list_nested_trials", trials=trials, alternative_splits=alternative_splits)
     branch = replace(scanner.branch, name=f"{scanner.branch.name}_r")
     values = {"trials": trials, "candidates": alternative_splits, "cuts": alternative_splits}
     violating_splits, used = judge_groups(branch, rows, values)

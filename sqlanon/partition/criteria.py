@@ -224,7 +224,7 @@ class PowerSums(Criterion):
         return found
 
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
-        branch.engine.run(
+        branch.decide(
             "gain/score_moments",
             scored=scan.scored,
             groups=scan.groups,
@@ -234,7 +234,7 @@ class PowerSums(Criterion):
         )
 
     def score_children(self, branch: Branch, scan: Scan, **values: Any) -> None:
-        branch.engine.run("gain/score_moment_children", groups=scan.groups, **self._shape, **values)
+        branch.decide("gain/score_moment_children", groups=scan.groups, **self._shape, **values)
 
     @property
     def _shape(self) -> dict[str, Any]:
@@ -273,13 +273,13 @@ class Classes(ManyClasses):
         return Markup(", s.rise_upto - s.rise AS rise_before")
 
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
-        branch.engine.run(
+        branch.decide(
             "gain/follow_classes",
             followed=scan.followed,
             groups=scan.groups,
             starts=_totals_of(scan) if before is None else _counts_inside(scan, before),
         )
-        branch.engine.run(
+        branch.decide(
             "gain/score_classes",
             scored=scan.scored,
             followed=scan.followed,
@@ -289,7 +289,7 @@ class Classes(ManyClasses):
         )
 
     def score_children(self, branch: Branch, scan: Scan, **values: Any) -> None:
-        branch.engine.run(
+        branch.decide(
             "gain/score_class_children",
             groups=scan.groups,
             totals=_class_totals(scan),

@@ -53,7 +53,7 @@ def create_domain(engine: Engine, workspace: Workspace, rows: Relation | Markup,
     domain = workspace.table(name)
     hierarchy = field.coding.hierarchy
     engine.run(
-        "partition/create_domain",
+        "partition/scan/create_domain",
         domain=domain,
         rows=rows,
         word=field.column,

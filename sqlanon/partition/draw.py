@@ -44,9 +44,10 @@ def draw(branch: Branch, what: Draw, *, weighted: bool) -> tuple[Relation, Relat
         branch.workspace.drop(roots, drawn)
         _draw_candidates(branch, what, (roots, drawn), words, factor, weighted=weighted)
         scans, factor = scans + 1, 4 * factor
-        (short,) = branch.engine.query_one("sampling/count_short", roots=roots, drawn=drawn, sample=what.size)
+        counted = {"roots": roots, "drawn": drawn, "sample": what.size}
+        (short,) = branch.engine.query_one("partition/scan/sampling/count_short", **counted)
     pieces = [Markup("r.ticket"), Markup("r.copy & {}").format(_LAST)]
-    branch.engine.run(
+    branch.scan(
         "sampling/take_sample",
         table=table,
         drawn=drawn,
@@ -72,11 +73,11 @@ def _draw_candidates(
 ) -> None:
     roots, drawn = tables
     size = what.size
-    branch.engine.run("sampling/create_roots", roots=roots, nodes=what.nodes, sample=size, factor=factor)
+    branch.decide("sampling/create_roots", roots=roots, nodes=what.nodes, sample=size, factor=factor)
     pieces = [piece for word in words for piece in _pieces(word)]
     if weighted:
         pieces.append(Markup("r.copy & {}").format(_LAST))
-    branch.engine.run(
+    branch.scan(
         "sampling/draw_copies" if weighted else "sampling/draw_candidates",
         drawn=drawn,
         rows=what.rows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -125,8 +125,8 @@ def _grow_side_by_side(
             branch = Branch(engines[-1], workspace.on(engines[-1]), trunk.task, f"_{number}_")
             growth = Growth(branch, records=trunk.records)
             growths.append(growth)
-            jobs.append((growth, frontier, (number, sessions), (number + 1) * GROUP_LEAVES))
-        _run_all(engines, [functools.partial(_grow_branch, *job, board) for job in jobs])
+            jobs.append(functools.partial(grow_share, growth, frontier, number, sessions, board.reporter(branch.name)))
+        _run_all(engines, jobs)
         workspace.drop(*frontier.consumed)
         return growths
     finally:
@@ -134,13 +134,20 @@ def _grow_side_by_side(
             session.close()
 
 
-def _grow_branch(growth: Growth, trunk: Frontier, share: tuple[int, int], first_leaf: int, board: _Board) -> None:
+def grow_share(growth: Growth, trunk: Frontier, number: int, shares: int, report: Callable[[Progress], None]) -> None:
+    """Grow the sub-trees of one share of a frontier's nodes to their end, wherever the growth's session is.
+
+    It needs the task, and the tables of the trunk's frontier under the same names; other shares, and what the trunk
+    has finished, concern it in nothing. Numbers of leaves and nodes are those of the whole tree.
+
+    number: of this share, out of so many `shares`; the largest nodes are dealt first.
+    """
     growth.prepare()
-    growth.grow(growth.share(trunk, *share, first_leaf), board.reporter(growth.branch.name))
+    growth.grow(growth.share(trunk, number, shares, (number + 1) * GROUP_LEAVES), report)
     growth.finish()
 
 
-def _run_all(engines: list[Engine], jobs: list[Callable[[], None]]) -> None:
+def _run_all(engines: list[Engine], jobs: Sequence[Callable[[], None]]) -> None:
     """Run the jobs in threads; when one fails, or the user interrupts, the others are cancelled."""
     with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
         futures = [pool.submit(job) for job in jobs]

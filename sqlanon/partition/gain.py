@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -83,11 +83,11 @@ class GainGrowth:
             "(SELECT m.* FROM {ranges} AS m JOIN {h} AS h ON h.node = m.node)", ranges=ranges, h=median_only
         )
         self._hand_on(rows, (0, 0), done, None)
-        (for_median,) = self.branch.engine.query_one("count_rows", table=self.for_median)
+        for_median = self.branch.count(self.for_median)
         sought = "(SELECT r.* FROM {rows} AS r JOIN {ranges} AS m ON m.node = r.node"
         sought += " WHERE m.node NOT IN (SELECT h.node FROM {h} AS h))"
         level = self.seed(expression(sought, rows=rows, ranges=ranges, h=median_only))
-        return replace(level, for_median=int(for_median), parents=parents)
+        return replace(level, for_median=for_median, parents=parents)
 
     def grow_on(self, first: Level, report: Callable[[Progress], None]) -> Frontier:
         """Split the nodes of a level, and what comes of them.
@@ -108,14 +108,14 @@ class GainGrowth:
 
     def prepare(self) -> None:
         """Create the empty tables of what is handed on."""
-        self.scanner.run("create_for_median", for_median=self.for_median)
-        self.scanner.run("create_deferred", deferred=self.deferred, columns=self.plain.word_columns)
+        self.branch.decide("gain/create_for_median", for_median=self.for_median)
+        self.branch.scan("gain/create_deferred", deferred=self.deferred, columns=self.plain.word_columns)
 
     def seed(self, table: Relation | Markup) -> Level:
         """The first level: rows `(node, p0, …)`, each with its target."""
         rows, target = self.branch.table("gained", 0), self.criterion.target
-        self.scanner.run(
-            "seed_rows",
+        self.branch.scan(
+            "gain/seed_rows",
             new_rows=rows,
             rows=table,
             responses=target.responses,
@@ -136,7 +136,7 @@ class GainGrowth:
         splits = self.branch.table("gain_splits", level.round) if active else None
         if splits is not None:
             self._split(level, nodes, active, splits)
-        for_median, split, rows, largest = self._query("count_splits", ranges=ranges, splits=splits)
+        for_median, split, rows, largest = self.branch.ask("gain/count_splits", ranges=ranges, splits=splits)
         self._follow(level, ranges, splits)
         if for_median:
             self._hand_on(level.rows, (level.numbers.nodes, level.for_median), ranges, splits)
@@ -149,7 +149,7 @@ class GainGrowth:
 
     def _measure(self, level: Level) -> Relation:
         ranges, task = self.scanner.table("ranges"), self.branch.task
-        self.branch.run(
+        self.branch.scan(
             "measure_nodes",
             ranges=ranges,
             rows=level.rows,
@@ -174,7 +174,7 @@ class GainGrowth:
         scanned = self.scanner.scan(level.rows, nodes, active)
         candidates = self.scanner.table("gain_candidates")
         cuts = self.scanner.cuts(scanned, scanned.inside)
-        self.scanner.run("choose_splits", candidates=candidates, cuts=cuts, nodes=nodes, **self.scanner.shape)
+        self.branch.decide("gain/choose_splits", candidates=candidates, cuts=cuts, nodes=nodes, **self.scanner.shape)
         violating_splits = self._judge(level, candidates)
         alternative_splits = self._search_alternative_splits(level, scanned, candidates, violating_splits)
         tables = {
@@ -183,7 +183,7 @@ class GainGrowth:
             "violating_splits": violating_splits,
             "alternative_splits": alternative_splits,
         }
-        self.scanner.run("record_splits", masks=self.plain.masks, **tables)
+        self.branch.decide("gain/record_splits", masks=self.plain.masks, **tables)
 
     def _judge(self, level: Level, candidates: Relation) -> Relation | None:
         """The best splits that violate a model for what is in their children; sizes have been judged before."""
@@ -196,7 +196,7 @@ class GainGrowth:
 
     def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:
         """List the chosen splits as trials; says how they are judged."""
-        self.scanner.run("list_trials", trials=trials, candidates=candidates)
+        self.branch.decide("gain/list_trials", trials=trials, candidates=candidates)
         return EXACT
 
     def _search_alternative_splits(
@@ -215,9 +215,11 @@ class GainGrowth:
         """Hand on what is not split; at: what makes its nodes those of the whole tree, how many have been handed on."""
         first_node, before = at
         values = {"for_median": self.for_median, "first_node": first_node}
-        self.scanner.run("hand_nodes", ranges=ranges, splits=splits, handed_before=before, **values)
+        self.branch.decide("gain/hand_nodes", ranges=ranges, splits=splits, handed_before=before, **values)
         words = carried("r", self.plain.word_columns)
-        self.scanner.run("park_rows", deferred=self.deferred, rows=rows, bits=self.plain.bits, words=words, **values)
+        self.branch.scan(
+            "gain/park_rows", deferred=self.deferred, rows=rows, bits=self.plain.bits, words=words, **values
+        )
 
     def _next_number(self, level: Level) -> int:
         """The first number in the whole tree that no node has up to this level."""
@@ -227,7 +229,7 @@ class GainGrowth:
         """Every row of a split node to its child."""
         for_median, split, largest = counts
         rows, task = self.branch.table("gained", level.round + 1), self.branch.task
-        self.branch.run(
+        self.branch.scan(
             "split_rows",
             new_rows=rows,
             rows=level.rows,
@@ -241,6 +243,3 @@ class GainGrowth:
         )
         numbers = Numbers(self._next_number(level), level.numbers.nodes)
         return Level(rows, level.round + 1, level.for_median + for_median, splits, split, largest, numbers)
-
-    def _query(self, template: str, **values: Any) -> tuple[Any, ...]:
-        return self.branch.engine.query_one(f"gain/{template}", **values)

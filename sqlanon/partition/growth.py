@@ -103,16 +103,16 @@ class Growth:
 
     def prepare(self) -> None:
         """List the attributes, and create the empty tables that rows, leaves and the nodes of the tree end in."""
-        self.branch.run("create_done", done=self.done, columns=self.task.word_columns)
-        self.branch.run("create_leaves", leaves=self.leaves, axes=self.task.axes)
-        self.branch.run("create_tree", tree=self.tree)
-        self.branch.run("create_history", history=self.branch.table("history"))
+        self.branch.scan("create_done", done=self.done, columns=self.task.word_columns)
+        self.branch.decide("create_leaves", leaves=self.leaves, axes=self.task.axes)
+        self.branch.decide("create_tree", tree=self.tree)
+        self.branch.decide("create_history", history=self.branch.table("history"))
         list_attributes(self.branch)
 
     def root(self, table: Relation) -> Frontier:
         """The frontier before the first round: all rows of a coded table are one node. The table is used up."""
         splits = self._table("splits", 0)
-        self.branch.run("seed_splits", splits=splits, rows=self.task.table_rows)
+        self.branch.decide("seed_splits", splits=splits, rows=self.task.table_rows)
         rows = expression(
             "(SELECT CAST(0 AS BIGINT) AS node{columns} FROM {t} AS c)",
             t=table,
@@ -138,15 +138,15 @@ class Growth:
     def share(self, trunk: Frontier, number: int, shares: int, first_leaf: int) -> Frontier:
         """The frontier of one share of another growth's nodes, in tables of this one."""
         rows, splits = self._table("rows", trunk.round), self._table("splits", trunk.round)
-        self.branch.run("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
-        self.branch.run("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
+        self.branch.decide("branch_splits", branch=splits, splits=trunk.splits, number=number, shares=shares)
+        self.branch.scan("branch_rows", branch=rows, rows=trunk.rows, splits=splits, bits=self.task.bits)
         # nodes keep the numbers that they have in the trunk, so leaves need as many as all of them
         at = trunk.round, 0, first_leaf, trunk.parent_leaf, trunk.stage, trunk.active_rows
         shared = Frontier(rows, splits, (rows, splits), trunk.parents, *at, inherits_until=trunk.inherits_until)
         if trunk.ranges is None:
             return shared
         ranges = self.branch.table("inherited")
-        self.branch.run("branch_rows", branch=ranges, rows=trunk.ranges, splits=splits, bits=self.task.bits)
+        self.branch.decide("branch_ranges", branch=ranges, ranges=trunk.ranges, splits=splits, bits=self.task.bits)
         return replace(shared, ranges=ranges, exact_ranges=trunk.exact_ranges)
 
     def grow(
@@ -174,7 +174,7 @@ class Growth:
             at_once=self._tries_at_once(frontier),
         )
         used = self._judge(frontier, candidates, splits)
-        counts = self.branch.engine.query_one("partition/count_nodes", ranges=ranges, splits=splits)
+        counts = self.branch.ask("count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, stage, numbers = counts
         consumed = [*candidates.tables, *used]
         if finished:
@@ -238,14 +238,14 @@ class Growth:
     def _measure(self, rows: Relation | Markup) -> Relation:
         """The table of the exact ranges of the nodes of these rows."""
         ranges, weight, axes = self.branch.table("ranges"), self.task.weight("r"), self.task.axes
-        self.branch.run("measure_nodes", ranges=ranges, rows=rows, weight=weight, axes=axes, statistics=())
+        self.branch.scan("measure_nodes", ranges=ranges, rows=rows, weight=weight, axes=axes, statistics=())
         return ranges
 
     def _inherit(self, frontier: Frontier, ranges: Relation) -> Frontier:
         """The same frontier with the ranges of the nodes' parents, cut at the thresholds."""
         inherited = self.branch.table("inherited")
         values = {"splits": frontier.splits, "bits": self.task.bits, "axes": self.task.axes}
-        self.branch.run("inherit_ranges", inherited=inherited, ranges=ranges, **values)
+        self.branch.decide("inherit_ranges", inherited=inherited, ranges=ranges, **values)
         return replace(frontier, ranges=inherited, exact_ranges=False)
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
@@ -264,7 +264,7 @@ class Growth:
         if not numbers:
             return None
         rows = self._table("rows", frontier.round + 1)
-        sent = self.branch.run(
+        sent = self.branch.scan(
             "split_rows",
             new_rows=rows,
             rows=frontier.rows,
@@ -287,9 +287,9 @@ class Growth:
 
     def _retire(self, frontier: Frontier, ranges: Relation, splits: Relation) -> None:
         values = {"ranges": ranges, "splits": splits, "first_leaf": frontier.next_leaf}
-        self.branch.run("record_leaves", leaves=self.leaves, axes=self.task.axes, **values)
+        self.branch.decide("record_leaves", leaves=self.leaves, axes=self.task.axes, **values)
         words = carried("r", self.task.word_columns)
-        self.branch.run("retire_rows", done=self.done, rows=frontier.rows, words=words, **values)
+        self.branch.scan("retire_rows", done=self.done, rows=frontier.rows, words=words, **values)
 
 
 def _ended(rows: Relation | Markup, ranges: Relation, splits: Relation) -> Markup:

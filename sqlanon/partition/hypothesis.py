@@ -36,7 +36,7 @@ class Confidence:
         return 0.0 if self.alpha is None else NormalDist().inv_cdf(1 - self.alpha / tests)
 
     def least_sampled(self, k: int, sample: int, population: int, tests: int) -> int:
-        """The fewest sampled rows of a child that is to have `k` rows, as `sampling/create_min_counts` has it."""
+        """The fewest sampled rows of a child that is to have `k` rows, as `create_min_counts` has it."""
         z, share = self.quantile(tests), (k if self.alpha is None else k - 1) / population
         correction = max(0, population - sample) / max(1, population - 1)
         deviation = math.sqrt(max(0.0, sample * share * (1 - share) * correction))
@@ -65,7 +65,7 @@ class Hypotheses(Judge):
         return False
 
     def size(self, branch: Branch, values: dict[str, Any], fewest: int) -> None:  # noqa: ARG002 - `min_counts` say it
-        branch.engine.run("sampling/size_trials", bits=branch.task.bits, **self.tables, **values)
+        branch.decide("sampling/size_trials", bits=branch.task.bits, **self.tables, **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
         render = branch.engine.render

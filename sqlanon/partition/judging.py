@@ -35,7 +35,7 @@ class Judge:
 
         fewest: rows that each child must have by the models' definitions.
         """
-        branch.run("size_trials", fewest=fewest, **values)
+        branch.decide("size_trials", fewest=fewest, **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
         """A SELECT `(class, violates, …)` of all classes that the trials would make."""
@@ -73,7 +73,7 @@ def judge(
     judge_content = _judge_in_turn if in_turn and task.models_of_content else judge_groups
     violating_splits, used = judge_content(branch, rows, values, by)
     found, sought = _search(branch, rows, values, violating_splits) if searched else (None, ())
-    branch.run(
+    branch.decide(
         "record_splits",
         splits=splits,
         judged=judged,
@@ -96,7 +96,7 @@ def _search(
     """The thresholds of nodes that are to be searched at every one in this round, and the tables used on the way."""
     searched = branch.table("searched")
     tables = _trials_of(values)
-    if branch.run("list_searched", searched=searched, violating_splits=violating_splits, **tables) == 0:
+    if branch.decide("list_searched", searched=searched, violating_splits=violating_splits, **tables) == 0:
         return None, (searched,)
     found = search_thresholds(branch, rows, searched)
     return found, (searched, *found.tables)
@@ -114,7 +114,7 @@ def _judge_in_turn(
     violating_splits, used = judge_groups(branch, rows, {**values, "trials": first}, by)
     later = replace(branch, name=f"{branch.name}_o")
     others = later.table("trials")
-    if branch.run("list_others", others=others, violating_splits=violating_splits, **_trials_of(values)) == 0:
+    if branch.decide("list_others", others=others, violating_splits=violating_splits, **_trials_of(values)) == 0:
         return violating_splits, [*used, others]
     fallen_later, used_later = judge_groups(later, rows, {**values, "trials": others}, by)
     both = "(SELECT f.trial FROM {first} AS f UNION ALL SELECT o.trial FROM {later} AS o)"
@@ -130,7 +130,7 @@ def judge_groups(
         return None, []
     violating_splits, avs = branch.table("violating_splits"), _count_avs(branch, rows, values)
     bits = branch.task.bits
-    branch.run(
+    branch.decide(
         "judge_trials",
         violating_splits=violating_splits,
         avs_of_first=avs[0],
@@ -150,7 +150,7 @@ def _trials_of(values: dict[str, Any]) -> dict[str, Any]:
 def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) -> list[Relation]:
     tables = [branch.table(f"avs{i}_") for i in range(len(branch.task.sensitive))]
     for table, sensitive in zip(tables, branch.task.sensitive, strict=True):
-        branch.run(
+        branch.scan(
             "count_avs_groups",
             avs=table,
             rows=rows,

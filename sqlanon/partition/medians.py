@@ -26,23 +26,22 @@ class Candidates:
         child_shift, mask_0, …, rank, bin_shift, first_bin)`; `share` is the range's part of the table's, `width` that
         in steps; `stage` is 0 for the widest attributes, 1 for the others, 2 for a search at every threshold alone,
         without a cut here; `child_shift` is NULL for an attribute that is cut at values.
-    histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin. None where it is
-        counted in the statement that finds the cuts: nothing else needs it unless an attribute has a hierarchy.
+    histogram: `(key, n)`; a key is a candidate and, in the last `key_bits` bits, the place of a bin.
+    medians: the bins that hold the medians.
+    inside: the values in those of these bins that are wider than a code.
     cuts: `(candidate, cut, below, inside, above)`; a split by a hierarchy has none.
     """
 
     table: Relation
-    histogram: Relation | None
+    histogram: Relation
+    medians: Relation
+    inside: Relation
     cuts: Relation
     key_bits: int
 
     @property
     def tables(self) -> tuple[Relation, ...]:
-        return (self.table, self.cuts) if self.histogram is None else (self.table, self.histogram, self.cuts)
-
-    @property
-    def key_mask(self) -> int:
-        return (1 << self.key_bits) - 1
+        return self.table, self.histogram, self.medians, self.inside, self.cuts
 
 
 def attributes_of(branch: Branch) -> Relation:
@@ -53,7 +52,7 @@ def attributes_of(branch: Branch) -> Relation:
 def list_attributes(branch: Branch) -> None:
     """Create the table of the attributes, once for all rounds."""
     attributes = attributes_of(branch)
-    branch.run("create_attributes", attributes=attributes, axes=branch.task.axes, masks=branch.task.masks)
+    branch.decide("create_attributes", attributes=attributes, axes=branch.task.axes, masks=branch.task.masks)
     branch.engine.analyze(attributes)
 
 
@@ -79,31 +78,39 @@ def cut_at_medians(
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, size.bit_length() // 2))
     candidates = Candidates(
         branch.table("candidates"),
-        branch.table("histogram") if branch.task.nested or branch.engine.traits.tables_for_plans else None,
+        branch.table("histogram"),
+        branch.table("medians"),
+        branch.table("median_values"),
         branch.table("cuts"),
         max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
     tried = Markup(len(branch.task.axes) if at_once else "k.tried")
     wanted = {"bin_bits": bin_bits, "searched": searched, "same_round": same_round, "tried": tried}
     _choose(branch, candidates.table, ranges, splits, wanted)
-    values = {
-        "rows": rows,
-        "value": masked_value("c", branch.task.words),
-        "candidates": candidates.table,
-        "histogram": candidates.histogram,
-        "key_bits": candidates.key_bits,
-        "weight": branch.task.weight("x"),
-        "carried": branch.task.carried_weight,
-    }
-    if candidates.histogram is not None:
-        branch.run("count_bins", **values)
-    branch.run("find_medians", **values, cuts=candidates.cuts, key_mask=candidates.key_mask)
+    _find_medians(branch, rows, candidates)
     return candidates
+
+
+def _find_medians(branch: Branch, rows: Relation | Markup, candidates: Candidates) -> None:
+    """Count bins, find those that hold the medians, count the values inside them, find the medians."""
+    task, key_bits, medians = branch.task, candidates.key_bits, candidates.medians
+    counted = {
+        "rows": rows,
+        "value": masked_value("c", task.words),
+        "weight": task.weight("x"),
+        "carried": task.carried_weight,
+    }
+    tables = {"candidates": candidates.table, "histogram": candidates.histogram}
+    branch.scan("count_bins", key_bits=key_bits, **tables, **counted)
+    bins = {"key_bits": key_bits, "key_mask": (1 << key_bits) - 1, "masks": task.masks}
+    branch.decide("find_median_bins", medians=medians, **bins, **tables)
+    branch.scan("count_median_values", medians=medians, inside=candidates.inside, **counted)
+    branch.decide("find_medians", medians=medians, inside=candidates.inside, cuts=candidates.cuts)
 
 
 def _choose(branch: Branch, candidates: Relation, ranges: Relation, splits: Relation, wanted: dict[str, Any]) -> None:
     task = branch.task
-    branch.run(
+    branch.decide(
         "choose_attributes",
         candidates=candidates,
         attributes=attributes_of(branch),

@@ -105,12 +105,10 @@ class PackedClasses(ManyClasses):
 
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
         tables = {"scored": scan.scored, "groups": scan.groups, "parts": scan.parts}
-        branch.engine.run(
-            "gain/score_packed_classes", bounded=before is None, words=self._ends, **tables, **self._shape
-        )
+        branch.decide("gain/score_packed_classes", bounded=before is None, words=self._ends, **tables, **self._shape)
 
     def score_children(self, branch: Branch, scan: Scan, **values: Any) -> None:
-        branch.engine.run("gain/score_packed_children", groups=scan.groups, **self._shape, **values)
+        branch.decide("gain/score_packed_children", groups=scan.groups, **self._shape, **values)
 
     @property
     def _shape(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ ROOT = Numbers(0, 0)
 
 def remember_splits(branch: Branch, splits: Relation, round_: int, numbers: Numbers) -> None:
     """Keep the splits that made the nodes of a round until the tree is written down."""
-    branch.run(
+    branch.decide(
         "remember_splits",
         history=branch.table("history"),
         splits=splits,
@@ -41,7 +41,7 @@ def remember_splits(branch: Branch, splits: Relation, round_: int, numbers: Numb
 def record_tree(branch: Branch, leaves: Relation) -> None:
     """Add the nodes that the remembered splits have made to the branch's tree: once, when all of it has grown."""
     tables = {"tree": branch.table("tree"), "history": branch.table("history"), "leaves": leaves}
-    branch.run("record_tree", bits=branch.task.bits, shift=_shift(branch), **tables)
+    branch.decide("record_tree", bits=branch.task.bits, shift=_shift(branch), **tables)
     branch.workspace.drop(tables["history"])
 
 
@@ -51,7 +51,7 @@ def follow_episode(branch: Branch, tree: Tree, settled: Settled, sampled: Relati
     sampled: `(root, node, …)`, the nodes of the episode before that this one has sampled; None for the whole table.
     """
     followed = branch.table("followed", number)
-    branch.engine.run(
+    branch.decide(
         "sampling/follow_tree",
         tree=followed,
         routes=tree.routes,

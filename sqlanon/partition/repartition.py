@@ -59,7 +59,7 @@ def build_tree(branch: Branch, sample_nodes: Sequence[Relation], first: int, roo
     """The tree of the nodes that growth went through, numbered from `first` on without large gaps."""
     routes = branch.table("routes")
     task = branch.task
-    branch.engine.run(
+    branch.decide(
         "sampling/create_routes",
         routes=routes,
         sample_nodes=sample_nodes,
@@ -71,7 +71,7 @@ def build_tree(branch: Branch, sample_nodes: Sequence[Relation], first: int, roo
         masks=task.masks,
     )
     branch.engine.analyze(routes)
-    depth, nodes, end = branch.engine.query_one("sampling/measure_tree", routes=routes)
+    depth, nodes, end = branch.ask("sampling/measure_tree", routes=routes)
     return Tree(routes, first, roots, int(depth), int(nodes), int(end))
 
 
@@ -94,7 +94,7 @@ class Repartition:
         rows = self._send()
         ranges, avs = self.table("leaf_ranges"), self._count_avs(rows)
         weight, axes = self.task.weight("r"), self.task.axes
-        self.branch.run("measure_nodes", ranges=ranges, rows=rows, weight=weight, axes=axes, statistics=())
+        self.branch.scan("measure_nodes", ranges=ranges, rows=rows, weight=weight, axes=axes, statistics=())
         self.branch.engine.analyze(ranges, *avs)
         scans = 2 + len(avs)
         violating = self.table("violating_leaves")
@@ -105,8 +105,10 @@ class Repartition:
         leaf_of_row, pruned = self._find_leaf_of_row(violating, ranges, avs)
         moved, settled = self.table("moved"), self.table("settled")
         words = carried("r", self.task.word_columns)
-        self._run("move_rows", moved=moved, rows=rows, leaf_of_row=leaf_of_row, words=words)
-        self._run("merge_ranges", settled=settled, ranges=ranges, leaf_of_row=leaf_of_row, axes=self.task.axes)
+        self.branch.scan("sampling/move_rows", moved=moved, rows=rows, leaf_of_row=leaf_of_row, words=words)
+        self.branch.decide(
+            "sampling/merge_ranges", settled=settled, ranges=ranges, leaf_of_row=leaf_of_row, axes=self.task.axes
+        )
         self.branch.workspace.drop(violating, ranges, *avs)
         self.branch.engine.analyze(moved, settled)
         return Settled((rows, moved), settled, leaf_of_row, pruned, scans + 1)
@@ -114,21 +116,18 @@ class Repartition:
     def table(self, meaning: str) -> Relation:
         return self.branch.table(meaning, self.number)
 
-    def _run(self, template: str, **values: Any) -> None:
-        self.branch.engine.run(f"sampling/{template}", **values)
-
     def _send(self) -> Relation:
         rows = self.table("repartitioned")
         words, routes = carried("r", self.task.word_columns), self.tree.routes
         if self.task.nested:
             routes = self.table("edges")
             values = {"routes": self.tree.routes, "fan_out": self.unit, "never": NEVER, "masks": self.task.masks}
-            self._run("create_edges", edges=routes, **values)
+            self.branch.decide("sampling/create_edges", edges=routes, **values)
             self.branch.engine.analyze(routes)
         levels, child = self._chain(expression("{first} + r.node", first=self.tree.first))
         tables = {"new_rows": rows, "rows": self.source, "routes": routes}
         how = {"unit": self.unit, "words": words, "clustered": self.task.clusters and self.tree.depth > 0}
-        self._run("send_rows", levels=levels, child=child, **how, **tables)
+        self.branch.scan("sampling/send_rows", levels=levels, child=child, **how, **tables)
         self.branch.workspace.drop(*([routes] if self.task.nested else []))
         self.branch.engine.analyze(rows)
         return rows
@@ -162,7 +161,7 @@ class Repartition:
         for place, one in enumerate(self.task.sensitive):
             tables.append(self.table(f"leaf_avs{place}_"))
             values = {"avs": tables[-1], "rows": rows, "word": one.word, "mask": one.mask}
-            self._run("count_avs_groups", weight=self.task.weight("r"), **values)
+            self.branch.scan("sampling/count_avs_groups", weight=self.task.weight("r"), **values)
         return tables
 
     def _judge(self, violating: Relation, classes: Markup, avs: Sequence[Markup]) -> int:
@@ -170,9 +169,10 @@ class Repartition:
         models = self.task.models
         measures = [self._measure(model, avs) for model in self.task.models_of_content]
         fewest = max(model.least_rows for model in models)
-        self._run("judge_nodes", violating=violating, classes=classes, fewest=fewest, measures=measures)
-        (found,) = self.branch.engine.query_one("count_rows", table=violating)
-        return int(found)
+        self.branch.decide(
+            "sampling/judge_nodes", violating=violating, classes=classes, fewest=fewest, measures=measures
+        )
+        return self.branch.count(violating)
 
     def _measure(self, model: PrivacyModel, avs: Sequence[Markup]) -> Markup:
         pairs = zip(self.task.sensitive, avs, strict=True)
@@ -186,19 +186,26 @@ class Repartition:
         ancestry, cover = self.table("ancestry"), self.table("cover")
         inner, leaf_of_row = self.table("violating_inner"), self.table("leaf_of_row")
         routes, unit = self.tree.routes, self.unit
-        self._run(
-            "create_ancestry", ancestry=ancestry, routes=routes, ranges=ranges, unit=unit, nested=self.task.nested
+        self.branch.decide(
+            "sampling/create_ancestry",
+            ancestry=ancestry,
+            routes=routes,
+            ranges=ranges,
+            unit=unit,
+            nested=self.task.nested,
         )
         first_child = (self.tree.first + self.tree.roots) * unit
         values = {"ancestry": ancestry, "ranges": ranges, "violating": violating, "first_child": first_child}
-        self._run("create_cover", cover=cover, **values)
+        self.branch.decide("sampling/create_cover", cover=cover, **values)
         self.branch.engine.analyze(ancestry, cover)
         classes = expression("SELECT class, CAST(sum(n) AS BIGINT) AS n FROM {cover} GROUP BY class", cover=cover)
         self._judge(inner, classes, [_rolled_up(cover, table) for table in avs])
-        self._run("create_leaf_of_row", leaf_of_row=leaf_of_row, ancestry=ancestry, leaves=violating, inner=inner)
-        (pruned,) = self.branch.engine.query_one("count_rows", table=leaf_of_row)
+        self.branch.decide(
+            "sampling/create_leaf_of_row", leaf_of_row=leaf_of_row, ancestry=ancestry, leaves=violating, inner=inner
+        )
+        pruned = self.branch.count(leaf_of_row)
         self.branch.workspace.drop(ancestry, cover, inner)
-        return leaf_of_row, int(pruned)
+        return leaf_of_row, pruned
 
 
 def _rolled_up(cover: Relation, avs: Relation) -> Markup:

@@ -169,11 +169,11 @@ class Sampling:
         ranges, splits = trunk.branch.table("ranges"), trunk.branch.table("splits", 1)
         parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in self.parts]
         engine = self.branch.engine
-        engine.run("sampling/collect_ranges", ranges=ranges, parts=parts)
-        engine.run("sampling/record_tree", tree=trunk.tree, parts=[part.tree for part in self.parts])
+        self.branch.decide("sampling/collect_ranges", ranges=ranges, parts=parts)
+        self.branch.decide("sampling/record_tree", tree=trunk.tree, parts=[part.tree for part in self.parts])
         if self.criterion is not None:
             return self._resume_by_gain(self.criterion, trunk, ranges, report)
-        engine.run("sampling/seed_leaves", splits=splits, ranges=ranges, bits=self.task.bits)
+        self.branch.decide("sampling/seed_leaves", splits=splits, ranges=ranges, bits=self.task.bits)
         engine.analyze(ranges, splits)
         rows, consumed = self._spent()
         first_leaf = self.first << self.task.bits
@@ -190,7 +190,7 @@ class Sampling:
     ) -> Frontier:
         """All leaves that are not cut at medians are split by gain, as far as that goes."""
         median_only, parts = trunk.branch.table("median_only"), [part.median_only for part in self.parts]
-        self.branch.engine.run("sampling/join_median_only", median_only=median_only, parts=parts)
+        self.branch.decide("sampling/join_median_only", median_only=median_only, parts=parts)
         self.branch.engine.analyze(ranges, median_only)
         rows, consumed = self._spent()
         gain = GainGrowth(trunk.branch, criterion, self.algorithm.bins)
@@ -253,7 +253,7 @@ class Sampling:
     def _list_median_only(self, tree: Tree, settled: Settled, number: int) -> Relation:
         median_only, routes = self.branch.table("median_only", number), tree.routes
         values = {"routes": routes, "settled": settled.ranges, "unit": 1 << self.task.bits, "nested": self.task.nested}
-        self.branch.engine.run("sampling/list_median_only", median_only=median_only, **values)
+        self.branch.decide("sampling/list_median_only", median_only=median_only, **values)
         return median_only
 
     def _next_nodes(self, part: Part, first_child: int, number: int) -> Nodes | None:
@@ -266,13 +266,13 @@ class Sampling:
             "sample": sample,
             "first_child": first_child,
         }
-        engine.run("sampling/create_next_roots", roots=roots, **values)
-        count, total = engine.query_one("sampling/count_settled", roots=roots)
+        self.branch.decide("sampling/create_next_roots", roots=roots, **values)
+        count, total = self.branch.ask("sampling/count_settled", roots=roots)
         self.parts.append(replace(part, next_roots=roots if count else None))
         if not count:
             return None
         rows, words = self.branch.table("next_rows", number), carried("r", self.task.word_columns)
-        engine.run("sampling/take_rows", next_rows=rows, rows=self._union(settled.rows), roots=roots, words=words)
+        self.branch.scan("sampling/take_rows", next_rows=rows, rows=self._union(settled.rows), roots=roots, words=words)
         engine.analyze(rows, roots)
         return Nodes(Markup(str(roots)), int(count), rows, int(total))
 

@@ -76,7 +76,7 @@ class SampledGrowth(Growth):
         self._prepare_tests()
         splits, rows = self.branch.table("splits", 0), self.sample.table
         values = {"roots": self.sample.roots, "sample": self.sample.size}
-        self.branch.engine.run("sampling/seed_splits", splits=splits, **values)
+        self.branch.decide("sampling/seed_splits", splits=splits, **values)
         return Frontier(rows, splits, (rows, splits), self.sample.count)
 
     def start_by_gain(
@@ -97,9 +97,9 @@ class SampledGrowth(Growth):
     def _prepare_tests(self) -> None:
         engine, roots, care = self.branch.engine, self.sample.roots, self.care
         list_attributes(self.branch)
-        engine.run("sampling/seed_sample_nodes", sample_nodes=self._parents, roots=roots)
+        self.branch.decide("sampling/seed_sample_nodes", sample_nodes=self._parents, roots=roots)
         children = 1 << self.task.bits if self.task.nested else 2
-        engine.run(
+        self.branch.decide(
             "sampling/create_min_counts",
             min_counts=self.min_counts,
             roots=roots,
@@ -117,7 +117,7 @@ class SampledGrowth(Growth):
             self.branch, frontier.rows, candidates, splits, in_turn=self._judges_in_turn(frontier), by=hypotheses
         )
         sample_nodes = self.branch.table("sample_nodes", frontier.round + 1)
-        self.branch.engine.run(
+        self.branch.decide(
             "sampling/follow_nodes",
             sample_nodes=sample_nodes,
             parents=self._parents,

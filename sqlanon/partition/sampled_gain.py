@@ -71,7 +71,7 @@ class SampledGainGrowth(GainGrowth):
     def resumed(self) -> Relation:
         """The nodes that are cut at medians from now on, as parents of the first round that does."""
         sample_nodes = self.branch.table("resumed_nodes")
-        self.branch.engine.run(
+        self.branch.decide(
             "sampling/resume_sample_nodes",
             sample_nodes=sample_nodes,
             parts=self.sample_nodes[1:],
@@ -93,7 +93,7 @@ class SampledGainGrowth(GainGrowth):
     def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:
         tables = {"trials": trials, "candidates": candidates, "min_counts": self.min_counts}
         groups = self.branch.table("whole_groups")
-        self.branch.engine.run("sampling/list_trials", groups=groups, nested=self.plain.nested, **tables)
+        self.branch.decide("sampling/list_trials", groups=groups, nested=self.plain.nested, **tables)
         return Hypotheses(self.confidence, self.min_counts, self.sample_nodes[-1])
 
     def _search_alternative_splits(
@@ -106,7 +106,7 @@ class SampledGainGrowth(GainGrowth):
 
     def _follow(self, level: Level, ranges: Relation, splits: Relation | None) -> None:
         sample_nodes = self.branch.table("sample_nodes", level.round + 1)
-        self.branch.engine.run(
+        self.branch.decide(
             "sampling/follow_gains",
             sample_nodes=sample_nodes,
             parents=self.sample_nodes[-1],

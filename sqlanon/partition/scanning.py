@@ -78,10 +78,6 @@ class Scanner:
         self.tables.add(table)
         return table
 
-    def run(self, template: str, **values: Any) -> None:
-        """Render `gain/template` and execute it."""
-        self.branch.engine.run(f"gain/{template}", **values)
-
     @property
     def _key_bits(self) -> int:
         """Bits that number the bins of a node."""
@@ -92,8 +88,8 @@ class Scanner:
         """The nodes that can be split by gain, and how many they are."""
         nodes = self.table("gain_nodes")
         whens = [expression("WHEN r.n >= {rows} THEN {bins}", rows=rows, bins=bins) for rows, bins in self.bins]
-        self.run(
-            "choose_nodes",
+        self.branch.decide(
+            "gain/choose_nodes",
             nodes=nodes,
             ranges=ranges,
             axes=self.branch.task.axes,
@@ -102,7 +98,7 @@ class Scanner:
             needed=self.criterion.needed,
             key_bits=self._key_bits,
         )
-        (active,) = self.branch.engine.query_one("gain/count_nodes", nodes=nodes)
+        (active,) = self.branch.ask("gain/count_nodes", nodes=nodes)
         return nodes, active
 
     def scan(self, rows: Relation | Markup, nodes: Relation, active: int) -> Scanned:
@@ -117,7 +113,7 @@ class Scanner:
         if not cut:
             return scanned
         columns = self.criterion.begun + carried("s", self.least.columns)
-        self.run("create_parts", parts=whole.parts, nodes=nodes, axes=cut, columns=columns)
+        self.branch.decide("gain/create_parts", parts=whole.parts, nodes=nodes, axes=cut, columns=columns)
         self.criterion.score(self.branch, whole, None)
         scanned = replace(scanned, whole=whole)
         return replace(scanned, inside=self.look_inside(scanned))
@@ -131,8 +127,8 @@ class Scanner:
         if whole is None or not self.exact:
             return None
         inside = self._new_scan("inside" if missed is None else "missed")
-        self.run(
-            "narrow_parts",
+        self.branch.decide(
+            "gain/narrow_parts",
             narrowed=inside.parts,
             scored=whole.scored,
             parts=whole.parts,
@@ -143,7 +139,7 @@ class Scanner:
             key_bits=self._key_bits,
             fewest=self.least.of_part,
         )
-        found = self.branch.engine.query("gain/count_parts", parts=inside.parts)
+        found = self.branch.engine.query("partition/decide/gain/count_parts", parts=inside.parts)
         if not found:
             return None
         axes = [self.branch.task.axes[int(attribute)] for attribute, _ in found]
@@ -156,7 +152,7 @@ class Scanner:
         """A SELECT of the splits that gain enough: at borders, inside bins, and by hierarchies."""
         scans = [scan for scan in (scanned.whole, inside) if scan is not None]
         values = {"scans": scans, "children": scanned.children, "fewest": self.least.of_part}
-        return Markup(self.branch.engine.render("gain/list_cuts", **values).text)
+        return Markup(self.branch.engine.render("partition/decide/gain/list_cuts", **values).text)
 
     @property
     def shape(self) -> dict[str, Any]:
@@ -177,8 +173,8 @@ class Scanner:
 
     def _key_rows(self, rows: Relation | Markup, nodes: Relation, active: int) -> Relation:
         keyed = self.table("keyed")
-        self.run(
-            "key_rows",
+        self.branch.scan(
+            "gain/key_rows",
             keyed=keyed,
             rows=rows,
             nodes=nodes,
@@ -193,8 +189,8 @@ class Scanner:
 
     def _count(self, scan: Scan, template: str, axes: Sequence[Axis], **values: Any) -> None:
         criterion = self.criterion
-        self.run(
-            template,
+        self.branch.scan(
+            f"gain/{template}",
             groups=scan.groups,
             axes=axes,
             columns=criterion.columns(),

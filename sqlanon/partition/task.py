@@ -100,6 +100,24 @@ class Branch:
         """The same branch, whose rows have these columns too."""
         return replace(self, task=replace(self.task, extra=columns))
 
-    def run(self, template: str, **values: Any) -> int:
-        """Render `partition/template` and execute it; the number of rows it wrote, or -1 if that is unknown."""
-        return self.engine.run(f"partition/{template}", **values)
+    def scan(self, template: str, **values: Any) -> int:
+        """Execute a statement of `partition/scan`, which reads or writes rows, and may read small node tables.
+
+        Returns the number of rows that it wrote, or -1 if that is unknown.
+        """
+        return self.engine.run(f"partition/scan/{template}", **values)
+
+    def decide(self, template: str, **values: Any) -> int:
+        """Execute a statement of `partition/decide`, which reads and writes node tables alone, never rows.
+
+        Returns the number of rows that it wrote, or -1 if that is unknown.
+        """
+        return self.engine.run(f"partition/decide/{template}", **values)
+
+    def ask(self, template: str, **values: Any) -> tuple[Any, ...]:
+        """Fetch the single row of a query of `partition/decide`."""
+        return self.engine.query_one(f"partition/decide/{template}", **values)
+
+    def count(self, table: Relation) -> int:
+        """Count the rows of a node table."""
+        return int(self.engine.query_one("count_rows", table=table)[0])

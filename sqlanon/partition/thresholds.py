@@ -67,6 +67,7 @@ class _Search:
         self.models = branch.task.models_of_content
         self.fewest = max(model.least_rows for model in branch.task.models)
         self.runs = [branch.table(f"runs{i}_") for i in range(len(branch.task.sensitive))]
+        self.groups = branch.table("value_groups")
         self.tables: list[Relation] = []
 
     def search(self, rows: Relation | Markup) -> OpenThresholds:
@@ -75,11 +76,11 @@ class _Search:
         open_thresholds, remaining = self._table("open_thresholds"), self._table("remaining")
         self._judge_thresholds(open_thresholds)
         each = FIRST_EACH
-        while self.branch.engine.query_one("partition/count_open", open_thresholds=open_thresholds)[0]:
+        while self.branch.ask("count_open", open_thresholds=open_thresholds)[0]:
             self._measure_next(open_thresholds, remaining, each)
             open_thresholds, remaining = remaining, open_thresholds
             each = min(2 * each, MOST_EACH)
-        self.branch.workspace.drop(*self.runs)
+        self.branch.workspace.drop(*self.runs, self.groups)
         return OpenThresholds(open_thresholds, tuple(dict.fromkeys(self.tables)))
 
     def _table(self, meaning: str) -> Relation:
@@ -93,9 +94,10 @@ class _Search:
             self.branch.workspace.drop(*tables)
 
     def _follow_values(self, rows: Relation | Markup, runs: Relation, sensitive: Sensitive) -> None:
-        self.branch.run(
-            "follow_values",
-            runs=runs,
+        self._renew(self.groups)
+        self.branch.scan(
+            "count_value_groups",
+            groups=self.groups,
             rows=rows,
             candidates=self.candidates,
             word=sensitive.word,
@@ -103,8 +105,8 @@ class _Search:
             value=masked_value("c", self.task.words),
             weight=self.task.weight("x"),
             carried=self.task.carried_weight,
-            fewest=self.fewest,
         )
+        self.branch.decide("follow_values", runs=runs, groups=self.groups, fewest=self.fewest)
         self.branch.engine.analyze(runs)
 
     def _judge_thresholds(self, open_thresholds: Relation) -> None:
@@ -113,14 +115,14 @@ class _Search:
         follows = [Markup(self._follow(model)) for model in self.models]
         preference = WIDEST_FIRST if self.ranked is None else MOST_GAINING_FIRST
         values = {"open_thresholds": open_thresholds, "thresholds": thresholds, "preference": preference}
-        self.branch.run("judge_thresholds", follows=follows, **values)
+        self.branch.decide("judge_thresholds", follows=follows, **values)
 
     def _list_thresholds(self, thresholds: Relation) -> None:
         values = {"thresholds": thresholds, "candidates": self.candidates}
         if self.ranked is not None:
-            self.branch.engine.run("gain/list_thresholds", ranked=self.ranked, **values)
+            self.branch.decide("gain/list_thresholds", ranked=self.ranked, **values)
             return
-        self.branch.run("list_thresholds", runs=self.runs[0], fewest=self.fewest, **values)
+        self.branch.decide("list_thresholds", runs=self.runs[0], fewest=self.fewest, **values)
 
     def _follow(self, model: PrivacyModel) -> str:
         runs, sensitive = self._of(model, self.runs)
@@ -138,16 +140,18 @@ class _Search:
         batch, measured = self._table("batch"), self._table("measured")
         tables: dict[str, Any] = {"open_thresholds": open_thresholds, "batch": batch}
         self._renew(batch, measured, remaining)
-        self.branch.run("choose_thresholds", each=each, most_rows=BATCH_ROWS, **tables)
+        self.branch.decide("choose_thresholds", each=each, most_rows=BATCH_ROWS, **tables)
         measures = [Markup(text) for text in self._measures(batch)]
-        self.branch.run("measure_thresholds", measures=measures, batch=batch, measured=measured)
-        self.branch.run("discard_thresholds", remaining=remaining, refuted=self._refuted(), measured=measured, **tables)
+        self.branch.decide("measure_thresholds", measures=measures, batch=batch, measured=measured)
+        self.branch.decide(
+            "discard_thresholds", remaining=remaining, refuted=self._refuted(), measured=measured, **tables
+        )
 
     def _measures(self, batch: Relation) -> list[str]:
         avs = [self._table(f"sides{i}_") for i in range(len(self.runs))]
         self._renew(*avs)
         for table, runs in zip(avs, self.runs, strict=True):
-            self.branch.run("count_sides", avs=table, runs=runs, batch=batch)
+            self.branch.decide("count_sides", avs=table, runs=runs, batch=batch)
         return [self._measure(model, *self._of(model, avs)) for model in self.models]
 
     def _measure(self, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> str:

@@ -19,7 +19,7 @@ from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
 MOST_STATEMENTS_A_ROUND = 20
-WHERE_NODES_END = {"partition/record_leaves", "partition/retire_rows"}
+WHERE_NODES_END = {"partition/decide/record_leaves", "partition/scan/retire_rows"}
 SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "rows": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 0.0),
     "tuples": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 10.0),
@@ -121,7 +121,7 @@ def test_statements_a_round_do_not_grow(database: Database, models: list[dict[st
         rounds = _rounds([name for (name,) in steps])
         assert len(rounds) == outcome.algorithm.rounds > 3
         assert outcome.algorithm.statements == len(steps)
-        plain = [names for names in rounds[1:-1] if "partition/list_thresholds" not in names]
+        plain = [names for names in rounds[1:-1] if "partition/decide/list_thresholds" not in names]
         most.append(max(sum(name not in WHERE_NODES_END for name in names) for names in plain))
     assert most[0] == most[1] <= MOST_STATEMENTS_A_ROUND
 
@@ -133,7 +133,7 @@ def _rounds(names: list[str]) -> list[list[str]]:
     """
     rounds: list[list[str]] = []
     for name in names:
-        if name == "partition/choose_attributes":
+        if name == "partition/decide/choose_attributes":
             rounds.append([])
         if rounds:
             rounds[-1].append(name)
