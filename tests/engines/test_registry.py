@@ -39,7 +39,9 @@ from sqlanon_drake.dialect import Drake
 class DrakeEngine(DuckDBEngine):
     traits = Drake
 """
-MACROS = "{% macro create_table(name) %}CREATE TABLE {{ name }} /* drake */{% endmacro %}"
+MACROS = """{% macro create_table(table) -%}
+CREATE {% if table.catalog == "temp" %}TEMP {% endif %}TABLE {{ table }} /* drake */
+{%- endmacro %}"""
 RENAMING = "ALTER TABLE {{ table }} RENAME TO {{ name }} /* drake */"
 SHOWN = "SELECT * FROM {}"
 
@@ -103,7 +105,7 @@ def test_a_run_on_an_engine_of_a_package(drake: str) -> None:
 
 def test_rules_are_applied_and_exported_on_it(drake: str) -> None:
     Path("drake.yml").write_text(drafted(drake, "drake.yml") + 'catalog: {url: "duckdb:///catalog.duckdb"}\n')
-    run = json.loads(done("run", "drake.yml", "--json"))["run"]["id"]
+    run = json.loads(done("run", "drake.yml", "--json"))["run"]
     named = ("--policy", "drake.yml")
     done("apply", run, "--to", "patients", "--out", "again", *named)
     assert len(rows(drake, "again")) == 200
