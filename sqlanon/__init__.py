@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from sqlanon.api import check_policy, check_table, draft_policy, profile_table, verify_release
+    from sqlanon.api import check_policy, check_table, draft_policy, profile_table, table_loss, verify_release
     from sqlanon.audit.auditing import Audit, audit_release
     from sqlanon.difference import Difference
     from sqlanon.engines import connect
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from sqlanon.policy.loading import build_policy, load_policy, parse_policy
     from sqlanon.profile.facts import Profile
     from sqlanon.reading import diff_runs, run_record, run_report
+    from sqlanon.results.masking import Masking
     from sqlanon.results.run_result import RunResult
     from sqlanon.runs.resuming import resume_run
     from sqlanon.runs.runner import run
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from sqlanon.workload.utility import Utility, release_utility
 
 _HOMES = {
-    "api": ("check_policy", "check_table", "draft_policy", "profile_table", "verify_release"),
+    "api": ("check_policy", "check_table", "draft_policy", "profile_table", "table_loss", "verify_release"),
     "audit.auditing": ("Audit", "audit_release"),
     "difference": ("Difference",),
     "engines": ("connect",),
@@ -93,6 +94,7 @@ _HOMES = {
     "policy.loading": ("build_policy", "load_policy", "parse_policy"),
     "profile.facts": ("Profile",),
     "reading": ("diff_runs", "run_record", "run_report"),
+    "results.masking": ("Masking",),
     "results.run_result": ("RunResult",),
     "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
@@ -118,6 +120,7 @@ __all__ = [
     "Exploration",
     "KAnonymity",
     "KlTCloseness",
+    "Masking",
     "Observer",
     "OrderedTCloseness",
     "Plan",
@@ -156,6 +159,7 @@ __all__ = [
     "run_record",
     "run_report",
     "sweep",
+    "table_loss",
     "verify_release",
 ]
 

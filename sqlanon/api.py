@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.dialects import is_embedded
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.files import STANDARD_INPUT
+from sqlanon.engines.files import STANDARD_INPUT, directory_of, is_data_file
 from sqlanon.engines.reading import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
 from sqlanon.lookup import require_columns
+from sqlanon.measures.masking.compared import compare
+from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.opening import open_release_table, open_source_table, open_table
 from sqlanon.plan.checks import released_names
@@ -26,6 +29,7 @@ from sqlanon.profile.facts import Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.profile.tryout import try_draft
 from sqlanon.release.labels import EVERYTHING
+from sqlanon.results.masking import Masking
 from sqlanon.sql import Relation
 from sqlanon.tables.column_names import names_a_person
 from sqlanon.tables.repeating import Repetition, find_repeating
@@ -162,6 +166,48 @@ def check_table(
         )
 
 
+def table_loss(
+    url: str | None,
+    source: str,
+    release: str,
+    *,
+    by: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    orders: Mapping[str, Sequence[str]] | None = None,
+    dimension: int = DIMENSION,
+    sample: int = SAMPLE,
+    options: EngineOptions | None = None,
+    trusts_owner: bool = False,
+) -> Masking:
+    """Measure what a release lost of its source, and the risk of its numbers, whatever program made it.
+
+    Both are tables of the database, or files that DuckDB reads; without a URL both are files. Nothing is changed.
+    by: columns that tell the rows of both apart. Without them measures of single rows are None.
+    columns: those to compare; all that both have by default. A column of numbers in both is compared as numbers, others
+        as categories. Texts of a file that are all numbers are numbers.
+    orders: of ordinal columns, all categories from the least to the greatest.
+    dimension: the most columns of a contingency table. sample: the most rows that are linked.
+    trusts_owner: as in `profile_table`.
+
+    Raises PolicyError: there is no such table or column, or the tables can't be compared; it says why.
+    """
+    names, options = (source, release), options or EngineOptions()
+    files = [name for name in names if is_data_file(name) and name != STANDARD_INPUT]
+    if url is not None and options.places is not None:
+        options = replace(options, places=(*options.places, *(str(directory_of(file)) for file in files)))
+    read_only = url is not None and is_embedded(url)  # others have temporary tables for numbers that no log may show
+    with connect(url or MEMORY_URL, options, read_only=read_only) as engine, contextlib.ExitStack() as stack:
+        tables = [
+            _numbers_read(engine, name, f"viewed_file_{number}", kept=(*by, *(orders or {})))
+            if url is None or (is_data_file(name) and os.path.exists(name))
+            else stack.enter_context(open_table(engine, name, trusts_owner=trusts_owner))
+            for number, name in enumerate(names)
+        ]
+        stack.enter_context(engine.undone())
+        compared = compare(engine, *tables, by=by, columns=columns, orders=orders)
+        return measure_masking(compared, dimension=dimension, sample=sample)
+
+
 def source_repetition(policy: Policy, options: EngineOptions | None = None) -> Repetition | None:
     """The identifiers of the policy's source that repeat; None where the source can't be read."""
     try:
@@ -274,5 +320,14 @@ def _view(engine: Engine, path: str, options: ReadOptions | None = None) -> Rela
     return _read(engine, path, options).relation
 
 
-def _read(engine: Engine, path: str, options: ReadOptions | None) -> FileReading:
-    return engine.read_file(Relation("viewed_file"), path, options)
+def _read(engine: Engine, path: str, options: ReadOptions | None, name: str = "viewed_file") -> FileReading:
+    return engine.read_file(Relation(name), path, options)
+
+
+def _numbers_read(engine: Engine, path: str, name: str, kept: Sequence[str]) -> Relation:
+    """Read a file with its texts that are all numbers as doubles, but for columns that are kept as they are."""
+    reading = _read(engine, path, None, name)
+    numbers = {one.name: "double" for one in reading.columns if one.are_numbers and one.name not in kept}
+    if numbers and path != STANDARD_INPUT:
+        return _read(engine, path, ReadOptions(types=numbers), name).relation
+    return reading.relation

@@ -19,6 +19,7 @@ from sqlanon.api import (
     draft_policy,
     open_source,
     profile_table,
+    table_loss,
     table_repetition,
     verify_release,
 )
@@ -239,6 +240,7 @@ def test_the_look_for_code_is_planned_as_a_small_one(place: Place) -> None:
 
 READING = {
     "verify a table": lambda url, _: check_table(url, SOURCE, ["job"], [KAnonymity(2)]),
+    "compare with a table": lambda url, _: table_loss(url, SOURCE, SOURCE),
     "count who repeats": lambda url, _: table_repetition(url, SOURCE),
     "profile": lambda url, _: profile_table(url, SOURCE),
     "draft": lambda url, _: draft_policy(url, SOURCE),

@@ -252,3 +252,10 @@ def expanded(text: str) -> str:
     value = environment.expanded(text)
     environment.require_set(value)
     return value
+
+
+def listed(given: list[str] | None) -> list[str]:
+    """Read the names of an option: one is a list with commas; each of several is a name as it stands."""
+    if given is None or len(given) != 1:
+        return given or []
+    return [name.strip() for name in given[0].split(",")]

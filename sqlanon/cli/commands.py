@@ -17,6 +17,7 @@ COMMANDS = {
     "schema": ("schema",),
     "registry": ("models", "algorithms", "qualities"),
     "utility": ("utility",),
+    "loss": ("loss",),
     "catalog": ("runs", "show", "cancel", "gc", "db"),
     "roles": ("grant-script",),
     "rules": ("rules", "apply"),

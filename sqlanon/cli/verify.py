@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from sqlanon.cli.audit import UNKNOWN, tell_audit, verification_object
-from sqlanon.cli.call import HERE, Call, Panel, TrustOwner, command, expanded
+from sqlanon.cli.call import HERE, Call, Panel, TrustOwner, command, expanded, listed
 from sqlanon.cli.deferred import api, auditing, files, loading, models, plans, summary
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
@@ -139,10 +139,8 @@ def _refuse(what: str, given: list[str]) -> None:
 
 
 def _names(given: list[str]) -> list[str]:
-    """One --qi is a list with commas; each of several is a name of its own, if it is the list's only one."""
-    if len(given) > 1:
-        return given
-    names = [name.strip() for name in given[0].split(",")] if given else []
+    """The quasi-identifiers, of which there is one at least."""
+    names = listed(given)
     if not names or not all(names):
         raise PolicyError("--qi is missing: it names the quasi-identifiers, such as --qi age,zip.")
     return names

@@ -64,13 +64,17 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class ReadColumn:
-    """The decision on a column of a file: its type, the format of its dates, and the reason, in words."""
+    """The decision on a column of a file: its type, the format of its dates, and the reason, in words.
+
+    are_numbers: the column stays text, though all its values are numbers.
+    """
 
     name: str
     type: str
     reason: str
     format: str | None = None
     remarkable: bool = False  # whether people should look at it
+    are_numbers: bool = False
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "risks": list(_risks(result, population)),
         "population": population,
         "disclosure": disclosure,
+        "masking": result and result.masking,
+        "masked_rows": list(_masked(result)),
         "thresholds": THRESHOLDS,
         "told_most": max(
             (one for one in disclosure if one["one_value"]), key=lambda one: one["one_value"], default=None
@@ -228,6 +230,18 @@ def _disclosure(result: RunResult | None) -> Iterator[_Row]:
         rows = max(1, one.rows)
         above = [above / rows for above in one.above]
         yield {**vars(one), "one_value_rows": one.one_value, "one_value": one.one_value / rows, "above": above}
+
+
+def _masked(result: RunResult | None) -> Iterator[_Row]:
+    """Yield the figures of a release without labels beside its source."""
+    if result is None or result.masking is None:
+        return
+    for part, titles in wording.MASKING.items():
+        measured = getattr(result.masking, part)
+        for name, (title, meaning) in titles.items():
+            value = None if measured is None else getattr(measured, name)
+            if value is not None:
+                yield {"title": title, "meaning": meaning, "value": numbers.decimal(value)}
 
 
 def _pictures(material: Material) -> dict[str, Markup | None]:

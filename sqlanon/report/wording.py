@@ -85,6 +85,25 @@ METRICS = {
         "The error, in its unit, of giving every row the mean of its class. Less is better.",
     ),
 }
+MASKING = {
+    "numbers": {
+        "il6": ("IL6", "Change of numbers, means, variances, covariances and correlations, on average, in percent."),
+        "il1s": ("IL1s", "Change of a number, in units of √2 standard deviations of its column, on average."),
+        "sse": ("SSE/SST", "Squared change of the numbers, in percent of how they differ from their mean."),
+    },
+    "categories": {
+        "distance": ("Distance", "From a category to the one released for it, from 0 to 1, on average."),
+        "actbil": ("ACTBIL'", "Rows by which a cell of a contingency table is off, on average."),
+        "ebil": ("EBIL", "Bits that the released categories leave unknown of the source's, over all rows."),
+    },
+    "risk": {
+        "score": (
+            "Score",
+            "Half of IL6, a quarter of the rows linked by distance, a quarter of the numbers that lie near the released"
+            " ones. Methods are compared by it; it is no verdict.",
+        ),
+    },
+}
 RISKS = {
     "prosecutor_max": (
         "Prosecutor, greatest",

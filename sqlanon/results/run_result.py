@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlanon.results.codec import hidden, inline, optional, to_json
 from sqlanon.results.facts import AlgorithmResult
+from sqlanon.results.masking import Masking
 from sqlanon.results.measures import (
     Check,
     Combinations,
@@ -217,6 +218,7 @@ class RunResult:
     None stands for what was not measured, has no meaning for the run, or was not recorded by the version that ran it.
     verified: whether there was a staged release, and it passed every check. published: whether it took its place.
     began: when its plan was begun, by `time.perf_counter` of the process that ran it.
+    masking: loss and risk of a release that shows numbers and categories in place of others, and no labels.
     """
 
     run: str
@@ -229,6 +231,7 @@ class RunResult:
     metrics: Utility
     risk: Risk
     disclosure: tuple[Disclosure, ...] | None = optional()
+    masking: Masking | None = optional()
     quasi_identifiers: tuple[QuasiIdentifier, ...] | None = optional()
     distributions: Distributions | None = optional()
     combinations: Combinations | None = optional()

@@ -10,6 +10,7 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models import PrivacyModel, largest_k
 from sqlanon.results.codec import from_json
 from sqlanon.results.facts import AlgorithmResult, Facts, TreeFacts
+from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check, Combinations, Distributions, StarredRows, Utility
 from sqlanon.results.run_result import (
     NULL_CHOICE,
@@ -44,6 +45,7 @@ class ResultBuilder:
     hierarchies: the hierarchies that were used, with their digests.
     digest: that of what was released.
     trial: whether nothing was to be published, and so nothing was verified.
+    masking: what was measured of a release without labels beside its source.
     predicted: how well the source and the release predict the algorithm's target, if it has one.
     """
 
@@ -74,6 +76,7 @@ class ResultBuilder:
     checks: dict[str, Check] = field(default_factory=dict)
     before: ClassStatistics | None = None
     distributions: Distributions | None = None
+    masking: Masking | None = None
     combinations: Combinations | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -103,6 +106,7 @@ class ResultBuilder:
             metrics=self._utility(self.verification.statistics),
             risk=self.verification.statistics.risk,
             disclosure=self.verification.disclosure,
+            masking=self.masking,
             quasi_identifiers=self.quasi_identifiers,
             distributions=self.distributions,
             combinations=self.combinations,

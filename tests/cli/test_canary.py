@@ -103,6 +103,8 @@ def _calls(url: str, directory: Path) -> Iterator[tuple[int, tuple[object, ...]]
     yield 0, ("runs", "--policy", good, "--json")
     yield 0, ("gc", "--policy", good)
     yield 0, ("utility", good, "--target", "disease", "--json")
+    yield 0, ("loss", url, "people", "people_released")
+    yield 2, ("loss", url, "people", "newer", "--by", "disease")
 
 
 def _about_runs(runs: list[str], policy: Path, directory: Path) -> Iterator[tuple[int, tuple[object, ...]]]:

@@ -174,7 +174,10 @@ class _Judge:
             return self._as_wanted(present, chosen)
         if chosen is None or chosen.type is None:
             hint = self._hint(present)
-            return ReadColumn(self._name, "VARCHAR", hint or "text", remarkable=hint is not None)
+            are_numbers = present > 0 and self.counts.get(self._test("number")) == present
+            return ReadColumn(
+                self._name, "VARCHAR", hint or "text", remarkable=hint is not None, are_numbers=are_numbers
+            )
         if chosen.format is not None:
             reason = f"{chosen.type} by the format {chosen.format}; written as ISO 8601"
             return ReadColumn(self._name, chosen.type, reason, chosen.format, remarkable=True)

@@ -1,0 +1,1 @@
+"""Measures of a release beside its source: loss of numbers and categories, risk of masked numbers."""

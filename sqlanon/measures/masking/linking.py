@@ -1,0 +1,101 @@
+"""Risk of masked numbers: distance-based record linkage (Domingo-Ferrer, Torra 2001) and interval disclosure
+(Mateo-Sanz, Sebé, Domingo-Ferrer 2004)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sqlanon.measures.masking.compared import Compared
+from sqlanon.measures.masking.continuous import Statistics
+from sqlanon.measures.masking.scaling import Range, Ranges
+from sqlanon.results.masking import Intervals, Linkage, MaskingRisk
+from sqlanon.sql import RedactedValue
+
+PERCENTS = range(1, 11)  # widths of intervals, in terms of the ranks or the standard deviation
+_DIGITS = 12
+_FARTHEST = 1e100  # standard deviations: squares of more are beyond doubles
+
+
+def masking_risk(
+    compared: Compared, after: Ranges, statistics: tuple[Statistics, Statistics], sample: int, il6: float | None
+) -> MaskingRisk:
+    """Measure linkage and interval disclosure on a sample of paired rows, and weigh them with the loss."""
+    linkage = _linkage(compared, statistics, sample)
+    intervals = _intervals(compared, after, statistics[1], sample)
+    score = None
+    if linkage is not None and il6 is not None:
+        risk = 100 * linkage.nearest + 50 * (intervals.rank + intervals.deviation)
+        score = _rounded(il6 / 2 + risk / 4)
+    return MaskingRisk(linkage, intervals, score)
+
+
+def _linkage(compared: Compared, statistics: tuple[Statistics, Statistics], sample: int) -> Linkage | None:
+    """Link sampled rows to the nearest released numbers, in units of the source's standard deviations.
+
+    None where no row knows all numbers, or no column has two values.
+    """
+    source, release = statistics
+    columns = [
+        {
+            "before": one.before,
+            "after": one.after,
+            "centre": RedactedValue(source.ranges[place].centre),
+            "factor": RedactedValue(1 / source.deviation(place)),
+        }
+        for place, one in enumerate(compared.numbers)
+        if _has_distances(source.ranges[place], release.ranges[place], source.deviation(place))
+    ]
+    if not columns:
+        return None
+    rows, nearest, picked, blind = compared.engine.query_one(
+        "masking/link_rows",
+        columns=columns,
+        **_sampled(compared, sample),
+    )
+    if not rows:
+        return None
+    return Linkage(int(rows), *(_rounded(float(value) / int(rows)) for value in (nearest, picked, blind)))
+
+
+def _sampled(compared: Compared, sample: int) -> dict[str, Any]:
+    """The values for templates that look at a sample of paired rows."""
+    assert compared.link is not None
+    return {"paired": compared.paired, "release": compared.release, "key": compared.link.key, "sample": sample}
+
+
+def _has_distances(source: Range, release: Range, deviation: float) -> bool:
+    """Tell whether a column's distances are numbers: the source's values differ, and no other is too far from them."""
+    if not source.known or not release.known or deviation == 0:
+        return False
+    ends = (source.low, source.high, release.low, release.high)
+    return max(abs(end - source.centre) for end in ends) / deviation < _FARTHEST
+
+
+def _intervals(compared: Compared, after: Ranges, release: Statistics, sample: int) -> Intervals:
+    """Measure interval disclosure: the means over the columns and the widths."""
+    columns = [
+        {
+            "before": one.before,
+            "after": one.after,
+            "known": after.columns[place].known,
+            "ranks": [after.columns[place].known * percent // 100 for percent in PERCENTS],
+            "widths": [RedactedValue(release.deviation(place) * percent / 100) for percent in PERCENTS],
+        }
+        for place, one in enumerate(compared.numbers)
+    ]
+    measured = compared.engine.query(
+        "masking/measure_intervals",
+        columns=columns,
+        **_sampled(compared, sample),
+    )
+    known = [(int(n), int(ranks), int(widths)) for _, n, ranks, widths in measured if n]
+    rank, deviation = (
+        _rounded(math.fsum(row[place] / row[0] for row in known) / (len(PERCENTS) * max(len(known), 1)))
+        for place in (1, 2)
+    )
+    return Intervals(max((n for n, _, _ in known), default=0), rank, deviation)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,100 @@
+"""Ranges of columns of numbers, and the scales by which sums over them become sums of whole numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+from sqlanon.sql import RedactedValue
+from sqlanon.tables.measuring import portions
+
+UNIT = 2**60  # of the whole numbers that statements add up
+_COLUMNS = 200  # of a statement, five targets each
+_GRAIN = 10  # bits of a centre, in terms of the range: more would be the rounding of a mean that threads add up
+
+
+@dataclass(frozen=True)
+class Range:
+    """A column's numbers: how many are known, whether they are all equal, and a scale for them.
+
+    centre: near their mean. scale: a power of two, at least the distance of each number from the centre.
+    """
+
+    known: int
+    low: float
+    high: float
+    centre: float
+    scale: float
+
+    @property
+    def is_constant(self) -> bool:
+        return self.low == self.high
+
+    @property
+    def scaling(self) -> dict[str, Any]:
+        """The values for templates."""
+        return {"centre": RedactedValue(self.centre), "factor": RedactedValue(1 / self.scale)}
+
+    def value(self, scaled: Fraction) -> Fraction:
+        """The number that a scaled one stands for."""
+        return Fraction(self.centre) + Fraction(self.scale) * scaled
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The rows of a table, and the range of each column of numbers."""
+
+    rows: int
+    columns: tuple[Range, ...]
+
+
+def measure_ranges(engine: Engine, rows: Markup, values: Sequence[Markup], names: Sequence[str], side: str) -> Ranges:
+    """Measure the ranges of columns of numbers.
+
+    Raises PolicyError that says how many numbers of each column can't be compared: NaN, infinities, and those beyond
+    1e150.
+    """
+    counted, measured = 0, list[Range]()
+    problems: list[str] = []
+    for portion in portions(list(zip(names, values, strict=True)), _COLUMNS) or [[]]:
+        counted, *each = engine.query_one("masking/measure_ranges", rows=rows, columns=[value for _, value in portion])
+        for (name, _), (known, odd, low, high, mean) in zip(portion, _by(5, each), strict=True):
+            measured.append(_range(int(known), low, high, mean))
+            if odd:
+                problems.append(
+                    f"'{name}' of the {side} has {int(odd):,} values that are NaN, infinite or beyond 1e150, and can't"
+                    " be compared as numbers: leave the column out, or these rows."
+                )
+    if problems:
+        raise PolicyError(problems)
+    return Ranges(int(counted), tuple(measured))
+
+
+def power_of_two(number: float) -> float:
+    """The least power of two that is not below a number; 1 for 0."""
+    if number == 0:
+        return 1.0
+    mantissa, exponent = math.frexp(number)
+    return math.ldexp(1.0, exponent - (mantissa == 0.5))
+
+
+def _range(known: int, low: float | None, high: float | None, mean: float | None) -> Range:
+    if low is None or high is None or mean is None:
+        return Range(0, 0.0, 0.0, 0.0, 1.0)
+    if low == high:
+        return Range(known, low, high, low, 1.0)
+    grain = math.ldexp(power_of_two(high - low), -_GRAIN)
+    centre = min(max(math.floor(mean / grain + 0.5) * grain, low), high)
+    return Range(known, low, high, centre, power_of_two(max(high - centre, centre - low)))
+
+
+def _by(size: int, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Cut a list into parts of equal size."""
+    return (values[start : start + size] for start in range(0, len(values), size))
