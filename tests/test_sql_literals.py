@@ -27,6 +27,7 @@ LEFT: dict[str, tuple[int, int]] = {
     "hierarchies": (3, 0),
     "jobs": (25, 5),
     "lattice": (2, 0),
+    "measures": (10, 0),
     "models": (1, 0),
     "partition": (142, 67),
     "release": (1, 0),
