@@ -36,7 +36,7 @@ BITS = 16  # of a code; two words of one code each
 def _branch(engine: Engine, models: tuple[PrivacyModel, ...], rows: int, *, weighted: bool = False) -> Branch:
     codings = [Coding(None, BITS, 1 << BITS, 0) for _ in range(2)]  # type: ignore[arg-type]
     axes = tuple(Axis(n, Field(n, coding, n, 0)) for n, coding in enumerate(codings))
-    task = Task(axes, 2, weighted, models, (), rows, 2, 0)
+    task = Task(axes, 2, weighted, models, (), rows, 2)
     return Branch(engine, PlainWorkspace(engine), task)
 
 

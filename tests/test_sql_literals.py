@@ -29,7 +29,7 @@ LEFT: dict[str, tuple[int, int]] = {
     "lattice": (2, 0),
     "measures": (10, 0),
     "models": (1, 0),
-    "partition": (142, 67),
+    "partition": (86, 29),
     "release": (1, 0),
     "rules": (113, 46),
     "tables": (1, 0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from typing import Any
 
@@ -28,7 +27,6 @@ def _released(database: Database, case: Case, *, weighted: bool) -> list[Row] | 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collapse, "WORTH_SHARE", 2.0 if weighted else -1.0)
         patch.setattr(growth.Growth, "cells_at_once", 10**6 if weighted else 0)  # the splits are the same
-        patch.setattr(growth.Growth, "cells_in_turn", 0 if weighted else 10**6)
         return database.release_once(case.columns, list(case.rows), case.roles, privacy=list(case.models))
 
 
@@ -145,56 +143,8 @@ UNEVEN = Case(
 """Only the last threshold but one leaves both values on both sides."""
 
 
-@pytest.mark.either_engine
-def test_attributes_that_are_judged_in_turn_give_the_same_tree(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two attributes go with the sensitive one: where both of their medians have fallen, the third is judged."""
-    rows = [(i, i, i * 37 % 50, "xy"[2 * i // 50], 0, i) for i in range(50)]
-    case = Case((ORDERED,) * 3, tuple(rows), UNEVEN.models)
-    assert _released(database, case, weighted=True) == _released(database, case, weighted=False)
-    together, in_turn = (_rounds(database, case, monkeypatch, weighted=weighted) for weighted in (False, True))
-    assert {counts["partition/decide/judge_trials"] for counts in together} == {1}
-    assert {counts["partition/decide/judge_trials"] for counts in in_turn} == {1, 2}
-
-
 def test_where_the_median_fails_another_threshold_is_found(databases: tuple[Database, Database]) -> None:
     for database in databases:
         released = _released(database, UNEVEN, weighted=False)
         assert released is not None
         assert Counter(row[0] for row in released) == {"[0-5]": 6, "[6-7]": 2}
-
-
-def test_a_node_without_another_attribute_is_searched_in_the_round_of_its_median(
-    databases: tuple[Database, Database], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root, *others = _rounds(databases[0], UNEVEN, monkeypatch)
-    assert root["partition/decide/find_medians"] == root["partition/decide/judge_thresholds"] == 1
-    assert len(others) == 1, "the children's: neither of them can be split"
-
-
-def _corner(seed: int) -> Case:
-    """Two attributes of 10,000 values; in a corner, after few rounds, no median leaves both values on both sides."""
-    chance = random.Random(seed)
-
-    def point(*ranges: tuple[float, float]) -> tuple[int, ...]:
-        return tuple(int(10_000 * chance.uniform(low, high)) for low, high in ranges)
-
-    spread = [(*point((0, 1), (0.25, 1)), chance.random() < 0.5) for _ in range(1200)]
-    rows = [(a, b, "y" if a >= 6000 and other else "x") for a, b, other in spread]
-    rows += [(*point((0, 0.599), (0, 0.125)), "x") for _ in range(250)]
-    rows += [(*point((0, 0.599), (0.125, 0.25)), "x") for _ in range(60)]
-    rows += [(*point((0.95, 1), (0.13, 0.249)), chance.choice("xy")) for _ in range(90)]
-    rows += [(6000, 2000, "y"), (0, 0, "x"), (9999, 9000, "y"), (0, 9999, "x")]
-    models = {"model": "k-anonymity", "k": 1}, {"attribute": "s", "model": "distinct-l-diversity", "l": 2}
-    return Case((ORDERED, ORDERED), tuple((*row, 0, i) for i, row in enumerate(rows)), models)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_search_does_not_change_which_rounds_measure(
-    databases: tuple[Database, Database], seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case = _corner(seed)
-    released = _released(databases[0], case, weighted=False)
-    monkeypatch.setattr(growth.Growth, "_searches_in_same_round", lambda *_: False)
-    assert released == _released(databases[0], case, weighted=False) is not None

@@ -52,7 +52,7 @@ def _rank(scanner: Scanner, scanned: Scanned, missed: Relation) -> tuple[Relatio
         alternative_splits=alternative_splits,
         ranked=ranked,
         nodes=scanned.nodes,
-        **scanner.shape,
+        **scanner.chosen,
     )
     return ranked, alternative_splits
 

@@ -122,7 +122,7 @@ class GainGrowth:
             word=target.field.column,
             mask=target.field.mask,
             words=carried("c", self.plain.word_columns),
-            type=self.criterion.typed,
+            criterion=self.criterion.shape,
         )
         return Level(rows)
 
@@ -148,15 +148,9 @@ class GainGrowth:
         return following, level.for_median + for_median
 
     def _measure(self, level: Level) -> Relation:
-        ranges, task = self.scanner.table("ranges"), self.branch.task
-        self.branch.scan(
-            "measure_nodes",
-            ranges=ranges,
-            rows=level.rows,
-            weight=task.weight("r"),
-            axes=task.axes,
-            statistics=self.scanner.criterion.statistics(task, self.branch.engine.render),
-        )
+        ranges = self.scanner.table("ranges")
+        values = self.branch.task.measured | {"criterion": self.scanner.criterion.shape}
+        self.branch.scan("measure_nodes", ranges=ranges, rows=level.rows, **values)
         return ranges
 
     def _remember(self, level: Level, splits: Relation) -> None:
@@ -174,7 +168,7 @@ class GainGrowth:
         scanned = self.scanner.scan(level.rows, nodes, active)
         candidates = self.scanner.table("gain_candidates")
         cuts = self.scanner.cuts(scanned, scanned.inside)
-        self.branch.decide("gain/choose_splits", candidates=candidates, cuts=cuts, nodes=nodes, **self.scanner.shape)
+        self.branch.decide("gain/choose_splits", candidates=candidates, cuts=cuts, nodes=nodes, **self.scanner.chosen)
         violating_splits = self._judge(level, candidates)
         alternative_splits = self._search_alternative_splits(level, scanned, candidates, violating_splits)
         tables = {

@@ -81,11 +81,9 @@ class Growth:
     """Grows one tree, or one of several independent sub-trees, in one session.
 
     cells_at_once: rows or tuples, times attributes, so few that counting all is less than another round.
-    cells_in_turn: so many that judging all of them is more than doing it in two turns.
     """
 
     cells_at_once = 2_000_000
-    cells_in_turn = 50_000
 
     def __init__(self, branch: Branch, *, records: bool = True) -> None:
         """`records`: whether the nodes of the tree are written down."""
@@ -170,7 +168,6 @@ class Growth:
             frontier.splits,
             self._size(frontier),
             searched=self.searches_thresholds,
-            same_round=self._searches_in_same_round(frontier),
             at_once=self._tries_at_once(frontier),
         )
         used = self._judge(frontier, candidates, splits)
@@ -202,19 +199,6 @@ class Growth:
         """
         return self._has_at_most(frontier, self.cells_at_once) and frontier.round > frontier.inherits_until
 
-    def _searches_in_same_round(self, frontier: Frontier) -> bool:
-        """Tell whether nodes that have tried all attributes are searched at every threshold already in this round.
-
-        Not while ranges are inherited, either: their children would come to a round that measures, or to one that does
-        not, in place of the next.
-        """
-        return self.searches_thresholds and frontier.exact_ranges and frontier.round >= frontier.inherits_until
-
-    def _judges_in_turn(self, frontier: Frontier) -> bool:
-        """Tell whether attributes that a node's parent did not have to try are checked only where the others failed."""
-        many = frontier.stage > 0 or self._tries_at_once(frontier)
-        return many and not self._has_at_most(frontier, self.cells_in_turn)
-
     def _has_at_most(self, frontier: Frontier, cells: int) -> bool:
         return frontier.active_rows is not None and frontier.active_rows * len(self.task.axes) <= cells
 
@@ -237,8 +221,8 @@ class Growth:
 
     def _measure(self, rows: Relation | Markup) -> Relation:
         """The table of the exact ranges of the nodes of these rows."""
-        ranges, weight, axes = self.branch.table("ranges"), self.task.weight("r"), self.task.axes
-        self.branch.scan("measure_nodes", ranges=ranges, rows=rows, weight=weight, axes=axes, statistics=())
+        ranges = self.branch.table("ranges")
+        self.branch.scan("measure_nodes", ranges=ranges, rows=rows, **self.task.measured)
         return ranges
 
     def _inherit(self, frontier: Frontier, ranges: Relation) -> Frontier:
@@ -254,8 +238,7 @@ class Growth:
             frontier.rows,
             candidates,
             splits,
-            in_turn=self._judges_in_turn(frontier),
-            searched=frontier.stage == 2 or self._searches_in_same_round(frontier),
+            searched=frontier.stage == 2,
             exact_ranges=frontier.exact_ranges,
         )
 

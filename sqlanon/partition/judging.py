@@ -7,7 +7,6 @@ Sizes are judged first, for they are known from the cuts. What is left is judged
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -51,14 +50,12 @@ def judge(
     candidates: Candidates,
     splits: Relation,
     *,
-    in_turn: bool = False,
     searched: bool = False,
     exact_ranges: bool = True,
     by: Judge = EXACT,
 ) -> list[Relation]:
     """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way.
 
-    in_turn: whether what is in the children of the widest attributes is judged before that of the others.
     searched: whether nodes may have to be searched at every threshold.
     exact_ranges: whether the candidates were chosen by exact ranges.
     by: how children are judged.
@@ -70,9 +67,8 @@ def judge(
     judged = not by.sizes_in_place(task)
     if judged:
         by.size(branch, values | counts, fewest)
-    judge_content = _judge_in_turn if in_turn and task.models_of_content else judge_groups
-    violating_splits, used = judge_content(branch, rows, values, by)
-    found, sought = _search(branch, rows, values, violating_splits) if searched else (None, ())
+    violating_splits, used = judge_groups(branch, rows, values, by)
+    found, sought = _search(branch, rows, candidates.table) if searched else (None, ())
     branch.decide(
         "record_splits",
         splits=splits,
@@ -80,7 +76,6 @@ def judge(
         violating_splits=violating_splits,
         open_thresholds=found.table if found else None,
         exact_ranges=exact_ranges,
-        inherited_bans=task.inherited_bans,
         never=NEVER,
         fewest=fewest,
         masks=task.masks,
@@ -91,34 +86,14 @@ def judge(
 
 
 def _search(
-    branch: Branch, rows: Relation | Markup, values: dict[str, Any], violating_splits: Relation | Markup | None
+    branch: Branch, rows: Relation | Markup, candidates: Relation
 ) -> tuple[OpenThresholds | None, tuple[Relation, ...]]:
     """The thresholds of nodes that are to be searched at every one in this round, and the tables used on the way."""
     searched = branch.table("searched")
-    tables = _trials_of(values)
-    if branch.decide("list_searched", searched=searched, violating_splits=violating_splits, **tables) == 0:
+    if branch.decide("list_searched", searched=searched, candidates=candidates) == 0:
         return None, (searched,)
     found = search_thresholds(branch, rows, searched)
     return found, (searched, *found.tables)
-
-
-def _judge_in_turn(
-    branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: Judge
-) -> tuple[Markup | Relation | None, list[Relation]]:
-    """The same as `judge_groups`, but at first as many attributes of a node as its parent had to look at.
-
-    The others are judged in the nodes where all these fell. What is left is never preferred to what stands.
-    """
-    widest = "(SELECT t.* FROM {t} AS t JOIN {c} AS c ON c.candidate = t.trial >> 1 WHERE c.rank <= c.tried)"
-    first = expression(widest, t=values["trials"], c=values["candidates"])
-    violating_splits, used = judge_groups(branch, rows, {**values, "trials": first}, by)
-    later = replace(branch, name=f"{branch.name}_o")
-    others = later.table("trials")
-    if branch.decide("list_others", others=others, violating_splits=violating_splits, **_trials_of(values)) == 0:
-        return violating_splits, [*used, others]
-    fallen_later, used_later = judge_groups(later, rows, {**values, "trials": others}, by)
-    both = "(SELECT f.trial FROM {first} AS f UNION ALL SELECT o.trial FROM {later} AS o)"
-    return expression(both, first=violating_splits, later=fallen_later), [*used, others, *used_later]
 
 
 def judge_groups(

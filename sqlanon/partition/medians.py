@@ -64,7 +64,6 @@ def cut_at_medians(
     size: int,
     *,
     searched: bool,
-    same_round: bool,
     at_once: bool,
 ) -> Candidates:
     """The candidates of nodes that have about so many rows each, with their medians.
@@ -72,7 +71,6 @@ def cut_at_medians(
     Bins are as many as the root of that: few enough to be counted fast, and enough that few rows lie in a median's.
 
     searched: whether nodes where all medians fail are to be searched at every threshold.
-    same_round: whether those that have tried all their attributes are searched in this round already.
     at_once: whether all attributes are tried at once; otherwise the widest first, the others where these fail.
     """
     bin_bits = max(LEAST_BIN_BITS, min(MOST_BIN_BITS, size.bit_length() // 2))
@@ -85,7 +83,7 @@ def cut_at_medians(
         max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
     tried = Markup(len(branch.task.axes) if at_once else "k.tried")
-    wanted = {"bin_bits": bin_bits, "searched": searched, "same_round": same_round, "tried": tried}
+    wanted = {"bin_bits": bin_bits, "searched": searched, "tried": tried}
     _choose(branch, candidates.table, ranges, splits, wanted)
     _find_medians(branch, rows, candidates)
     return candidates

@@ -69,7 +69,6 @@ def build_task(engine: Engine, workspace: Workspace, coded: CodedTable, models: 
         sensitive=sensitive,
         table_rows=coded.source_rows,
         smallest=2 * max(model.least_rows for model in models),
-        inherited_bans=_inherited_bans(coded, models),
     )
 
 
@@ -106,14 +105,3 @@ def facts_of_tree(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> 
     if algorithm.target is None:
         return TreeFacts(algorithm.split, groups)
     return TreeFacts(algorithm.split, groups, algorithm.target, algorithm.bins, algorithm.least)
-
-
-def _inherited_bans(coded: CodedTable, models: Sequence[PrivacyModel]) -> int:
-    """Bans that hold for all descendants, as bits of axes.
-
-    Under k-anonymity alone, an attribute that can't be cut anywhere in a node can't be cut in a part of it either. That
-    fails for other models (a part can be more diverse than the whole), and for a hierarchy, whose ancestor moves down.
-    """
-    if not all(model.decided_by_size for model in models):
-        return 0
-    return sum(1 << i for i, f in enumerate(coded.quasi_identifiers) if f.coding.hierarchy is None)

@@ -13,10 +13,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.partition.criteria import ManyClasses, Scan, statistic
+from sqlanon.partition.criteria import Criterion, Scan, entropy_shape
 from sqlanon.partition.targets import EXACT_BITS, Target
-from sqlanon.partition.task import Branch, Task
-from sqlanon.sql import Identifier, Renderer, expression
+from sqlanon.partition.task import Branch
 
 MOST_WORDS = 6
 ENDS = {"own": "", "along": "_along", "upto": "_upto", "before": "_before", "total": "_total"}
@@ -28,8 +27,11 @@ def fits(classes: int, rows: int) -> bool:
 
 
 @dataclass(frozen=True)
-class PackedClasses(ManyClasses):
-    """Several classes of nodes of so many rows at most; `c0`, `c1`, … hold their counts, from the lowest digit on."""
+class PackedClasses(Criterion):
+    """Information gain of several classes, in nodes of so many rows at most.
+
+    `c0`, `c1`, … hold their counts, from the lowest digit on.
+    """
 
     target: Target
     least: float
@@ -53,82 +55,35 @@ class PackedClasses(ManyClasses):
         return range(-(-int(self.target.classes or 0) // self._each))
 
     @property
-    def keys(self) -> tuple[Identifier, ...]:
-        return ()
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        return tuple(f"c{word}" for word in self._words)
-
-    @property
-    def responses(self) -> Markup:
-        return Markup("").join(
-            expression(", {digit} AS {name}", digit=self._digit(word), name=Identifier(f"c{word}"))
-            for word in self._words
-        )
-
-    @property
-    def carried(self) -> Markup:
-        return Markup("").join(expression(", k.{name}", name=Identifier(name)) for name in self.counted)
-
-    @property
-    def typed(self) -> Markup:
-        return Markup("INT")
-
-    def _digit(self, word: int) -> Markup:
-        """The place of the class of a row `r` in a word, as a number: 0 if it is not in this one."""
-        first = word * self._each
-        whens = [
-            expression("WHEN {y} THEN {place}", y=first + slot, place=float(1 << (slot * self._bits)))
-            for slot in range(self._each)
-        ]
-        return Markup("CASE r.y {} ELSE CAST(0 AS FLOAT8) END").format(Markup(" ").join(whens))
-
-    def count(self, name: str, task: Task) -> Markup:
-        weight = Markup("r.w * " if task.weighted else "")
-        return expression("sum({weight}r.{name})", weight=weight, name=Identifier(name))
-
-    def statistics(self, task: Task, render: Renderer) -> list[dict[str, Markup | Identifier]]:
-        weight = Markup("r.w * " if task.weighted else "")
-        totals = [statistic(f"c{w}_total", expression("sum({w}{d})", w=weight, d=self._digit(w))) for w in self._words]
-        return super().statistics(task, render) + totals
-
-    @property
-    def begun(self) -> Markup:
-        return Markup("").join(Markup(", s.{0}_total, CAST(0 AS FLOAT8) AS {0}_before").format(c) for c in self.counted)
-
-    @property
-    def narrowed(self) -> Markup:
-        return Markup("").join(
-            Markup(", p.{0}_total, s.{0}_upto - s.{0} AS {0}_before").format(c) for c in self.counted
-        )
-
-    def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
-        tables = {"scored": scan.scored, "groups": scan.groups, "parts": scan.parts}
-        branch.decide("gain/score_packed_classes", bounded=before is None, words=self._ends, **tables, **self._shape)
-
-    def score_children(self, branch: Branch, scan: Scan, **values: Any) -> None:
-        branch.decide("gain/score_packed_children", groups=scan.groups, **self._shape, **values)
-
-    @property
-    def _shape(self) -> dict[str, Any]:
-        """The classes, each with its word and the ends of its digit there.
+    def shape(self) -> dict[str, Any]:
+        """The criterion with its words, and its classes, each with its word and the ends of its digit there.
 
         `above` is where the next digit begins, None of a word's last one.
         """
-        return {
-            "classes": [self._class(number) for number in range(int(self.target.classes or 0))],
+        words = [self._word(number) for number in self._words]
+        return entropy_shape(self.scale, self.least) | {
+            "kind": "packed",
+            "words": words,
+            "classes": [self._class(number, words) for number in range(int(self.target.classes or 0))],
             "digit_size": 1 << self._bits,
-            "scale": self.scale,
         }
 
-    @property
-    def _ends(self) -> list[dict[str, Markup]]:
-        """The words, at each end of a bin."""
-        return [{end: Markup(f"c{w}{suffix}") for end, suffix in ENDS.items()} for w in self._words]
+    def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
+        tables = {"scored": scan.scored, "groups": scan.groups, "parts": scan.parts}
+        branch.decide("gain/score_packed_classes", bounded=before is None, criterion=self.shape, **tables)
 
-    def _class(self, number: int) -> dict[str, Any]:
+    def score_children(self, branch: Branch, scan: Scan, **values: Any) -> None:
+        branch.decide("gain/score_packed_children", groups=scan.groups, criterion=self.shape, **values)
+
+    def _word(self, number: int) -> dict[str, Any]:
+        """The names of a word at each end of a bin, and the places of the digits of its classes."""
+        digits = [
+            {"y": number * self._each + slot, "place": float(1 << (slot * self._bits))} for slot in range(self._each)
+        ]
+        return {end: Markup(f"c{number}{suffix}") for end, suffix in ENDS.items()} | {"digits": digits}
+
+    def _class(self, number: int, words: list[dict[str, Any]]) -> dict[str, Any]:
         word, slot = divmod(number, self._each)
         above = 1 << ((slot + 1) * self._bits) if slot < self._each - 1 else None
         names = {end: Markup(f"{end}_{number}") for end in ("own", "upto", "total", "here", "before")}
-        return {"word": self._ends[word], "unit": 1 << (slot * self._bits), "above": above, **names}
+        return {"word": words[word], "unit": 1 << (slot * self._bits), "above": above, **names}

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
-from sqlanon.partition.axes import chosen
 from sqlanon.partition.repartition import Settled, Tree
 from sqlanon.partition.task import Branch
 from sqlanon.sql import Relation
@@ -41,7 +38,7 @@ def remember_splits(branch: Branch, splits: Relation, round_: int, numbers: Numb
 def record_tree(branch: Branch, leaves: Relation) -> None:
     """Add the nodes that the remembered splits have made to the branch's tree: once, when all of it has grown."""
     tables = {"tree": branch.table("tree"), "history": branch.table("history"), "leaves": leaves}
-    branch.decide("record_tree", bits=branch.task.bits, shift=_shift(branch), **tables)
+    branch.decide("record_tree", bits=branch.task.bits, axes=branch.task.axes, **tables)
     branch.workspace.drop(tables["history"])
 
 
@@ -62,11 +59,6 @@ def follow_episode(branch: Branch, tree: Tree, settled: Settled, sampled: Relati
         bits=branch.task.bits,
         unit=1 << branch.task.bits,
         nested=branch.task.nested,
-        shift=_shift(branch),
+        axes=branch.task.axes,
     )
     return followed
-
-
-def _shift(branch: Branch) -> Markup:
-    """Choose, by the attribute of a split, the bits that the attribute's values are shifted in their words."""
-    return chosen(branch.task.axes, lambda axis: axis.shift)

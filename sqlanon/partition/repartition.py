@@ -93,8 +93,7 @@ class Repartition:
         """Numbered as in the paper: repartition, count, prune."""
         rows = self._send()
         ranges, avs = self.table("leaf_ranges"), self._count_avs(rows)
-        weight, axes = self.task.weight("r"), self.task.axes
-        self.branch.scan("measure_nodes", ranges=ranges, rows=rows, weight=weight, axes=axes, statistics=())
+        self.branch.scan("measure_nodes", ranges=ranges, rows=rows, **self.task.measured)
         self.branch.engine.analyze(ranges, *avs)
         scans = 2 + len(avs)
         violating = self.table("violating_leaves")

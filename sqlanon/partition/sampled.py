@@ -113,9 +113,7 @@ class SampledGrowth(Growth):
 
     def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
         hypotheses = Hypotheses(self.care.confidence, self.min_counts, self._parents)
-        used = judge(
-            self.branch, frontier.rows, candidates, splits, in_turn=self._judges_in_turn(frontier), by=hypotheses
-        )
+        used = judge(self.branch, frontier.rows, candidates, splits, by=hypotheses)
         sample_nodes = self.branch.table("sample_nodes", frontier.round + 1)
         self.branch.decide(
             "sampling/follow_nodes",

@@ -19,7 +19,7 @@ from sqlanon.partition.hypothesis import Confidence, Hypotheses
 from sqlanon.partition.judging import Judge
 from sqlanon.partition.scanning import Least, Scanned
 from sqlanon.partition.task import Branch
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Relation, expression
 
 
 class SampledGainGrowth(GainGrowth):
@@ -42,16 +42,7 @@ class SampledGainGrowth(GainGrowth):
         self.confidence, self.min_counts = confidence, min_counts
         self.sample_nodes = [roots[0]]
         self.roots = roots[1]
-        self.scanner.least = Least(Markup("p.fewest"), self._least_of_children(), (Identifier("fewest"),))
-
-    def _least_of_children(self) -> Markup:
-        nodes, min_counts = self.branch.table("gain_nodes"), self.min_counts
-        return expression(
-            "(SELECT min(l.fewest) FROM {nodes} AS t JOIN {min_counts} AS l ON l.root = t.root"
-            " WHERE t.place = c.place AND c.children BETWEEN l.few AND l.most)",
-            nodes=nodes,
-            min_counts=min_counts,
-        )
+        self.scanner.least = Least(self.scanner.least.fewest, min_counts)
 
     @property
     def _halves(self) -> Markup:

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
-from sqlanon.partition.axes import Axis, carried, chosen, mask_column
+from sqlanon.partition.axes import Axis, carried
 from sqlanon.partition.criteria import Criterion, Scan
 from sqlanon.partition.task import Branch, Task
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Relation
 
 FINE_BINS = ((65_536, 2048), (16_384, 1024), (4_096, 256), (1_024, 64), (0, 32))
 """From so many rows on, a node's ranges are divided into so many bins."""
@@ -24,21 +24,19 @@ NARROW_KEYS = 2**31
 
 @dataclass(frozen=True)
 class Least:
-    """The rows that each child of a split must have, as the statements see the number.
+    """The rows that each child of a split must have.
 
-    of_part: where `p` is a part, that is an attribute of a node.
-    of_children: where `c` is the split of a node by a hierarchy, `(place, children, …)`.
-    columns: what parts `p` have for it, after a comma; so have nodes.
+    fewest: the same for all nodes.
+    min_counts: by sampled node and number of children; nodes have a column `fewest` for two children then.
     """
 
-    of_part: Markup
-    of_children: Markup
-    columns: tuple[Identifier, ...] = ()
+    fewest: int
+    min_counts: Relation | None = None
 
-    @classmethod
-    def same(cls, rows: int) -> Least:
-        """The same for all nodes."""
-        return cls(Markup(rows), Markup(rows))
+    @property
+    def values(self) -> dict[str, Any]:
+        """The number as statements take it."""
+        return {"fewest": self.fewest, "min_counts": self.min_counts}
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Scanner:
 
     def __init__(self, branch: Branch, plain: Task, criterion: Criterion, bins: int | Literal["exact"]) -> None:
         self.branch, self.plain, self.criterion = branch, plain, criterion
-        self.least = Least.same(max(model.least_rows for model in branch.task.models))
+        self.least = Least(max(model.least_rows for model in branch.task.models))
         self.bins = FINE_BINS if bins == "exact" else ((0, bins),)
         self.exact = bins == "exact"
         self.tables: set[Relation] = set()
@@ -87,15 +85,14 @@ class Scanner:
     def choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
         """The nodes that can be split by gain, and how many they are."""
         nodes = self.table("gain_nodes")
-        whens = [expression("WHEN r.n >= {rows} THEN {bins}", rows=rows, bins=bins) for rows, bins in self.bins]
         self.branch.decide(
             "gain/choose_nodes",
             nodes=nodes,
             ranges=ranges,
             axes=self.branch.task.axes,
-            bins=Markup("CASE {} END").format(Markup(" ").join(whens)),
+            bins=self.bins,
             smallest=self.plain.smallest,
-            needed=self.criterion.needed,
+            criterion=self.criterion.shape,
             key_bits=self._key_bits,
         )
         (active,) = self.branch.ask("gain/count_nodes", nodes=nodes)
@@ -112,8 +109,8 @@ class Scanner:
         cut = [axis for axis in self.branch.task.axes if axis.dimension is None]
         if not cut:
             return scanned
-        columns = self.criterion.begun + carried("s", self.least.columns)
-        self.branch.decide("gain/create_parts", parts=whole.parts, nodes=nodes, axes=cut, columns=columns)
+        begun = {"criterion": self.criterion.shape, "min_counts": self.least.min_counts}
+        self.branch.decide("gain/create_parts", parts=whole.parts, nodes=nodes, axes=cut, **begun)
         self.criterion.score(self.branch, whole, None)
         scanned = replace(scanned, whole=whole)
         return replace(scanned, inside=self.look_inside(scanned))
@@ -134,42 +131,28 @@ class Scanner:
             parts=whole.parts,
             missed=missed,
             children=scanned.children,
-            highest=self.criterion.highest,
-            columns=self.criterion.narrowed + carried("p", self.least.columns),
+            criterion=self.criterion.shape,
             key_bits=self._key_bits,
-            fewest=self.least.of_part,
+            **self.least.values,
         )
         found = self.branch.engine.query("partition/decide/gain/count_parts", parts=inside.parts)
         if not found:
             return None
         axes = [self.branch.task.axes[int(attribute)] for attribute, _ in found]
-        words = self.criterion.carried + Markup(", k.w" if self.plain.weighted else "")
-        self._count(inside, "count_values", axes, keyed=scanned.keyed, parts=inside.parts, words=words)
+        self._count(inside, "count_values", axes, keyed=scanned.keyed, parts=inside.parts)
         self.criterion.score(self.branch, inside, whole)
         return inside
 
     def cuts(self, scanned: Scanned, inside: Scan | None) -> Markup:
         """A SELECT of the splits that gain enough: at borders, inside bins, and by hierarchies."""
         scans = [scan for scan in (scanned.whole, inside) if scan is not None]
-        values = {"scans": scans, "children": scanned.children, "fewest": self.least.of_part}
+        values = {"scans": scans, "children": scanned.children, **self.least.values}
         return Markup(self.branch.engine.render("partition/decide/gain/list_cuts", **values).text)
 
     @property
-    def shape(self) -> dict[str, Any]:
-        """The attribute chosen for a node, as expressions of the statements that check splits and carry them out."""
-        axes = self.branch.task.axes
-        masks = [
-            {"name": mask_column(w), "choice": chosen(axes, lambda a, w=w: a.mask if a.field.word == w else 0)}  # type: ignore[misc]
-            for w in range(self.plain.words)
-        ]
-        no_child = Markup("CAST(NULL AS INT)")
-        return {
-            "masks": masks,
-            "bin_shift": chosen(axes, lambda a: Identifier(f"shift_{a.number}")),
-            "first_bin": chosen(axes, lambda a: Identifier(f"first_{a.number}")),
-            "child_shift": chosen(axes, lambda a: Identifier(f"shift_{a.number}") if a.dimension else no_child),
-            "unit": chosen(axes, lambda a: a.shift),
-        }
+    def chosen(self) -> dict[str, Any]:
+        """Values by which statements that check and send rows look up a node's attribute."""
+        return {"axes": self.branch.task.axes, "masks": self.plain.masks}
 
     def _key_rows(self, rows: Relation | Markup, nodes: Relation, active: int) -> Relation:
         keyed = self.table("keyed")
@@ -179,7 +162,8 @@ class Scanner:
             rows=rows,
             nodes=nodes,
             axes=self.branch.task.axes,
-            words=self.criterion.responses + carried("r", self.plain.word_columns),
+            criterion=self.criterion.shape,
+            words=carried("r", self.plain.word_columns),
             type=Markup("INT" if active << self._key_bits < NARROW_KEYS else "BIGINT"),
         )
         return keyed
@@ -188,20 +172,13 @@ class Scanner:
         return Scan(*(self.table(f"{name}_{part}") for part in ("parts", "groups", "scored", "followed")))
 
     def _count(self, scan: Scan, template: str, axes: Sequence[Axis], **values: Any) -> None:
-        criterion = self.criterion
-        self.branch.scan(
-            f"gain/{template}",
-            groups=scan.groups,
-            axes=axes,
-            columns=criterion.columns(),
-            aggregates=criterion.aggregates(self.branch.task),
-            grouped=criterion.grouped,
-            **values,
-        )
+        counted = {"groups": scan.groups, "axes": axes, "criterion": self.criterion.shape}
+        self.branch.scan(f"gain/{template}", weighted=self.plain.weighted, **counted, **values)
 
     def _score_children(self, whole: Scan, nodes: Relation) -> Relation:
         children = self.table("gain_children")
         axes = [axis for axis in self.branch.task.axes if axis.dimension is not None]
-        fewest = self.least.of_children
-        self.criterion.score_children(self.branch, whole, children=children, nodes=nodes, axes=axes, fewest=fewest)
+        self.criterion.score_children(
+            self.branch, whole, children=children, nodes=nodes, axes=axes, **self.least.values
+        )
         return children

@@ -23,7 +23,6 @@ class Task:
 
     weighted: rows are distinct tuples with a count `w`.
     smallest: a node with fewer rows can't be split under any of the models.
-    inherited_bans: bans that children inherit, as bits of axes.
     extra: further columns of a row, that travel along.
     """
 
@@ -34,7 +33,6 @@ class Task:
     sensitive: tuple[Sensitive, ...]
     table_rows: int
     smallest: int
-    inherited_bans: int
     extra: tuple[Identifier, ...] = ()
 
     @property
@@ -76,6 +74,11 @@ class Task:
         if not self.weighted:
             return Markup("count(*)")
         return expression("CAST(sum({alias}.w) AS BIGINT)", alias=Identifier(alias))
+
+    @property
+    def measured(self) -> dict[str, Any]:
+        """Values for the statement that measures nodes, where no target is measured with them."""
+        return {"weight": self.weight("r"), "weighted": self.weighted, "axes": self.axes, "criterion": None}
 
     @property
     def carried_weight(self) -> Markup:
