@@ -11,6 +11,7 @@ import pytest
 from sqlanon.engines.base import Engine
 from sqlanon.errors import SqlanonError, VerificationError
 from sqlanon.sql import Relation, Statement
+from tests.oracle import clusters
 from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize
 
@@ -31,9 +32,17 @@ LATTICE: dict[str, Any] = {
     "town": TOWN,
     **KEPT,
 }
+ORDER = ["x", "y", "z"]
+CLUSTERS: dict[str, Any] = {
+    "age": "quasi-identifier",
+    "job": "quasi-identifier",
+    "town": {"role": "quasi-identifier", "order": ORDER},
+    **KEPT,
+}
 RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "mondrian": (MONDRIAN, {}),
     "optimal": (LATTICE, {"algorithm": {"name": "optimal"}, "suppression": 0.2, "suppressed": "star"}),
+    "microaggregation": (CLUSTERS, {"algorithm": {"name": "microaggregation", "blocks": 12, "refine": True}}),
 }
 
 FORMS = {
@@ -78,6 +87,25 @@ TABLES: dict[str, list[Tampered]] = {
         ("after", "lattice/create_leaves", "leaves", {"lo_0": ("exchange",), "lo_2": ("set",), "leaf": EVERY}),
         ("after", "lattice/create_leaves", "leaves", {"level_0": ("exchange",), "level_2": ("set",), "n": EVERY}),
         ("after", "release/create_regions", "regions", REGIONS),
+        ("after", "release/stage_sorted_rows|release/stage_rows", "staging", STAGED),
+    ],
+    "microaggregation": [
+        ("after", "encoding/copy_words", "rows", {"p0": EVERY}),
+        ("after", "encoding/copy_words", "encoded", {"p0": ("set",), "r0": ("set",), "v0": ("set",)}),
+        ("after", "partition/create_domain", "domain", {"n": ("exchange",)}),
+        (
+            "after",
+            "clusters/create_points",
+            "points",
+            {"p0": EVERY, "z0": ("set",), "z1": ("exchange",), "block": EVERY},
+        ),
+        ("after", "clusters/gather_points", "clustered", {"cluster": EVERY, "point": EVERY}),
+        ("after", "clusters/create_classes", "classes", {"n": ("exchange",), "z0": ("set",), "cluster": EVERY}),
+        ("after", "clusters/assign_rows", "assigned", {"leaf": EVERY, "p0": EVERY}),
+        ("after", "clusters/create_modes", "modes", {"code": ("exchange", "set"), "leaf": EVERY}),
+        ("after", "clusters/create_medians", "medians", {"place": ("exchange", "set"), "leaf": EVERY}),
+        ("after", "clusters/create_centres", "regions", REGIONS),
+        ("before", "release/sort_rows|release/stage_rows", "assigned", {"leaf": EVERY, "p0": ("exchange",)}),
         ("after", "release/stage_sorted_rows|release/stage_rows", "staging", STAGED),
     ],
 }
@@ -211,4 +239,15 @@ def _at_a_level(rows: list[Row], shown: Row) -> Row:
     return tuple(found)
 
 
-TRUE = {"mondrian": _tight, "optimal": _at_a_level}
+def _centre(rows: list[Row], shown: Row) -> Row:
+    """Clusters of one centre have that centre together too."""
+    ages, jobs, towns = ([row[place] for row in rows] for place in range(3))
+    mean = sum(ages) / len(ages)
+    return (
+        shown[0] if shown[0] == pytest.approx(mean, rel=1e-9) else mean,
+        shown[1] if jobs.count(shown[1]) == max(map(jobs.count, jobs)) else "untrue",
+        clusters.median(towns, ORDER),
+    )
+
+
+TRUE = {"mondrian": _tight, "optimal": _at_a_level, "microaggregation": _centre}

@@ -26,6 +26,7 @@ OWN: Mapping[str, str] = {
     "bottom-up": _FULL_DOMAIN,
     "optimal": _FULL_DOMAIN,
     "datafly": _FULL_DOMAIN,
+    "microaggregation": "sqlanon.algorithms.clusters:Clustering",
 }
 """The classes of the program's own algorithms: each family brings libraries of its own."""
 

@@ -16,6 +16,7 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.limits import Limits
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan
+from sqlanon.policy import Recodes
 from sqlanon.release.labels import EVERYTHING
 from sqlanon.release.recode import cell_name
 from sqlanon.results.measures import Check
@@ -94,6 +95,9 @@ class _Holding:
 
     def check_classes(self, held: Held, boxed: bool | None) -> None:
         """Find the class of each source row, then hold what it shows and keeps against the row's raw values."""
+        if self.plan.policy.algorithm.recodes is Recodes.CLUSTERS:
+            held.unchecked |= dict.fromkeys(LINKED, _CENTRES)
+            return
         shown = self._shown()
         classes = self._create_classes(shown)
         starred = self._starred(shown, classes)
@@ -228,6 +232,7 @@ class _Holding:
         return int(surplus) + int(missing)
 
 
+_CENTRES = "the centre of a cluster does not say which rows it is of; the run checked it before it published"
 _UNDECIDED = (
     "what the release shows of {columns} does not say which values it stands for, so that rows of the source can't be"
     " told apart by class"

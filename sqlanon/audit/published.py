@@ -42,6 +42,8 @@ def expected_columns(plan: Plan, dialect: type[Dialect]) -> list[Column]:
             columns += [Column(name, type_, column.kind) for name in names]
         elif attribute.show is Show.LABEL:
             columns.append(Column(attribute.name, dialect.types["text"], Kind.TEXT))
+        elif attribute.show.is_centre:
+            columns.append(column)
         elif attribute.show is Show.RANGE:
             columns.append(Column(attribute.name, RANGE_TYPES[column.kind], Kind.OTHER))
         else:

@@ -47,7 +47,7 @@ def _cells(attribute: Attribute, plan: Plan, dialect: type[Dialect]) -> Iterator
         Show.MEAN: (dialect.types["float64"], Kind.FLOAT),
         Show.MIDPOINT: (dialect.types["float64"], Kind.FLOAT),
         Show.RANGE: (RANGE_TYPES.get(column.kind, dialect.types["text"]), Kind.OTHER),
-    }.get(attribute.show, texts)
+    }.get(attribute.show, (column.type, column.kind) if attribute.show.is_centre else texts)
     for name in released_names(attribute.name, plan.policy.attributes[attribute.name]):
         yield Column(name, type_, kind)
 

@@ -14,6 +14,7 @@ from sqlanon.environment import Expanded
 from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
+from sqlanon.plan.clustered import cluster_problems
 from sqlanon.plan.subject import Subject
 from sqlanon.policy import (
     Attribute,
@@ -55,6 +56,7 @@ def problems(subject: Subject) -> Iterator[str]:
         if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
             yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."
     yield from _algorithm_problems(subject)
+    yield from cluster_problems(subject.policy, list(subject.attributes), subject.rows, subject.uncountable)
     yield from _model_problems(subject)
     yield from _name_problems(subject)
 
@@ -110,7 +112,7 @@ def _show_problems(
     place: str, column: Column, attribute: Attribute, dialects: Sequence[type[Dialect]]
 ) -> Iterator[str]:
     show = attribute.show
-    if show is Show.LABEL:
+    if show is Show.LABEL or show.is_centre:
         return
     kinds, needed = _SHOWN[show]
     if column.kind not in kinds:

@@ -35,6 +35,7 @@ class Attribute:
     hides_nulls: whether classes that hold NULL show nothing but NULL.
     set_limit: the members that a set is shown by at most.
     distinct: the share of its values that differ, so far as was looked at; 0 if they were not.
+    order: the texts of all its values, from the least to the greatest, if the policy gives them.
     """
 
     column: Column
@@ -45,6 +46,7 @@ class Attribute:
     hides_nulls: bool = False
     set_limit: int = SET_LIMITS["list"]
     distinct: float = 0.0
+    order: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -207,10 +209,11 @@ def _attributes(subject: Subject) -> tuple[Attribute, ...]:
             column,
             attribute.role,
             attribute.hierarchy,
-            attribute.show,
+            subject.policy.algorithm.show_of(attribute, column.kind.is_numeric),
             limits=limits_of(attribute),
             hides_nulls=attribute.hides_nulls,
             set_limit=attribute.set_limit,
+            order=attribute.order,
             distinct=subject.distinct.get(column.name, 0.0),
         )
         for column, attribute in subject.attributes

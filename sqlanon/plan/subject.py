@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.dialects import Dialect, find_dialect
 from sqlanon.engines.embedded import EMBEDDED
+from sqlanon.plan.clustered import Uncountable, measure_uncountable
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.sql import Relation
 from sqlanon.tables.column_names import names_a_person
@@ -25,6 +26,7 @@ class Subject:
     nulls: the number of NULLs of the columns where the policy refuses them.
     distinct: of the kept columns that were looked at, the share of their values that differ (of a part, by hash).
     repetition: the identifiers that repeat, declared ones and those that are named like the key of a person.
+    uncountable: of quasi-identifiers whose rows are to be gathered in clusters, the values that are no finite numbers.
     """
 
     policy: Policy
@@ -35,6 +37,7 @@ class Subject:
     nulls: Mapping[str, int]
     distinct: Mapping[str, float]
     repetition: Repetition
+    uncountable: Mapping[str, Uncountable]
 
     @property
     def unique(self) -> frozenset[str]:
@@ -103,6 +106,7 @@ def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
         nulls={name: measured.nulls[name] for name in refusing},
         distinct=_distinct(engine, source, measured, [c for c in kept if not _repeats(measured, c.name)]),
         repetition=find_repeating(engine, source, identifying(policy, columns)),
+        uncountable=measure_uncountable(engine, source, policy, columns),
     )
 
 

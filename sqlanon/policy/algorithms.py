@@ -11,6 +11,7 @@ from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
 from sqlanon.plugins import ALGORITHMS, QUALITIES, find_plugins, load_plugin
+from sqlanon.policy.attributes import Attribute, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.policy.part import Number, Part, Whole, broken
 from sqlanon.policy.registry import Registry
@@ -20,6 +21,7 @@ _CUTS = "The table was cut into ever smaller parts, for as long as each part sat
 _LEVELS = "Every column is shown at one level of its hierarchy. "
 LEAST_BITS = 0.01  # the information gain below which TR 1590 cuts at medians
 MOST_BINS = 2**20
+LEAST_BLOCK = 10  # rows
 Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "entropy-arx", "height", "kl-divergence"]
 OWN_QUALITIES: tuple[str, ...] = get_args(Quality)
 """The program's own quality models by name."""
@@ -43,6 +45,14 @@ def _uses_weights(quality: str) -> bool:
     return quality in WEIGHTED or bool(getattr(added, "uses_weights", False))
 
 
+def _blocks(value: Any) -> Any:
+    """Take `auto`, `exact`, or how many rows; refused in one sentence."""
+    is_number = isinstance(value, int) and not isinstance(value, bool) and value >= LEAST_BLOCK
+    if value not in ("auto", "exact") and not is_number:
+        raise broken(f"must be auto, exact, or a whole number of at least {LEAST_BLOCK} rows.")
+    return value
+
+
 def _bins(value: Any) -> Any:
     """`exact`, or how many; told here in one sentence, where a union would tell of each of its members."""
     if value != "exact" and (not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= MOST_BINS):
@@ -56,6 +66,7 @@ class Recodes(StrEnum):
     REGIONS = "regions"  # of a partition tree, which may overlap in any one column
     LEVELS = "levels"  # one level of its hierarchy for each column; rows may be suppressed
     CUTS = "cuts"  # each branch of a hierarchy at a level of its own
+    CLUSTERS = "clusters"  # groups of similar rows, shown by their centres
 
 
 class AlgorithmParameters(Part):
@@ -77,6 +88,10 @@ class AlgorithmParameters(Part):
         """Say what is wrong with the parameters for these quasi-identifiers."""
         return iter(())
 
+    def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:  # noqa: ARG002
+        """Tell the form in which the release shows an attribute of a column of numbers, or of others."""
+        return attribute.show
+
     @property
     def predicts(self) -> Literal["classes", "numbers"] | None:
         """The kind of target that the search needs; None for searches without a target."""
@@ -90,7 +105,7 @@ class AlgorithmParameters(Part):
     @property
     def needs_hierarchies(self) -> bool:
         """Tell whether every quasi-identifier must have a hierarchy."""
-        return self.recodes is not Recodes.REGIONS
+        return self.recodes in (Recodes.LEVELS, Recodes.CUTS)
 
 
 class Mondrian(AlgorithmParameters):
@@ -308,9 +323,38 @@ class Datafly(_FullDomain):
     name: Literal["datafly"]
 
 
+class Microaggregation(AlgorithmParameters):
+    """Gathers at least k similar rows in a cluster, again and again, and shows the centre of its cluster in place of
+    every row: numbers stay numbers. docs/microaggregation.md says when clusters are better than regions."""
+
+    sentence: ClassVar[str] = (
+        "Similar rows were gathered in clusters, and every row shows the centre of its cluster in place of its values."
+    )
+    recodes: ClassVar[Recodes] = Recodes.CLUSTERS
+    name: Literal["microaggregation"]
+    method: Literal["mdav"] = "mdav"
+    """`mdav`: of the rows that are left, those nearest to the row farthest from their average, and those nearest to the
+    row farthest from that one (Domingo-Ferrer, Torra, DMKD 2005)."""
+    blocks: Annotated[Literal["auto", "exact"] | int, BeforeValidator(_blocks)] = "auto"
+    """The rows among which clusters are sought at once: `exact`, all of them, in quadratic time; a number, blocks of
+    about so many neighbouring rows; `auto`, all rows of a small table, and blocks of a larger one."""
+    refine: bool = Field(default=True, strict=True)
+    """Afterwards neighbouring clusters exchange rows, in a bounded number of rounds, while that brings these nearer to
+    their centres."""
+    standardize: bool = Field(default=True, strict=True)
+    """The unit of numbers in distances: the standard deviation of each (`true`), or the number as it is."""
+
+    def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:
+        if attribute.role is not Role.QUASI_IDENTIFIER or attribute.show is not Show.LABEL:
+            return attribute.show
+        if attribute.order is not None:
+            return Show.MEDIAN
+        return Show.MEAN if is_numeric else Show.MODE
+
+
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
 Tree = Mondrian | RothkoT
-_Own = Annotated[Mondrian | RothkoT | RothkoS | TopDown | FullDomain, Field(discriminator="name")]
+_Own = Annotated[Mondrian | RothkoT | RothkoS | TopDown | FullDomain | Microaggregation, Field(discriminator="name")]
 OWN_ALGORITHMS: Mapping[str, type[AlgorithmParameters]] = {
     get_args(part.model_fields["name"].annotation)[0]: part for part in get_args(get_args(_Own)[0])
 }

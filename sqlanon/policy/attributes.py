@@ -17,6 +17,7 @@ from sqlanon.policy.part import Number, Part, Reference, Whole, broken
 
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 SET_LIMITS = {"list": 100, "auto": 12, "range": 1}  # members; larger sets are shown by their ends
+MOST_ORDERED = 1000  # categories
 HIERARCHY_KINDS = ("mask", "date", "intervals", "csv", "mapping", "suppress")
 
 
@@ -37,6 +38,17 @@ class Show(StrEnum):
     MEAN = "mean"
     MIDPOINT = "midpoint"
     RANGE = "range"  # PostgreSQL's range types
+    MEDIAN = "median"  # of clusters, as all that follow: of categories in an order
+    CONVEX_MEDIAN = "convex-median"
+    MODE = "mode"
+
+    @property
+    def is_centre(self) -> bool:
+        """Tell whether only clusters are shown by it."""
+        return self in (Show.MEDIAN, Show.CONVEX_MEDIAN, Show.MODE)
+
+
+_NUMBERS = (Show.BOUNDS, Show.MEAN, Show.MIDPOINT, Show.RANGE)
 
 
 class Hierarchy(Part):
@@ -163,6 +175,21 @@ def _is_number(given: Any) -> TypeGuard[float]:
 Limit = Annotated[Whole | Number | Quantile | None, BeforeValidator(_limit)]
 
 
+def _order(given: object) -> object:
+    """Take the texts of at least two different values, in their order."""
+    if given is None:
+        return None
+    plain = isinstance(given, (list, tuple)) and all(isinstance(one, (str, int, float)) for one in given)
+    texts = [_text_of(one) for one in given] if plain else []  # type: ignore[attr-defined]
+    if not 2 <= len(texts) == len(set(texts)) <= MOST_ORDERED:
+        raise broken(f"must be a list of 2 to {MOST_ORDERED:,} different values.")
+    return tuple(texts)
+
+
+def _text_of(given: object) -> str:
+    return str(given).lower() if isinstance(given, bool) else str(given)
+
+
 class Attribute(Part):
     """The policy's statements about one column."""
 
@@ -173,7 +200,10 @@ class Attribute(Part):
     texts into sets."""
     show: Show = Show.LABEL
     """The form of a region in the release: `label` as text, `bounds` as two columns `<name>_min` and `<name>_max`,
-    `mean` and `midpoint` as a number, `range` as a range type of PostgreSQL."""
+    `mean` and `midpoint` as a number, `range` as a range type of PostgreSQL. Microaggregation shows centres of
+    clusters: the `mean` of numbers, the `median` or `convex-median` of categories in an `order`, or else the `mode`."""
+    order: Annotated[tuple[str, ...] | None, BeforeValidator(_order)] = None
+    """Microaggregation: all values of a column of categories, from the least to the greatest, as `[A, B, C, D]`."""
     nulls: Literal["allow", "unknown", "nothing", "value", "refuse"] = "allow"
     """The meaning of NULL in the column. `refuse`: an error, before any work. Elsewhere it is allowed, and a value of
     its own. A sensitive attribute, where `nothing` is the default, says what NULL is to l-diversity: `nothing`, it adds
@@ -207,7 +237,7 @@ class Attribute(Part):
             return given
         if given.get("role") == Role.SENSITIVE:
             return {**given, "nulls": "nothing"}
-        is_number = given.get("role") == Role.QUASI_IDENTIFIER and given.get("show", Show.LABEL) != Show.LABEL
+        is_number = given.get("role") == Role.QUASI_IDENTIFIER and given.get("show", Show.LABEL) in _NUMBERS
         return {**given, "nulls": "unknown"} if is_number else given
 
     @model_validator(mode="after")
@@ -216,12 +246,14 @@ class Attribute(Part):
             raise broken("allows NULL: say whether it counts for l-diversity, as nulls: nothing or nulls: value.")
         if self.role is not Role.SENSITIVE and self.nulls in ("nothing", "value"):
             raise broken(f"has nulls: {self.nulls}, which an attribute with role {self.role.value} does not use.")
-        if self.nulls == "unknown" and (self.role is not Role.QUASI_IDENTIFIER or self.show is Show.LABEL):
+        if self.nulls == "unknown" and (self.role is not Role.QUASI_IDENTIFIER or self.show not in _NUMBERS):
             raise broken("has nulls: unknown, which is for numbers: labels say themselves whether a class holds NULL.")
         if self.hierarchy is not None and self.role not in (Role.QUASI_IDENTIFIER, Role.SENSITIVE):
             raise broken(f"has a hierarchy, which an attribute with role {self.role.value} does not use.")
         if self.show is not Show.LABEL and self.role is not Role.QUASI_IDENTIFIER:
             raise broken(f"has show, which an attribute with role {self.role.value} does not use.")
+        if self.order is not None and self.role is not Role.QUASI_IDENTIFIER:
+            raise broken(f"has an order, which an attribute with role {self.role.value} does not use.")
         if self.sets != "list" and (self.role is not Role.QUASI_IDENTIFIER or self.show is not Show.LABEL):
             raise broken("has sets, which only labels of quasi-identifiers have.")
         for key in ("bottom", "top"):

@@ -55,6 +55,11 @@ class Shown:
         return self.axis.field.attribute.show
 
     @property
+    def is_text(self) -> bool:
+        """Tell whether a region is shown as text."""
+        return self.show is Show.LABEL or (self.show.is_centre and self.kind is Kind.TEXT)
+
+    @property
     def hierarchy(self) -> HierarchyTable | None:
         return self.axis.field.coding.hierarchy
 

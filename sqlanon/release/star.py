@@ -14,7 +14,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.engines.star import CLASS_NUMBER, Star, StarColumn, create_view
 from sqlanon.plan.plan import Plan
-from sqlanon.policy import Role, Show
+from sqlanon.policy import Role
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.release.rows import ReleasedColumn, kept_column, stage_columns
 from sqlanon.sql import Identifier, Relation, macro
@@ -59,7 +59,7 @@ def _number_classes(engine: Engine, workspace: Workspace, recoding: Recoding) ->
 
 def order_of_cells(engine: Engine, recoding: Recoding, cells: Sequence[Markup]) -> list[Markup]:
     """The keys that classes are numbered by: their `cells`, texts by their bytes."""
-    are_texts = [shown.show is Show.LABEL for shown in recoding.shown for _ in shown.cells]
+    are_texts = [shown.is_text for shown in recoding.shown for _ in shown.cells]
     return [
         engine.render.macro("collate", cell) if is_text else cell
         for cell, is_text in zip(cells, are_texts, strict=True)

@@ -51,6 +51,7 @@ CHECKS = {
     "values_equal": "The columns that are kept hold the values they had, equally often.",
     "regions_contain": "Every row lies within the group that its class shows.",
     "classes_numbered": "Every row has one class, and classes are numbered by what they show.",
+    "centres_true": "Every cluster shows the centre of the values of just the source rows that went to it.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
 }
 _CLASSES = ": classes are the groups of equal values in the rows as they were to be published."

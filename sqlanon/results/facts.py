@@ -92,6 +92,27 @@ class TopDownFacts(Facts):
 
 
 @dataclass(frozen=True)
+class ClusterFacts(Facts):
+    """Clusters of similar rows.
+
+    method, standardized: as the policy says. blocks: parts of the table in which clusters were sought.
+    clusters: how many there are, of `smallest` to `largest` rows.
+    variance_loss: the sum of squared distances of rows from the centres of their clusters, as a share of that from the
+        centre of the table, in percent (100 SSE / SST); 0 where all rows are equal.
+    """
+
+    kind = "clusters"
+
+    method: str
+    standardized: bool
+    blocks: int
+    clusters: int
+    smallest: int
+    largest: int
+    variance_loss: float
+
+
+@dataclass(frozen=True)
 class AppliedFacts(Facts):
     """Rules of another run, applied.
 
@@ -123,7 +144,7 @@ class OtherFacts(Facts):
 
 
 KINDS: dict[str, type[Facts]] = {
-    one.kind: one for one in (TreeFacts, SampledTreeFacts, LatticeFacts, TopDownFacts, AppliedFacts)
+    one.kind: one for one in (TreeFacts, SampledTreeFacts, LatticeFacts, TopDownFacts, ClusterFacts, AppliedFacts)
 }
 
 
@@ -134,7 +155,13 @@ def facts_of(kind: str, data: Mapping[str, Any]) -> Facts:
 
 def kind_of(data: Mapping[str, Any]) -> str:
     """Tell the kind of facts without a tag by the keys that only they have."""
-    marks = {"applied": "applied", "samplings": "sampled-tree", "levels": "lattice", "specializations": "top-down"}
+    marks = {
+        "applied": "applied",
+        "samplings": "sampled-tree",
+        "levels": "lattice",
+        "specializations": "top-down",
+        "clusters": "clusters",
+    }
     return next((kind for key, kind in marks.items() if key in data), TreeFacts.kind)
 
 

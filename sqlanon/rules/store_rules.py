@@ -220,7 +220,10 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     """The recoding function of a run, found or applied; raises PolicyError where the catalog has none."""
     record = catalog.rules(catalog.rules_run(run))
     if record is None:
-        raise PolicyError(f"The catalog holds no rules of run {run}: it published nothing, or is of an older version.")
+        raise PolicyError(
+            f"The catalog holds no rules of run {run}: it published nothing, is of an older version, or its algorithm"
+            " leaves none, as microaggregation, whose clusters are of the rows that there were."
+        )
     return stored_rules(catalog, record, catalog.recoding_digest(run) or "")
 
 

@@ -80,6 +80,9 @@ class Search(ReleaseSource):
         self.seed = self.searching.seed
         self.search_options = search_options
 
+    def encode(self, run: RunExecution) -> Encoded:
+        return Encoded(encode(run.engine, run.plan, run.workspace, whole=self.searching.needs_all_witnesses))
+
     def distinct_tuples(self, run: RunExecution, coded: CodedTable) -> Tuples | None:
         return self.searching.distinct_tuples(search_request(run, coded, self.search_options))
 

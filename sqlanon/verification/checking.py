@@ -52,6 +52,33 @@ def check_release(
     released: the columns of what takes the release's name, which is a copy of `staged` where that is elsewhere.
     star: the tables that `staged` reads, where it is a view.
     """
+    coded = recoding.coded
+    checks = check_kept(engine, plan, recoding, staged, released, star)
+    witness = create_witness(engine, workspace, recoding)
+    engine.analyze(witness, columns=[Identifier("leaf"), *(cell_name(i) for i in range(len(recoding.cells)))])
+    (seen,) = engine.query_one("count_rows", table=witness)
+    claims = Claims(witness, coded.witness_is_sample, recoding.partition.starred)
+    ladders = _ladders(engine, workspace, plan, recoding)
+    limited = _limited(engine, plan, recoding)
+    regions = _regions(plan, recoding, ladders, [one.limits for one in limited])
+    outside = regions_contain(engine, claims, regions) + _unseen(engine, recoding, seen)
+    outside += sum(one.violations for one in limited)
+    checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
+    if not coded.witness_is_sample:
+        checks["classes_equal"] = Check(count_misplaced(engine, witness, staged, recoding), seen)
+    workspace.drop(witness, *(ladder.lines for ladder in ladders if ladder is not None and ladder.lines is not None))
+    return checks
+
+
+def check_kept(
+    engine: Engine,
+    plan: Plan,
+    recoding: Recoding,
+    staged: Relation,
+    released: Sequence[Column],
+    star: Star | None,
+) -> dict[str, Check]:
+    """Check that no row and no kept value is missing or altered, whatever the release shows beside them."""
     coded, omitted = recoding.coded, recoding.partition.omitted
     (rows,) = engine.query_one("count_rows", table=staged)
     kept = [attribute.column for attribute in plan.kept]
@@ -64,19 +91,6 @@ def check_release(
     if coded.multiset is not None:
         violations = multisets_equal(engine, coded.multiset, staged, kept, omitted)
         checks["values_equal"] = Check(violations, rows)
-    witness = create_witness(engine, workspace, recoding)
-    engine.analyze(witness, columns=[Identifier("leaf"), *(cell_name(i) for i in range(len(recoding.cells)))])
-    (seen,) = engine.query_one("count_rows", table=witness)
-    claims = Claims(witness, coded.witness_is_sample, recoding.partition.starred)
-    ladders = _ladders(engine, workspace, plan, recoding)
-    limited = _limited(engine, plan, recoding)
-    regions = _regions(plan, recoding, ladders, [one.limits for one in limited])
-    outside = regions_contain(engine, claims, regions) + _unseen(engine, recoding, seen)
-    outside += sum(one.violations for one in limited)
-    checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
-    if not coded.witness_is_sample:
-        checks["classes_equal"] = Check(_misplaced(engine, witness, staged, recoding), seen)
-    workspace.drop(witness, *(ladder.lines for ladder in ladders if ladder is not None and ladder.lines is not None))
     return checks
 
 
@@ -191,8 +205,8 @@ def _regions(
     ]
 
 
-def _misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Recoding) -> int:
-    """Rows of the published classes, with their kept values, that differ from the source rows that went to them."""
+def count_misplaced(engine: Engine, witness: Relation, staged: Relation, recoding: Recoding) -> int:
+    """Count rows of published classes, with their kept values, that differ from the source rows that went there."""
     keys = [(Markup(cell.column), Markup(cell_name(number))) for number, cell in enumerate(recoding.cells)]
     for number, field in enumerate(recoding.coded.kept):
         column = field.attribute.column

@@ -1,0 +1,147 @@
+"""Problems of a policy whose algorithm gathers rows in clusters: which columns have centres, and which values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.models import models_of
+from sqlanon.policy import Attribute, Policy, Recodes, Role, Show
+from sqlanon.policy.document import path_text
+from sqlanon.sql import Identifier, RedactedValue, Relation, expression
+from sqlanon.values.doubles import double_of
+from sqlanon.values.text import text_of
+
+LARGEST = 1e150  # numbers whose squares doubles can hold
+_CENTRED = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN, Kind.UUID, Kind.ENUM)
+
+
+@dataclass(frozen=True)
+class Uncountable:
+    """The rows in which a column holds nothing that clusters can reckon with.
+
+    infinite, huge: of numbers; unordered: of categories that the policy's order lacks.
+    """
+
+    nulls: int
+    infinite: int
+    huge: int
+    unordered: int
+
+
+def measure_uncountable(
+    engine: Engine, source: Relation, policy: Policy, columns: Sequence[Column]
+) -> dict[str, Uncountable]:
+    """Count the values of quasi-identifiers that clusters can't reckon with, in one scan; none for other algorithms."""
+    given = {column.name: policy.attributes.get(column.name) for column in columns}
+    looked_at = [
+        (column, attribute)
+        for column in columns
+        if (attribute := given[column.name]) is not None
+        and attribute.role is Role.QUASI_IDENTIFIER
+        and (column.kind.is_numeric or attribute.order is not None)
+    ]
+    if policy.algorithm.recodes is not Recodes.CLUSTERS or not looked_at:
+        return {}
+    row = engine.query_one(
+        "plan/count_uncountable",
+        source=source,
+        largest=LARGEST,
+        columns=[_counted(engine, column, attribute) for column, attribute in looked_at],
+    )
+    return {
+        column.name: Uncountable(*map(int, row[4 * place : 4 * place + 4]))
+        for place, (column, _) in enumerate(looked_at)
+    }
+
+
+def _counted(engine: Engine, column: Column, attribute: Attribute) -> dict[str, Any]:
+    """The values of one column for the statement that counts."""
+    value = expression("t.{name}", name=Identifier(column.name))
+    return {
+        "value": value,
+        "is_continuous": attribute.order is None,
+        "is_finite": engine.render.macro("is_finite_number", value, column.kind.value),
+        "number": double_of(engine.render, value, column.kind) if column.kind.is_numeric else value,
+        "text": text_of(engine.render, value, column.kind, column.type),
+        "order": [RedactedValue(text) for text in attribute.order or ()],
+    }
+
+
+def cluster_problems(
+    policy: Policy,
+    attributes: Sequence[tuple[Column, Attribute]],
+    rows: int,
+    uncountable: Mapping[str, Uncountable],
+) -> Iterator[str]:
+    """Say what keeps rows from being gathered in clusters, and what only clusters use."""
+    name, clusters = policy.algorithm.name, policy.algorithm.recodes is Recodes.CLUSTERS
+    for column, attribute in attributes:
+        place = path_text(("attributes", column.name))
+        if attribute.role is not Role.QUASI_IDENTIFIER:
+            continue
+        if not clusters:
+            yield from (f"{place}: {problem}" for problem in _foreign_problems(name, attribute))
+            continue
+        yield from (f"{place}: {problem}" for problem in _column_problems(name, column, attribute))
+        yield from (f"{place}: {problem}" for problem in _value_problems(uncountable.get(column.name)))
+    k = max(model.least_rows for model in models_of(policy))
+    if clusters and k <= rows < 2 * k:
+        yield (
+            f"algorithm: {name} needs at least {2 * k} rows for clusters of {k}, and the table holds {rows}: all of"
+            " them would show one centre. Ask for a smaller k, or take more rows together."
+        )
+
+
+def _foreign_problems(name: str, attribute: Attribute) -> Iterator[str]:
+    if attribute.order is not None:
+        yield f"order is for microaggregation, and {name} does not use it; leave it out."
+    if attribute.show.is_centre:
+        yield f"show: {attribute.show.value} is the centre of a cluster; use it with microaggregation."
+
+
+def _column_problems(name: str, column: Column, attribute: Attribute) -> Iterator[str]:
+    if attribute.hierarchy is not None:
+        yield f"{name} uses no hierarchy; leave it out."
+    for key in ("bottom", "top"):
+        if getattr(attribute, key) is not None:
+            yield f"{name} has no {key}; limit the numbers in a view, with least() or greatest()."
+    if column.kind not in _CENTRED and attribute.order is None:
+        yield (
+            f"{name} has no centre of values of type {column.type}; cast them in a view: to numbers, or, to be shown"
+            " by the most frequent one, to texts."
+        )
+        return
+    usual = policy_show(column, attribute)
+    if attribute.show not in usual:
+        shown = " or ".join(show.value for show in usual if show is not Show.LABEL)
+        remedy = "" if attribute.order or column.kind.is_numeric else "; categories have a median if they have an order"
+        yield f"{name} shows this column by {shown}, not {attribute.show.value}; leave show out{remedy}."
+
+
+def policy_show(column: Column, attribute: Attribute) -> tuple[Show, ...]:
+    """List the forms in which the centres of a column may be shown; `label` stands for the usual one."""
+    if attribute.order is not None:
+        return (Show.LABEL, Show.MEDIAN, Show.CONVEX_MEDIAN)
+    return (Show.LABEL, Show.MEAN if column.kind.is_numeric else Show.MODE)
+
+
+def _value_problems(uncountable: Uncountable | None) -> Iterator[str]:
+    if uncountable is None:
+        return
+    if uncountable.nulls:
+        yield (
+            f"{uncountable.nulls} rows hold NULL, which has no distance to other values; fill it in or leave these rows"
+            " out, in a view."
+        )
+    if uncountable.infinite:
+        yield f"{uncountable.infinite} rows hold NaN or an infinity, which have no mean; leave them out in a view."
+    if uncountable.huge:
+        yield (
+            f"{uncountable.huge} rows hold numbers beyond {LARGEST:g}, whose squares no double holds; scale them in a"
+            " view."
+        )
+    if uncountable.unordered:
+        yield f"{uncountable.unordered} rows hold values that order lacks; it must list all of them."

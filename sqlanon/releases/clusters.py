@@ -1,0 +1,44 @@
+"""Releases that show the centre of its cluster in place of every row's quasi-identifiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlanon.clusters.centres import create_centres
+from sqlanon.clusters.result import Clusters
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.measures.loss import Loss
+from sqlanon.plan.plan import Plan
+from sqlanon.release.staging import Staged
+from sqlanon.releases.generalized import Generalized
+from sqlanon.results.measures import Check, Distributions
+from sqlanon.verification.clusters import check_clusters
+from sqlanon.work.workspace import Workspace
+from sqlanon.workload.measures import Measures
+
+
+@dataclass(frozen=True)
+class Centres(Generalized):
+    """Clusters of similar rows, each shown as its centre.
+
+    A centre is no region: the release has no loss of ranges, and leaves no rules by which new rows would be recoded.
+    """
+
+    @classmethod
+    def create(cls, engine: Engine, workspace: Workspace, coded: CodedTable, clusters: Clusters) -> Centres:
+        """Write down the centre of every cluster."""
+        return cls(create_centres(engine, workspace, coded, clusters))
+
+    def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
+        released = staged.engine.columns(staged.final)
+        return check_clusters(engine, workspace, plan, self.recoding, staged.relation, released, staged.star)
+
+    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:  # noqa: ARG002
+        return None
+
+    def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:  # noqa: ARG002
+        return None
+
+    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:  # noqa: ARG002
+        return None

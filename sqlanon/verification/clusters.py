@@ -1,0 +1,91 @@
+"""The checks of a staged release of centres: nothing lost, nothing altered, every value the centre of its cluster.
+
+They read the staged rows and what was captured of the source, in raw values. Which cluster a source row went to is
+taken from the search as a claim, and the check is whether the centres, as published, are those of the raw values of
+their clusters, and whether the published classes hold just the kept values of the rows that went to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.star import Star
+from sqlanon.plan.plan import Plan
+from sqlanon.policy import Attribute, Show
+from sqlanon.release.cells import Shown
+from sqlanon.release.recode import Recoding, cell_name
+from sqlanon.results.measures import Check
+from sqlanon.sql import Identifier, RedactedValue, Relation, expression
+from sqlanon.values.comparing import comparable
+from sqlanon.values.doubles import double_of
+from sqlanon.values.text import text_of
+from sqlanon.verification.checking import check_kept, count_misplaced
+from sqlanon.work.workspace import Workspace
+
+
+def check_clusters(
+    engine: Engine,
+    workspace: Workspace,
+    plan: Plan,
+    recoding: Recoding,
+    staged: Relation,
+    released: Sequence[Column],
+    star: Star | None = None,
+) -> dict[str, Check]:
+    """All checks by name, each done however the others turn out; see `checking.check_release`."""
+    checks = check_kept(engine, plan, recoding, staged, released, star)
+    witness = _create_witness(engine, workspace, recoding)
+    (seen,) = engine.query_one("count_rows", table=witness)
+    checks["centres_true"] = Check(
+        _untrue(engine, plan, recoding, witness) + abs(recoding.coded.source_rows - seen), seen
+    )
+    checks["classes_equal"] = Check(count_misplaced(engine, witness, staged, recoding), seen)
+    workspace.drop(witness)
+    return checks
+
+
+def _create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
+    """Raw values beside the cluster that each row went to, and what the release shows for it.
+
+    Rows with the same words are equal, and may be in several clusters: the first of them is taken for the first.
+    """
+    table, coded = workspace.table("witnessed"), recoding.coded
+    engine.run(
+        "clusters/create_witness",
+        witnessed=table,
+        witness=coded.witness,
+        assigned=recoding.partition.assigned,
+        regions=recoding.regions,
+        words=coded.word_columns,
+        cells=[cell_name(number) for number in range(len(recoding.cells))],
+    )
+    engine.analyze(table, columns=[Identifier("leaf")])
+    return table
+
+
+def _untrue(engine: Engine, plan: Plan, recoding: Recoding, witness: Relation) -> int:
+    """Count the rows of clusters that show what is not the centre of their raw values."""
+    return sum(
+        _count_untrue(engine, plan.policy.attributes[shown.name], number, shown, witness)
+        for number, shown in enumerate(recoding.shown)
+    )
+
+
+def _count_untrue(engine: Engine, attribute: Attribute, number: int, shown: Shown, witness: Relation) -> int:
+    column = shown.axis.field.attribute.column
+    raw, cell = (expression("w.{name}", name=name) for name in (Identifier(f"r{number}"), cell_name(number)))
+    values: dict[str, Any] = {"witness": witness, "raw": raw, "cell": cell}
+    if attribute.order is not None:
+        template = "verify/count_untrue_medians"
+        raw, cell = (text_of(engine.render, value, column.kind, column.type) for value in (raw, cell))
+        order = [RedactedValue(text) for text in attribute.order]
+        values |= {"raw": raw, "cell": cell, "order": order, "is_convex": attribute.show is Show.CONVEX_MEDIAN}
+    elif column.kind.is_numeric:
+        template, values["raw"] = "verify/count_untrue_centres", double_of(engine.render, raw, column.kind)
+    else:
+        template = "verify/count_untrue_modes"
+        values |= {"raw": comparable(engine, raw, column.kind), "cell": comparable(engine, cell, column.kind)}
+    (untrue,) = engine.query_one(template, **values)
+    return int(untrue)

@@ -1,0 +1,65 @@
+"""Plain microaggregation, row by row: what the database's statements are held against."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+Point = tuple[float, ...]
+
+
+def standardized(rows: Sequence[Sequence[float]]) -> list[Point]:
+    """Each column in its standard deviations (of a sample); a constant column is 0."""
+    columns = list(zip(*rows, strict=True))
+    scaled = []
+    for column in columns:
+        mean, deviation = statistics.fmean(column), statistics.stdev(column) if len(column) > 1 else 0.0
+        scaled.append([(value - mean) / deviation if deviation else 0.0 for value in column])
+    return [tuple(row) for row in zip(*scaled, strict=True)]
+
+
+def mdav(points: Sequence[Point], k: int) -> list[list[int]]:
+    """Clusters of points by their numbers (Domingo-Ferrer, Torra, DMKD 2005); of equal distances the first goes."""
+    left = list(range(len(points)))
+    clusters = []
+    while len(left) >= 3 * k:
+        first = _farthest(points, left, _mean(points, left))
+        second = _farthest(points, left, points[first])
+        for centre in (points[first], points[second]):
+            clusters.append(_nearest(points, left, centre, k))
+            left = [one for one in left if one not in clusters[-1]]
+    if len(left) >= 2 * k:
+        first = _farthest(points, left, _mean(points, left))
+        clusters.append(_nearest(points, left, points[first], k))
+        left = [one for one in left if one not in clusters[-1]]
+    return [*clusters, left]
+
+
+def variance_loss(points: Sequence[Point], clusters: Sequence[Sequence[int]]) -> float:
+    """100 SSE / SST."""
+    everything = range(len(points))
+    within = sum(math.dist(points[one], _mean(points, c)) ** 2 for c in clusters for one in c)
+    total = sum(math.dist(points[one], _mean(points, everything)) ** 2 for one in everything)
+    return 100 * within / total
+
+
+def median(values: Sequence[Any], order: Sequence[Any], *, convex: bool = False) -> Any:
+    """The least value that, with those below, half of the values are; a convex one of frequencies with one peak."""
+    counts = [list(values).count(one) for one in order]
+    if convex:
+        counts = [min(max(counts[: i + 1]), max(counts[i:])) for i in range(len(order))]
+    return next(one for i, one in enumerate(order) if 2 * sum(counts[: i + 1]) >= sum(counts))
+
+
+def _mean(points: Sequence[Point], some: Sequence[int]) -> Point:
+    return tuple(math.fsum(points[one][i] for one in some) / len(some) for i in range(len(points[0])))
+
+
+def _farthest(points: Sequence[Point], some: Sequence[int], centre: Point) -> int:
+    return max(some, key=lambda one: (math.dist(points[one], centre), -one))
+
+
+def _nearest(points: Sequence[Point], some: Sequence[int], centre: Point, k: int) -> list[int]:
+    return sorted(some, key=lambda one: (math.dist(points[one], centre), one))[:k]
