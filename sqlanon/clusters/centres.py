@@ -16,7 +16,7 @@ from sqlanon.partition.result import Partition
 from sqlanon.policy import Show
 from sqlanon.release.cells import Cell, Shown
 from sqlanon.release.recode import Recoding, cell_name
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation
 from sqlanon.work.workspace import Workspace
 
 FIXED_BITS = 52  # of a number from the least one on, in sums of numbers that are looked up
@@ -87,6 +87,6 @@ def _categories(engine: Engine, workspace: Workspace, clusters: Clusters, one: C
 
 def _order(engine: Engine, one: Coordinate) -> Markup:
     """The key by which centres are ordered."""
-    cell = expression("c.{cell}", cell=cell_name(one.number))
+    cell = Markup(cell_name(one.number))
     is_text = one.scale is not Scale.CONTINUOUS and one.field.attribute.column.kind is Kind.TEXT
     return engine.render.macro("collate", cell) if is_text else cell

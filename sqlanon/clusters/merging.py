@@ -15,7 +15,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.partition.domains import Sensitive
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
 
 DOUBLINGS = 62  # of a block, after which it holds every other one
@@ -78,24 +78,29 @@ def _measures(
     """The statements of the models over the clusters."""
     named = {one.name: one for one in sensitive}
     return [
-        Markup(model.measure(engine.render, _groups(points, classes, clustered, named.get(model.attribute or ""))).text)
+        Markup(
+            model.measure(
+                engine.render, _groups(engine, points, classes, clustered, named.get(model.attribute or ""))
+            ).text
+        )
         for model in models
     ]
 
 
-def _groups(points: Points, classes: Relation, clustered: Relation, sensitive: Sensitive | None) -> Groups:
-    sizes = expression("(SELECT cluster AS class, n FROM {classes})", classes=classes)
+def _groups(
+    engine: Engine, points: Points, classes: Relation, clustered: Relation, sensitive: Sensitive | None
+) -> Groups:
+    sizes = Markup(engine.render("clusters/sizes_of_classes", classes=classes).text)
     if sensitive is None:
         return Groups(classes=sizes, avs=None, domain=None, rows=points.rows)
-    avs = expression(
-        "(SELECT c.cluster AS class, p.{word} & {mask} AS s, count(*) AS n FROM {clustered} AS c"
-        " JOIN {points} AS p ON p.point = c.point GROUP BY c.cluster, p.{word} & {mask})",
-        word=sensitive.word,
-        mask=sensitive.mask,
+    values = engine.render(
+        "clusters/values_in_classes",
         clustered=clustered,
         points=points.table,
+        word=sensitive.word,
+        mask=sensitive.mask,
     )
-    return Groups(sizes, avs, expression("{domain}", domain=sensitive.domain), points.rows, sensitive.height)
+    return Groups(sizes, Markup(values.text), Markup(sensitive.domain), points.rows, sensitive.height)
 
 
 def _merge(engine: Engine, workspace: Workspace, clustered: Relation, moves: Relation, number: int) -> Relation:

@@ -56,7 +56,7 @@ def create_points(
     if size is None:
         axes, rows = (
             measured_axes(engine, coded),
-            expression("(SELECT 0 AS leaf, c.* FROM {rows} AS c)", rows=coded.rows),
+            Markup(engine.render("clusters/one_block", rows=coded.rows).text),
         )
         blocks, largest = 1, coded.source_rows
     else:
@@ -97,7 +97,7 @@ def _keys(engine: Engine, coded: CodedTable) -> list[Markup]:
         if not field.coding.is_aside:
             kept.append(field.code(Identifier("p")))
             continue
-        value = expression("aside.{value}", value=field.value_column)
+        value = Markup(field.value_column)
         if field.attribute.column.kind is Kind.TEXT:
             value = engine.render.macro("collate", value)
         kept.append(expression("{value} NULLS FIRST", value=value))

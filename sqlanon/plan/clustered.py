@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.models import models_of
 from sqlanon.policy import Attribute, Policy, Recodes, Role, Show
 from sqlanon.policy.document import path_text
-from sqlanon.sql import Identifier, RedactedValue, Relation, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.doubles import double_of
 from sqlanon.values.text import text_of
 
@@ -59,7 +61,7 @@ def measure_uncountable(
 
 def _counted(engine: Engine, column: Column, attribute: Attribute) -> dict[str, Any]:
     """The values of one column for the statement that counts."""
-    value = expression("t.{name}", name=Identifier(column.name))
+    value = Markup(Identifier(column.name))
     return {
         "value": value,
         "is_continuous": attribute.order is None,

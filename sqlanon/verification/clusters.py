@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.star import Star
 from sqlanon.plan.plan import Plan
@@ -17,7 +19,7 @@ from sqlanon.policy import Attribute, Show
 from sqlanon.release.cells import Shown
 from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, RedactedValue, Relation, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.comparing import comparable
 from sqlanon.values.doubles import double_of
 from sqlanon.values.text import text_of
@@ -75,7 +77,7 @@ def _untrue(engine: Engine, plan: Plan, recoding: Recoding, witness: Relation) -
 
 def _count_untrue(engine: Engine, attribute: Attribute, number: int, shown: Shown, witness: Relation) -> int:
     column = shown.axis.field.attribute.column
-    raw, cell = (expression("w.{name}", name=name) for name in (Identifier(f"r{number}"), cell_name(number)))
+    raw, cell = (Markup(name) for name in (Identifier(f"r{number}"), cell_name(number)))
     values: dict[str, Any] = {"witness": witness, "raw": raw, "cell": cell}
     if attribute.order is not None:
         template = "verify/count_untrue_medians"
