@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,7 +20,7 @@ from sqlanon.work.workspace import Workspace
 
 EXACT_ROWS = 4_000  # of a table that `blocks: auto` takes for one block
 MOST_ROWS = 4_000  # of a block, about, of a table of `FAST_ROWS`
-FAST_ROWS = 100_000  # larger tables get smaller blocks, by the root of their rows
+FAST_ROWS = 100_000  # larger tables get smaller blocks
 LEAST_ROWS = 500  # about, of a block of any table
 
 
@@ -83,7 +82,7 @@ def rows_of_block(algorithm: Microaggregation, rows: int, k: int) -> int | None:
     """Count the rows of the smallest block; None where all rows are one block."""
     if algorithm.blocks == "exact" or (algorithm.blocks == "auto" and rows <= EXACT_ROWS):
         return None
-    auto = max(LEAST_ROWS, round(MOST_ROWS * min(1.0, math.sqrt(FAST_ROWS / rows))))
+    auto = max(LEAST_ROWS, MOST_ROWS * FAST_ROWS // max(rows, FAST_ROWS))
     about = auto if algorithm.blocks == "auto" else int(algorithm.blocks)
     smallest = max(2 * about // 3, 2 * k)
     return smallest if 2 * smallest <= rows else None

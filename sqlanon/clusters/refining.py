@@ -15,19 +15,20 @@ from sqlanon.work.workspace import Workspace
 
 ZONE = 64  # clusters, at most, among which neighbours are looked for
 NEIGHBOURS = 6  # of each cluster, that it may exchange rows with
-WORK = 600_000  # rows that all rounds together look at, about
-MOST_ROUNDS, LEAST_ROUNDS = 60, 1
+WORK = 200_000  # rows that all rounds together look at, about
+MOST_ROUNDS = 60
+REFINED_ROWS = 1_000_000  # of the largest table that has a round at all
 
 
 def rounds_for(rows: int) -> int:
     """The rounds of a table's refinement: the fewer the larger the table is."""
-    return min(MOST_ROUNDS, max(LEAST_ROUNDS, WORK // rows))
+    return min(MOST_ROUNDS, max(WORK // rows, int(rows <= REFINED_ROWS)))
 
 
 def refine(engine: Engine, workspace: Workspace, points: Points, clustered: Relation) -> tuple[Relation, int]:
     """Exchange points between clusters; returns `(point, cluster)` and the number of rounds that changed it."""
-    idle = 0
-    for number in range(rounds_for(points.rows)):
+    idle = number = 0
+    while number < rounds_for(points.rows) and idle < len(points.coordinates):
         classes, zoned, pairs, members, chosen = (
             workspace.table(meaning, number) for meaning in ("classes", "zoned", "pairs", "members", "chosen")
         )
@@ -52,9 +53,8 @@ def refine(engine: Engine, workspace: Workspace, points: Points, clustered: Rela
             clustered = refined
         workspace.drop(classes, zoned, pairs, members, chosen)
         idle = 0 if exchanging else idle + 1
-        if idle == len(points.coordinates):
-            break
-    return clustered, number + 1
+        number += 1
+    return clustered, number
 
 
 def _splits(points: Points, clusters: int, number: int) -> list[Identifier]:
