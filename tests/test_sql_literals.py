@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).parents[1] / "sqlanon"
 # The most fragments that a part may hold, and how many of these may name a one-letter alias of a template.
 LEFT: dict[str, tuple[int, int]] = {
     "cli": (1, 0),
-    "clusters": (6, 0),
+    "clusters": (5, 0),
     "dbt": (14, 3),
     "demo": (3, 0),
     "dry_run": (2, 1),
