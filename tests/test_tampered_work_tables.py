@@ -42,7 +42,7 @@ CLUSTERS: dict[str, Any] = {
 RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "mondrian": (MONDRIAN, {}),
     "optimal": (LATTICE, {"algorithm": {"name": "optimal"}, "suppression": 0.2, "suppressed": "star"}),
-    "microaggregation": (CLUSTERS, {"algorithm": {"name": "microaggregation", "blocks": 12, "refine": True}}),
+    "microaggregation": (CLUSTERS, {"algorithm": {"name": "microaggregation", "blocks": 12, "refine": False}}),
 }
 
 FORMS = {
