@@ -37,7 +37,7 @@ def clusters_of(released: list[Row], centres: int) -> list[list[int]]:
 
 
 ROWS = st.lists(
-    st.tuples(st.integers(0, 10**6), st.integers(-(10**6), 10**6)), min_size=7, max_size=40, unique_by=(lambda r: r[0])
+    st.tuples(st.integers(0, 10**6), st.integers(-(10**6), 10**6)), min_size=8, max_size=40, unique_by=(lambda r: r[0])
 )
 
 
