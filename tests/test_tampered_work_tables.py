@@ -92,7 +92,7 @@ TABLES: dict[str, list[Tampered]] = {
     "microaggregation": [
         ("after", "encoding/copy_words", "rows", {"p0": EVERY}),
         ("after", "encoding/copy_words", "encoded", {"p0": ("set",), "r0": ("set",), "v0": ("set",)}),
-        ("after", "partition/create_domain", "domain", {"n": ("exchange",)}),
+        ("after", "partition/scan/create_domain", "domain", {"n": ("exchange",)}),
         (
             "after",
             "clusters/create_points",
