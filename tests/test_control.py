@@ -140,14 +140,14 @@ def test_a_statement_that_runs_is_cancelled(database: Database, people: Policy) 
 def test_the_sessions_of_a_search_are_cancelled_together(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
     running = threading.Event()
-    grow = forest._grow_branch
+    grow = forest.grow_share
 
     def slow(growth: Any, *more: Any) -> None:
         running.set()
         growth.branch.engine.fetch(Statement("test", "SELECT pg_sleep(30)"))
         grow(growth, *more)
 
-    monkeypatch.setattr(forest, "_grow_branch", slow)
+    monkeypatch.setattr(forest, "grow_share", slow)
     with open_database(postgres_url) as database:
         database.create({"q": "INTEGER", "id": "INTEGER"}, [(n % 17, n) for n in range(60)], name="people")
         policy = database.policy("people", ROLES)
