@@ -50,10 +50,34 @@ class Wanted:
     normal: bool = False
 
 
+@dataclass(frozen=True)
+class Spelling:
+    """An engine's words for the table.
+
+    rows: numbers from 0 to one less than `{rows}`. hash: of the number `{number}` and the attribute `{n}`, as a
+    remainder by `{prime}` that is not negative.
+    """
+
+    create: str
+    text: str
+    rows: str
+    hash: str
+
+
+SPELLINGS = {
+    "duckdb": Spelling("CREATE OR REPLACE", "VARCHAR", "range({rows})", "(hash({number}, {n}) % {prime})::INT"),
+    "postgres": Spelling(
+        "CREATE",
+        "TEXT",
+        "generate_series(0, {rows} - 1)",
+        "(((hashint8extended({number}, {n}) % {prime}) + {prime}) % {prime})::INT",
+    ),
+}
+
+
 def create_statement(dialect: str, table: str, wanted: Wanted) -> str:
     """The statement that makes the table, in `duckdb` (where it replaces one) or `postgres`."""
-    replace = " OR REPLACE" if dialect == "duckdb" else ""
-    return f"CREATE{replace} TABLE {table} AS\n{query(dialect, wanted)}"
+    return f"{SPELLINGS[dialect].create} TABLE {table} AS\n{query(dialect, wanted)}"
 
 
 def parquet_statement(path: Path, wanted: Wanted) -> str:
@@ -91,7 +115,7 @@ _PLAIN = {"cls": "(loan % 5)", "person": "i"}
 
 
 def _shown(dialect: str) -> dict[str, str]:
-    text = "VARCHAR" if dialect == "duckdb" else "TEXT"
+    text = SPELLINGS[dialect].text
     return {
         "commission": "CASE WHEN salary < 75000 THEN commission END",
         "car": f"'make ' || (car % 5)::{text} || ' model ' || car::{text}",
@@ -106,7 +130,7 @@ def _attributes(dialect: str, wanted: Wanted) -> str:
     """The nine attributes as integers, from hashes of the row's number."""
     u = _uniform(dialect, wanted.seed)
     salary = _normal(u(1), u(12), 85_000.0, 37_528.0) if wanted.normal else f"20000 + {u(1)} % 130001"
-    numbers = f"range({wanted.rows})" if dialect == "duckdb" else f"generate_series(0, {wanted.rows - 1})"
+    numbers = SPELLINGS[dialect].rows.format(rows=wanted.rows)
     return f"""
     SELECT i, salary, CASE WHEN salary >= 75000 THEN 0 ELSE commission END AS commission, age, elevel, car, zipcode,
         CAST(floor(zipcode * 100000 * (0.5 + level / 1000000.0)) AS INT) AS hvalue, hyears, loan, flip, other
@@ -127,9 +151,7 @@ def _normal(first: str, second: str, mean: float, deviation: float) -> str:
 
 def _uniform(dialect: str, seed: int) -> Callable[[int], str]:
     number = f"i + {seed << 40}" if seed else "i"
-    if dialect == "duckdb":
-        return lambda n: f"(hash({number}, {n}) % {_PRIME})::INT"
-    return lambda n: f"(((hashint8extended({number}, {n}) % {_PRIME}) + {_PRIME}) % {_PRIME})::INT"
+    return lambda n: SPELLINGS[dialect].hash.format(number=number, n=n, prime=_PRIME)
 
 
 def main() -> None:

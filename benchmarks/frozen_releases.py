@@ -109,60 +109,62 @@ def _case(quasi: Mapping[str, Any], *models: Mapping[str, Any], **more: Any) -> 
     return {"attributes": attributes, "privacy": [K5, *models], **more}
 
 
+MODELS: dict[str, dict[str, Any]] = {
+    "distinct-l": {"model": "distinct-l-diversity", "attribute": "disease", "l": 3},
+    "entropy-l": {"model": "entropy-l-diversity", "attribute": "disease", "l": 2.2},
+    "recursive-l": {"model": "recursive-l-diversity", "attribute": "disease", "c": 3, "l": 2},
+    "t-equal": {"model": "t-closeness", "attribute": "disease", "t": 0.3},
+    "t-ordered": {"model": "t-closeness", "attribute": "days", "distance": "ordered", "t": 0.2},
+    "t-hierarchical": {"model": "t-closeness", "attribute": "disease", "distance": "hierarchical", "t": 0.25},
+    "t-kl": {"model": "t-closeness", "attribute": "disease", "distance": "kl", "t": 0.5},
+    "variance": {"model": "variance-diversity", "attribute": "days", "v": 150},
+}
+SAMPLED = {"name": "rothko-s", "sample": 300, "exact_below": 100}
+GAIN = {"split": "information-gain", "target": "disease"}
+REGRESSION = {"split": "regression", "target": "days"}
+TREES: dict[str, dict[str, Any]] = {
+    "mondrian": {"name": "mondrian"},
+    "gain": {"name": "rothko-t"} | GAIN,
+    "gain-bins": {"name": "rothko-t", "bins": 8, "least_gain": 0.02} | GAIN,
+    "regression": {"name": "rothko-t"} | REGRESSION,
+    "sampled": SAMPLED,
+    "sampled-gain": SAMPLED | GAIN,
+    "sampled-regression": SAMPLED | REGRESSION,
+}
+LATTICES: dict[str, dict[str, Any]] = {
+    "incognito": {"name": "incognito"},
+    "incognito, super-roots": {"name": "incognito", "variant": "super-roots"},
+    "incognito, cube": {"name": "incognito", "variant": "cube", "quality": "height"},
+    "samarati": {"name": "samarati", "quality": "precision"},
+    "bottom-up": {"name": "bottom-up", "quality": "discernibility"},
+    "bottom-up, no rollup": {"name": "bottom-up", "rollup": False, "quality": "aecs"},
+    "datafly": {"name": "datafly"},
+    "optimal": {"name": "optimal"},
+    "optimal, arithmetic": {"name": "optimal", "aggregate": "arithmetic", "weights": {"age": 3}},
+    "optimal, entropy": {"name": "optimal", "quality": "entropy"},
+    "optimal, entropy-arx": {"name": "optimal", "quality": "entropy-arx"},
+    "optimal, kl": {"name": "optimal", "quality": "kl-divergence"},
+    "optimal, limits": {"name": "optimal", "limits": {"zipcode": [1, 4]}},
+    "attribute suppression": {"name": "optimal", "recoding": "attribute-suppression"},
+    "top-down": {"name": "top-down"},
+    "top-down, gain": {"name": "top-down", "quality": "information-gain", "target": "disease"},
+}
+
+
 def cases() -> dict[str, dict[str, Any]]:
     """All policies by name."""
     found: dict[str, dict[str, Any]] = {}
-    models: dict[str, dict[str, Any]] = {
-        "distinct-l": {"model": "distinct-l-diversity", "attribute": "disease", "l": 3},
-        "entropy-l": {"model": "entropy-l-diversity", "attribute": "disease", "l": 2.2},
-        "recursive-l": {"model": "recursive-l-diversity", "attribute": "disease", "c": 3, "l": 2},
-        "t-equal": {"model": "t-closeness", "attribute": "disease", "t": 0.3},
-        "t-ordered": {"model": "t-closeness", "attribute": "days", "distance": "ordered", "t": 0.2},
-        "t-hierarchical": {"model": "t-closeness", "attribute": "disease", "distance": "hierarchical", "t": 0.25},
-        "t-kl": {"model": "t-closeness", "attribute": "disease", "distance": "kl", "t": 0.5},
-        "variance": {"model": "variance-diversity", "attribute": "days", "v": 150},
-    }
-    sampled = {"name": "rothko-s", "sample": 300, "exact_below": 100}
-    gain = {"split": "information-gain", "target": "disease"}
-    regression = {"split": "regression", "target": "days"}
-    trees: dict[str, dict[str, Any]] = {
-        "mondrian": {"name": "mondrian"},
-        "gain": {"name": "rothko-t"} | gain,
-        "gain-bins": {"name": "rothko-t", "bins": 8, "least_gain": 0.02} | gain,
-        "regression": {"name": "rothko-t"} | regression,
-        "sampled": sampled,
-        "sampled-gain": sampled | gain,
-        "sampled-regression": sampled | regression,
-    }
-    for name, algorithm in trees.items():
+    for name, algorithm in TREES.items():
         found[name] = _case(PLAIN, algorithm=algorithm)
         found[f"{name}, hierarchies"] = _case(LEVELED, algorithm=algorithm)
-    for name, model in models.items():
+    for name, model in MODELS.items():
         found[f"mondrian, {name}"] = _case(PLAIN, model)
         found[f"optimal, {name}, star"] = _case(
             LEVELED, model, algorithm={"name": "optimal"}, suppression=0.1, suppressed="star"
         )
-    found["sampled, recursive-l"] = _case(PLAIN, models["recursive-l"], algorithm=sampled)
-    found["gain, t-equal"] = _case(PLAIN, models["t-equal"], algorithm=trees["gain"])
-    lattice: dict[str, dict[str, Any]] = {
-        "incognito": {"name": "incognito"},
-        "incognito, super-roots": {"name": "incognito", "variant": "super-roots"},
-        "incognito, cube": {"name": "incognito", "variant": "cube", "quality": "height"},
-        "samarati": {"name": "samarati", "quality": "precision"},
-        "bottom-up": {"name": "bottom-up", "quality": "discernibility"},
-        "bottom-up, no rollup": {"name": "bottom-up", "rollup": False, "quality": "aecs"},
-        "datafly": {"name": "datafly"},
-        "optimal": {"name": "optimal"},
-        "optimal, arithmetic": {"name": "optimal", "aggregate": "arithmetic", "weights": {"age": 3}},
-        "optimal, entropy": {"name": "optimal", "quality": "entropy"},
-        "optimal, entropy-arx": {"name": "optimal", "quality": "entropy-arx"},
-        "optimal, kl": {"name": "optimal", "quality": "kl-divergence"},
-        "optimal, limits": {"name": "optimal", "limits": {"zipcode": [1, 4]}},
-        "attribute suppression": {"name": "optimal", "recoding": "attribute-suppression"},
-        "top-down": {"name": "top-down"},
-        "top-down, gain": {"name": "top-down", "quality": "information-gain", "target": "disease"},
-    }
-    for name, algorithm in lattice.items():
+    found["sampled, recursive-l"] = _case(PLAIN, MODELS["recursive-l"], algorithm=SAMPLED)
+    found["gain, t-equal"] = _case(PLAIN, MODELS["t-equal"], algorithm=TREES["gain"])
+    for name, algorithm in LATTICES.items():
         suppression = {} if algorithm["name"] == "top-down" else {"suppression": 0.05}
         found[name] = _case(LEVELED, algorithm=algorithm, **suppression)
     optimal = {"algorithm": {"name": "optimal"}, "suppression": 0.2}

@@ -15,6 +15,8 @@ from sqlanon.errors import PolicyError
 from sqlanon.runs import OnViolation
 
 if TYPE_CHECKING:
+    from sqlanon.catalog import Catalog, Run
+    from sqlanon.engines.base import Engine
     from sqlanon.jobs.freezing import Freezing
 
 Form = Literal["sql", "view", "procedure", "dbt", "labels"]
@@ -81,21 +83,35 @@ def export_command(
         return
     with opened(call, url, policy, upgrade=True) as (engine, catalog):
         found = catalog.run(run)
-        if form == "procedure":
-            assert name is not None
-            text = freezing.export_procedure(engine, catalog, found, freezing.Freezing(name, on_violation, budget))
-        elif form == "labels":
-            assert name is not None
-            text = export_sql.labels_view(engine, store_rules.read_rules(catalog, found.id), found, name, source)
-        else:
-            text = export_sql.rules_select(catalog.store, store_rules.read_rules(catalog, found.id), found, source)
-    if form == "view":
-        assert name is not None
-        text = f"CREATE VIEW {sql.Relation.parse(name)} AS\n{text}"
+        text = _text(engine, catalog, found, form, name, source, (on_violation, budget))
     if call.json:
         call.emit({"run": found.id, "as": form, "sql": text})
     else:
         print(text + ";")
+
+
+def _text(
+    engine: Engine,
+    catalog: Catalog,
+    found: Run,
+    form: Form,
+    name: str | None,
+    source: str | None,
+    limits: tuple[OnViolation | None, float | None],
+) -> str:
+    """Write the recoding in a form other than dbt."""
+    if form == "procedure":
+        assert name is not None
+        return freezing.export_procedure(engine, catalog, found, freezing.Freezing(name, *limits))
+    stored = store_rules.read_rules(catalog, found.id)
+    if form == "labels":
+        assert name is not None
+        return export_sql.labels_view(engine, stored, found, name, source)
+    text = export_sql.rules_select(catalog.store, stored, found, source)
+    if form == "view":
+        assert name is not None
+        return f"CREATE VIEW {sql.Relation.parse(name)} AS\n{text}"
+    return text
 
 
 def _export_dbt(
