@@ -241,6 +241,21 @@ def test_an_empty_table_is_refused_before_any_work(database: Database) -> None:
     assert database.sql("SELECT DISTINCT phase FROM sqlanon.steps") == [("plan",)]
 
 
+def test_problems_name_a_file_as_its_policy_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.csv").write_text("q\n")
+    policy = build_policy(
+        {
+            "source": {"file": "empty.csv"},
+            "release": {"file": "out.csv"},
+            "attributes": {"q": {"role": "quasi-identifier"}},
+            "privacy": [{"model": "k-anonymity", "k": 2}],
+        }
+    )
+    with pytest.raises(PolicyError, match=r"^empty\.csv holds no rows"):
+        anonymize(policy)
+
+
 class _Meanwhile(Silent):
     """Somebody else's statement, once the run has planned and before it reads the rows."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.dialects import Dialect, find_dialect
 from sqlanon.engines.embedded import EMBEDDED
+from sqlanon.environment import named
 from sqlanon.plan.clustered import Uncountable, measure_uncountable
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.sql import Relation
@@ -100,7 +101,7 @@ def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
     return Subject(
         policy=policy,
         dialect=engine.traits,
-        table=".".join(source.parts[-2:]),
+        table=_name(policy, source),
         columns=columns,
         rows=measured.rows,
         nulls={name: measured.nulls[name] for name in refusing},
@@ -108,6 +109,12 @@ def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
         repetition=find_repeating(engine, source, identifying(policy, columns)),
         uncountable=measure_uncountable(engine, source, policy, columns),
     )
+
+
+def _name(policy: Policy, source: Relation) -> str:
+    """The source as people know it: a file as the policy names it."""
+    file = policy.source.file
+    return ".".join(source.parts[-2:]) if file is None else named(file)
 
 
 def identifying(policy: Policy, columns: Sequence[Column]) -> list[Column]:
