@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sqlanon import run_report
 from sqlanon.errors import PolicyError
 from sqlanon.results.facts import ClusterFacts
 from tests.adult import DATA
@@ -273,3 +274,12 @@ def test_odd_numbers_have_means(database: Database, values: list[float]) -> None
     released = database.release(table, {"q": QUASI, "c": QUASI}, algorithm=EXACT)
     assert sorted(row[0] for row in released) == sorted(values)
     assert {row[1] for row in released} == {7.0}
+
+
+def test_the_report_says_that_centres_are_shown_and_what_they_tell(database: Database) -> None:
+    table = database.create({"a": "INTEGER", "s": "INTEGER"}, [(n, n % 3) for n in range(12)])
+    policy = database.policy(table, {"a": QUASI, "s": "sensitive"}, algorithm=EXACT, privacy=anonymity(3))
+    page = run_report(anonymize(policy).run, policy=policy)
+    assert page.count("the centre of its cluster (mean, median or mode)") == 2
+    assert "ranges or sets of values" not in page
+    assert "look for the nearest centre" in page

@@ -67,7 +67,8 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "result": result,
         "source": _name(policy["source"]),
         "release": None if run.release == NO_RELEASE else _name(policy["release"]),
-        "columns": [_column(policy, name) for name in policy["attributes"]],
+        "centres": _kind_of_facts(result) in wording.CENTRES,
+        "columns": [_column(policy, name, result) for name in policy["attributes"]],
         "models": list(_models(policy, result)),
         "choices": material.choices,
         "told": [] if material.choices is None else wording.told(material.choices, policy.get("suppressed", "omit")),
@@ -130,16 +131,22 @@ def _name(place: Mapping[str, Any]) -> str:
     return Path(place["file"]).name if place.get("file") else str(place["table"])
 
 
-def _column(policy: Mapping[str, Any], name: str) -> _Row:
+def _column(policy: Mapping[str, Any], name: str, result: RunResult | None) -> _Row:
     role, hierarchy = policy["attributes"][name]["role"], policy["attributes"][name].get("hierarchy") or {}
     fate = wording.ROLES[role]
     if role == "quasi-identifier":
         kinds = (*wording.HIERARCHIES, *hierarchy)
-        fate += ": " + wording.hierarchy_text(next((kind for kind in kinds if kind in hierarchy), None))
+        kind = next((kind for kind in kinds if kind in hierarchy), None)
+        fate += ": " + wording.recoding_text(kind, _kind_of_facts(result))
     if role == "sensitive":
         protected = any(model.get("attribute") == name for model in policy["privacy"])
         fate += ", and protected by a model" if protected else ", and protected by no model"
     return {"name": name, "role": role, "fate": fate}
+
+
+def _kind_of_facts(result: RunResult | None) -> str:
+    facts = None if result is None else result.algorithm.facts
+    return "" if facts is None else facts.kind
 
 
 def _models(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_Row]:
@@ -160,7 +167,7 @@ def _quasi_identifiers(result: RunResult | None) -> Iterator[_Row]:
         yield {
             **vars(one),
             "values_before": values,
-            "how": wording.hierarchy_text(one.hierarchy),
+            "how": wording.recoding_text(one.hierarchy, _kind_of_facts(result)),
             "level": levels.get(one.name),
         }
 

@@ -32,9 +32,13 @@ HIERARCHIES = {
 }
 
 
-def hierarchy_text(kind: str | None) -> str:
-    """Say how a hierarchy of a kind, or none, generalizes a column."""
-    return HIERARCHIES.get(kind) or f"groups of {kind}"
+CENTRES = {"clusters": "the centre of its cluster (mean, median or mode)"}
+"""The form of values by the kind of facts, where hierarchies have no part in it."""
+
+
+def recoding_text(hierarchy: str | None, facts: str) -> str:
+    """Say how a column with a hierarchy of a kind, or none, was recoded by a search with facts of a kind."""
+    return CENTRES.get(facts) or HIERARCHIES.get(hierarchy) or f"groups of {hierarchy}"
 
 
 STATUSES = {
