@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlanon.errors import PolicyError
 from sqlanon.measures.masking.compared import Compared, ComparedColumn
+from sqlanon.measures.masking.scaling import rounded
 from sqlanon.models.numbers import logarithm_scale
 from sqlanon.results.masking import CategoriesLoss, CategoryLoss
 from sqlanon.tables.measuring import portions
@@ -15,7 +16,6 @@ from sqlanon.tables.measuring import portions
 MOST_TABLES = 5000
 _TABLES = 100  # of a statement
 _COLUMNS = 50
-_DIGITS = 12
 _Paired = Mapping[str, tuple[float, float]]
 
 
@@ -38,10 +38,10 @@ def categories_loss(compared: Compared, paired_rows: int | None, dimension: int)
     cells = sum(math.prod(sizes[number] for number in table) for table in tables)
     ctbil = sum(differences)
     return CategoriesLoss(
-        distance=_rounded(math.fsum(distance for distance, _ in paired.values()) / len(paired)) if paired else None,
-        ebil=_rounded(math.fsum(bits for _, bits in paired.values())) if paired else None,
+        distance=rounded(math.fsum(distance for distance, _ in paired.values()) / len(paired)) if paired else None,
+        ebil=rounded(math.fsum(bits for _, bits in paired.values())) if paired else None,
         ctbil=ctbil,
-        actbil=_rounded(ctbil / cells),
+        actbil=rounded(ctbil / cells),
         dimension=dimension,
         tables=len(tables),
         cells=cells,
@@ -92,7 +92,7 @@ def _compare_rows(compared: Compared, rows: int) -> dict[str, tuple[float, float
         ):
             column = portion[place]
             distance = _ordinal_distance(compared, column, rows) if column.order else int(changed) / rows
-            measured[column.name] = _rounded(distance), _rounded(int(unknown) / (scale * math.log(2)))
+            measured[column.name] = rounded(distance), rounded(int(unknown) / (scale * math.log(2)))
     return measured
 
 
@@ -111,7 +111,3 @@ def _ordinal_distance(compared: Compared, column: ComparedColumn, rows: int) -> 
     if unknown:
         raise PolicyError(f"The order of '{column.name}' lacks categories of the data: list all of them.")
     return total / rows
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

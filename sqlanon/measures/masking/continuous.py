@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.measures.masking.compared import Compared
-from sqlanon.measures.masking.scaling import UNIT, Range, Ranges, power_of_two
+from sqlanon.measures.masking.scaling import UNIT, Range, Ranges, power_of_two, rounded
 from sqlanon.results.masking import NumberLoss, NumbersLoss
 from sqlanon.sql import RedactedValue
 from sqlanon.tables.measuring import portions
@@ -21,7 +21,6 @@ _PAIRS = 100  # of columns, of a statement
 _COLUMNS = 100
 _ROUNDING = 1e-12  # of a figure's natural size: what lies within is 0
 _NOISE = 2.0**-54  # of a sum of products of numbers between -1 and 1, a row
-_DIGITS = 12  # that figures are given with
 _MOST = 1e100  # of a figure: what is divided by next to nothing
 _Pair = tuple[int, int]
 
@@ -231,4 +230,4 @@ def _mean_of(columns: Sequence[NumberLoss], name: str) -> float | None:
 
 
 def _rounded(value: float) -> float:
-    return float(f"{min(value, _MOST):.{_DIGITS}g}")
+    return rounded(min(value, _MOST))

@@ -8,12 +8,11 @@ from typing import Any
 
 from sqlanon.measures.masking.compared import Compared
 from sqlanon.measures.masking.continuous import Statistics
-from sqlanon.measures.masking.scaling import Range, Ranges
+from sqlanon.measures.masking.scaling import Range, Ranges, rounded
 from sqlanon.results.masking import Intervals, Linkage, MaskingRisk
 from sqlanon.sql import RedactedValue
 
 PERCENTS = range(1, 11)  # widths of intervals, in terms of the ranks or the standard deviation
-_DIGITS = 12
 _FARTHEST = 1e100  # standard deviations: squares of more are beyond doubles
 
 
@@ -26,7 +25,7 @@ def masking_risk(
     score = None
     if linkage is not None and il6 is not None:
         risk = 100 * linkage.nearest + 50 * (intervals.rank + intervals.deviation)
-        score = _rounded(il6 / 2 + risk / 4)
+        score = rounded(il6 / 2 + risk / 4)
     return MaskingRisk(linkage, intervals, score)
 
 
@@ -55,7 +54,7 @@ def _linkage(compared: Compared, statistics: tuple[Statistics, Statistics], samp
     )
     if not rows:
         return None
-    return Linkage(int(rows), *(_rounded(float(value) / int(rows)) for value in (nearest, picked, blind)))
+    return Linkage(int(rows), *(rounded(float(value) / int(rows)) for value in (nearest, picked, blind)))
 
 
 def _sampled(compared: Compared, sample: int) -> dict[str, Any]:
@@ -91,11 +90,7 @@ def _intervals(compared: Compared, after: Ranges, release: Statistics, sample: i
     )
     known = [(int(n), int(ranks), int(widths)) for _, n, ranks, widths in measured if n]
     rank, deviation = (
-        _rounded(math.fsum(row[place] / row[0] for row in known) / (len(PERCENTS) * max(len(known), 1)))
+        rounded(math.fsum(row[place] / row[0] for row in known) / (len(PERCENTS) * max(len(known), 1)))
         for place in (1, 2)
     )
     return Intervals(max((n for n, _, _ in known), default=0), rank, deviation)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")

@@ -16,6 +16,7 @@ from sqlanon.sql import RedactedValue
 from sqlanon.tables.measuring import portions
 
 UNIT = 2**60  # of the whole numbers that statements add up
+_DIGITS = 12  # that figures are given with
 _COLUMNS = 200  # of a statement, five targets each
 _GRAIN = 10  # bits of a centre, in terms of the range: more would be the rounding of a mean that threads add up
 
@@ -98,3 +99,8 @@ def _range(known: int, low: float | None, high: float | None, mean: float | None
 def _by(size: int, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """Cut a list into parts of equal size."""
     return (values[start : start + size] for start in range(0, len(values), size))
+
+
+def rounded(figure: float) -> float:
+    """Round a figure to the digits that it is given with."""
+    return float(f"{figure:.{_DIGITS}g}")
