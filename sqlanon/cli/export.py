@@ -93,7 +93,7 @@ def export_command(
 def _text(
     engine: Engine,
     catalog: Catalog,
-    found: Run,
+    recorded: Run,
     form: Form,
     name: str | None,
     source: str | None,
@@ -102,12 +102,12 @@ def _text(
     """Write the recoding in a form other than dbt."""
     if form == "procedure":
         assert name is not None
-        return freezing.export_procedure(engine, catalog, found, freezing.Freezing(name, *limits))
-    stored = store_rules.read_rules(catalog, found.id)
+        return freezing.export_procedure(engine, catalog, recorded, freezing.Freezing(name, *limits))
+    stored = store_rules.read_rules(catalog, recorded.id)
     if form == "labels":
         assert name is not None
-        return export_sql.labels_view(engine, stored, found, name, source)
-    text = export_sql.rules_select(catalog.store, stored, found, source)
+        return export_sql.labels_view(engine, stored, recorded, name, source)
+    text = export_sql.rules_select(catalog.store, stored, recorded, source)
     if form == "view":
         assert name is not None
         return f"CREATE VIEW {sql.Relation.parse(name)} AS\n{text}"
