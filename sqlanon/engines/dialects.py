@@ -95,7 +95,6 @@ class Dialect:
     sorts_narrow_rows: ClassVar[bool] = False  # sorting rows of enumerations, then copying them, pays
     replaces_work_tables: ClassVar[bool] = False  # creating a work table replaces one of the same name
     keeps_temporary_tables: ClassVar[bool] = False  # a session for reading only may make them
-    tables_for_plans: ClassVar[bool] = True  # what one statement alone reads is kept, so that its size is known
     stacked_tuples: ClassVar[int] = 20_000  # that one statement groups for several generalizations: more would spill
     runs_code_of_others: ClassVar[bool] = False  # who reads a relation may run code of its owner
     has_formats: ClassVar[bool] = False  # texts of values depend on settings, which `publish/set_plain_formats` fixes

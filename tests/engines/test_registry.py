@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import sqlanon
 from sqlanon import plugins
 from sqlanon.engines import connect
 from sqlanon.engines.dialects import Capability, Dialect, dialect_named, dialects
@@ -168,3 +169,11 @@ def test_every_lacking_capability_has_a_reason() -> None:
         assert set(found) >= {"keeps_catalog", "reads_files", "has_ranges", "has_procedures", "has_roles"}
         for capability in found.values():
             assert bool(capability) == (capability.lacking == "")
+
+
+def test_every_trait_is_asked_for_somewhere() -> None:
+    """A trait that nobody reads is a promise without effect."""
+    program = Path(sqlanon.__file__).parent
+    text = "".join(path.read_text(encoding="utf-8") for path in program.rglob("*.py"))
+    unused = [name for name in vars(Dialect)["__annotations__"] if not re.search(rf"\.{name}\b", text)]
+    assert unused == []

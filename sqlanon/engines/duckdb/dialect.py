@@ -58,7 +58,6 @@ class DuckDB(Dialect):
     sorts_narrow_rows = True  # it writes sorted rows with one thread, and a plain copy with all
     stacked_tuples = 500_000  # beyond it, hash tables outgrow the processor's cache
     replaces_work_tables = True  # and drops one table a statement, so that replacing is cheaper
-    tables_for_plans = False  # plans don't suffer, and writing a table costs
 
     @classmethod
     def database_file(cls, url: str) -> Path | None:
