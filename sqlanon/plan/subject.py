@@ -18,6 +18,7 @@ from sqlanon.tables.repeating import Repetition, find_repeating
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
 UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique
+DISTINCT_COLUMNS = 100  # counted by one statement: DuckDB plans 500 counts of distinct values in 12 s, 100 in 0.2 s
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Subject:
 
 
 def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
-    """Look at the table: in at most two statements for every 500 columns, and one for each identifier."""
+    """Look at the table: a statement for every 500 columns, one for every 100 kept ones, one for each identifier."""
     columns = tuple(engine.columns(source))
     roles = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}
     refusing = [name for name, attribute in roles.items() if attribute.nulls == "refuse"]
@@ -136,7 +137,7 @@ def _distinct(engine: Engine, source: Relation, measured: Measured, columns: Seq
     parts = [{"value": value, "sampled": in_part(engine, [value], modulus)} for value in values]
     counts = [
         count
-        for portion in portions(parts)
+        for portion in portions(parts, DISTINCT_COLUMNS)
         for count in engine.query_one("plan/measure_attributes", source=source, columns=portion)
     ]
     pairs = zip(columns, counts[0::2], counts[1::2], strict=True)
