@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from enum import EnumType
 from pathlib import Path
 from types import UnionType
@@ -13,6 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 from typer.models import ArgumentInfo, OptionInfo
 
 from sqlanon.cli.call import COMMON, LIMITS
@@ -24,6 +26,7 @@ from sqlanon.policy.privacy import MODELS
 
 PAGES = ("policy.md", "cli.md")
 _TAGS: list[Any] = [Literal[name] for name in (*MODELS, *OWN_ALGORITHMS)]  # what tells the members of a union apart
+_KEY_HEADINGS = ["key", "value", "default", "meaning"]
 _PARTS = {"Source": "source", "Release": "release", "Catalog": "catalog"}
 
 
@@ -55,18 +58,35 @@ def _policy_page() -> str:
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
         *(_section(f"`{name}`", model, level=3) for name, model in MODELS.items()),
         "## `algorithm`: the searches\n\nChosen by `name`; docs/algorithms.md says when to choose which.",
-        *(_section(f"`{name}`", algorithm, level=3) for name, algorithm in OWN_ALGORITHMS.items()),
+        *_algorithms(),
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def _section(title: str, part: type[BaseModel], level: int) -> str:
+def _algorithms() -> list[str]:
+    """A section for each algorithm, after one of the keys that several algorithms have."""
+    shared = _repeated([_keys(algorithm) for algorithm in OWN_ALGORITHMS.values()], least=2)
+    return [
+        "### Keys of several algorithms\n\n" + _table(_KEY_HEADINGS, shared),
+        *(_section(f"`{name}`", algorithm, level=3, shared=shared) for name, algorithm in OWN_ALGORITHMS.items()),
+    ]
+
+
+def _section(title: str, part: type[BaseModel], level: int, shared: Sequence[list[str]] = ()) -> str:
+    """The text of a part of the policy, and a table of its keys; shared ones by name alone."""
+    rows = _keys(part)
+    text = [f"{'#' * level} {title}", str(inspect.getdoc(part))]
+    if any(row in shared for row in rows):
+        text.append(f"It has {_names(rows, shared)} ([keys of several algorithms](#keys-of-several-algorithms)).")
+    if any(row not in shared for row in rows):
+        text.append(_table(_KEY_HEADINGS, [row for row in rows if row not in shared]))
+    return "\n\n".join(text)
+
+
+def _keys(part: type[BaseModel]) -> list[list[str]]:
     texts = meanings(part)
     fields = part.model_fields.items()
-    rows = [_key(name, info, texts.get(name, "")) for name, info in fields if info.annotation not in _TAGS]
-    if not rows:
-        return f"{'#' * level} {title}\n\n{inspect.getdoc(part)}"
-    return f"{'#' * level} {title}\n\n{inspect.getdoc(part)}\n\n" + _table(["key", "value", "default", "meaning"], rows)
+    return [_key(name, info, texts.get(name, "")) for name, info in fields if info.annotation not in _TAGS]
 
 
 def _key(name: str, info: FieldInfo, text: str) -> list[str]:
@@ -76,7 +96,7 @@ def _key(name: str, info: FieldInfo, text: str) -> list[str]:
 
 
 def _default(value: Any) -> str:
-    if value is None:
+    if value in (None, PydanticUndefined, (), ("",)):
         return ""
     if isinstance(value, BaseModel):
         return "its own defaults"
@@ -133,12 +153,15 @@ def _limits(info: FieldInfo) -> str:
 
 
 def _cli_page() -> str:
+    every = dict(commands(program(), "sqlanon"))
+    shared = _repeated([_options(function) for function in every.values()], least=4)
     sections = [
         "# The command line",
         "Generated from the code (`python -m sqlanon.reference`).",
         _paragraphs(str(program().info.help)),
         _common(),
-        *(_command(name, function) for name, function in commands(program(), "sqlanon")),
+        "## Options of several commands\n\n" + _table(["option", "meaning"], shared),
+        *(_command(name, function, shared) for name, function in every.items()),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -182,15 +205,25 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
 
 
-def _command(name: str, function: Callable[..., Any]) -> str:
-    parameters = [part for part in _parameters(function) if part.name not in (*COMMON, *LIMITS)]
-    arguments = [part for part in parameters if isinstance(_info(part), ArgumentInfo)]
-    options = [part for part in parameters if isinstance(_info(part), OptionInfo)]
-    usage = " ".join([name, *(_metavar(part) for part in arguments), "[OPTIONS]"])
+def _command(name: str, function: Callable[..., Any], shared: list[list[str]]) -> str:
+    """The section of a command, with the options that several commands have by name alone."""
+    arguments = [part for part in _parameters(function) if isinstance(_info(part), ArgumentInfo)]
     rows = [[f"`{_metavar(part)}`", _meaning(part)] for part in arguments]
-    rows += [[f"`{_spelled(part)}`", _meaning(part)] for part in options]
-    about = _paragraphs(inspect.getdoc(function) or "")
-    return f"## `{name}`\n\n```\n{usage}\n```\n\n{about}\n\n" + _table(["argument", "meaning"], rows)
+    options = _options(function)
+    usage = " ".join([name, *(_metavar(part) for part in arguments), "[OPTIONS]"])
+    text = [f"## `{name}`", f"```\n{usage}\n```", _paragraphs(inspect.getdoc(function) or "")]
+    rows += [row for row in options if row not in shared]
+    if rows:
+        text.append(_table(["argument", "meaning"], rows))
+    if any(row in shared for row in options):
+        text.append(f"[Also](#options-of-several-commands) {_names(options, shared)}.")
+    return "\n\n".join(text)
+
+
+def _options(function: Callable[..., Any]) -> list[list[str]]:
+    """The rows of a command's own options."""
+    own = [part for part in _parameters(function) if part.name not in (*COMMON, *LIMITS)]
+    return [[f"`{_spelled(part)}`", _meaning(part)] for part in own if isinstance(_info(part), OptionInfo)]
 
 
 def _info(part: inspect.Parameter) -> Any:
@@ -226,6 +259,17 @@ def _meaning(part: inspect.Parameter) -> str:
 
 def _paragraphs(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n"))
+
+
+def _repeated(tables: list[list[list[str]]], least: int) -> list[list[str]]:
+    """Rows that occur in so many tables, in the order of their first occurrence."""
+    counts = Counter(tuple(row) for table in tables for row in table)
+    return [list(row) for row, count in counts.items() if count >= least]
+
+
+def _names(rows: list[list[str]], shared: Sequence[list[str]]) -> str:
+    """First cells of the shared rows, without what follows a name."""
+    return ", ".join(f"`{row[0].strip('`').split()[0].strip(',')}`" for row in rows if row in shared)
 
 
 def _table(headings: list[str], rows: list[list[str]]) -> str:
