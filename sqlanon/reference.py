@@ -154,7 +154,7 @@ def _limits(info: FieldInfo) -> str:
 
 def _cli_page() -> str:
     every = dict(commands(program(), "sqlanon"))
-    shared = _repeated([_options(function) for function in every.values()], least=4)
+    shared = _repeated([_options(function) for function in every.values()], least=3)
     sections = [
         "# The command line",
         "Generated from the code (`python -m sqlanon.reference`).",
