@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlanon.exploring.posing import posed
-from sqlanon.lattice.problem import Findings, Problem
-from sqlanon.lattice.search import SearchOptions, solve
+from sqlanon.algorithms.lattice.problem import Findings, Problem
+from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
+from sqlanon.runs.exploring.posing import posed
 
 DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[2] / "shared" / "data")) / "adult"
 PAPER_ORDER = (

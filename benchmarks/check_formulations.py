@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 
 from adult import policy
 
-from sqlanon.exploring.posing import posed
-from sqlanon.lattice.batches import Step, count_each
-from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.problem import Problem
+from sqlanon.algorithms.lattice.frequency.batches import Step, count_each
+from sqlanon.algorithms.lattice.problem import Problem
+from sqlanon.encoding.frequency.lattice import Node
+from sqlanon.runs.exploring.posing import posed
 from sqlanon.sql import Statement
 
 K = 5

@@ -25,11 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
-from sqlanon.exploring.posing import posed
-from sqlanon.lattice.search import SearchOptions, solve
 from sqlanon.policy.loading import build_policy
+from sqlanon.runs.exploring.posing import posed
 from sqlanon.sql import Statement
 
 _PRIME = 2**31 - 1

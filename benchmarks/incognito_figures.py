@@ -18,10 +18,10 @@ import matplotlib as mpl
 from adult import policy, timed
 from matplotlib import pyplot as plt
 
-from sqlanon.exploring.posing import posed
-from sqlanon.lattice.cube import Cube
-from sqlanon.lattice.incognito import IncognitoSearch
-from sqlanon.lattice.problem import Findings, Problem
+from sqlanon.algorithms.lattice.frequency.cube import Cube
+from sqlanon.algorithms.lattice.incognito import IncognitoSearch
+from sqlanon.algorithms.lattice.problem import Findings, Problem
+from sqlanon.runs.exploring.posing import posed
 
 Search = Callable[[Problem], Findings]
 Line = tuple[dict[str, object], Search | None]

@@ -17,7 +17,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.rules.store_rules import read_rules
+from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.runs.runner import run
 from sqlanon.sql import Statement
 

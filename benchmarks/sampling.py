@@ -27,14 +27,14 @@ from mondrian import grouping
 from splits import Clock
 from splits import policy as target_policy
 
+from sqlanon.algorithms.tree.mondrian import build_task
+from sqlanon.algorithms.tree.sampling.hypothesis import Confidence
+from sqlanon.algorithms.tree.sampling.rothko_s import Sampling
+from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.models import from_spec
-from sqlanon.partition.hypothesis import Confidence
-from sqlanon.partition.mondrian import build_task
-from sqlanon.partition.rothko_s import Sampling
-from sqlanon.partition.task import Branch
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import Policy, RothkoS
 from sqlanon.policy.loading import build_policy

@@ -20,11 +20,12 @@ from typing import Any
 from agrawal import Wanted, create_statement
 from splits import policy as generated_policy
 
+from sqlanon.algorithms.tree import mondrian
+from sqlanon.algorithms.tree.sampling import rothko_s
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.models.k_anonymity import KAnonymity
-from sqlanon.partition import mondrian, rothko_s
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS
 from sqlanon.policy.loading import build_policy

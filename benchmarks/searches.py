@@ -8,17 +8,17 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.algorithms.tree.forest import grow_forest
+from sqlanon.algorithms.tree.gain.criteria import Criterion
+from sqlanon.algorithms.tree.gain.gain import GainGrowth
+from sqlanon.algorithms.tree.growth import Frontier, Growth, Progress
+from sqlanon.algorithms.tree.mondrian import build_task, criterion_of
+from sqlanon.algorithms.tree.sampling.hypothesis import Confidence
+from sqlanon.algorithms.tree.sampling.rothko_s import Sampling
+from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.base import Engine
 from sqlanon.models.k_anonymity import KAnonymity
-from sqlanon.partition.criteria import Criterion
-from sqlanon.partition.forest import grow_forest
-from sqlanon.partition.gain import GainGrowth
-from sqlanon.partition.growth import Frontier, Growth, Progress
-from sqlanon.partition.hypothesis import Confidence
-from sqlanon.partition.mondrian import build_task, criterion_of
-from sqlanon.partition.rothko_s import Sampling
-from sqlanon.partition.task import Branch, Task
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS, RothkoT
 from sqlanon.policy.loading import build_policy

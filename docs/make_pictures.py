@@ -15,10 +15,11 @@ from typing import Any
 import duckdb
 from playwright.sync_api import Browser, sync_playwright
 
-from sqlanon import demo, explore, run, run_report
-from sqlanon.drawing.picture import draw
+from sqlanon import explore, run, run_report
+from sqlanon.api.calls import demo
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy, load_policy
+from sqlanon.report.drawing.picture import draw
 from tests.browser import find_browser
 
 PICTURES = Path(__file__).parent / "pictures"

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from sqlanon.api import check_policy, check_table, draft_policy, profile_table, table_loss, verify_release
-    from sqlanon.audit.auditing import Audit, audit_release
-    from sqlanon.difference import Difference
+    from sqlanon.api.calls import check_policy, check_table, draft_policy, profile_table, table_loss
+    from sqlanon.api.frames.anonymizing import anonymize
+    from sqlanon.api.frames.result import Anonymized
+    from sqlanon.api.labels.reading import read_labels
     from sqlanon.engines import connect
     from sqlanon.engines.base import EngineOptions
     from sqlanon.errors import (
@@ -31,12 +32,7 @@ if TYPE_CHECKING:
         SqlanonError,
         VerificationError,
     )
-    from sqlanon.exploring.exploration import Exploration
-    from sqlanon.exploring.explorer import explore
-    from sqlanon.exploring.trials import Sweep, sweep
-    from sqlanon.frames.anonymizing import anonymize
-    from sqlanon.frames.result import Anonymized
-    from sqlanon.labels.reading import read_labels
+    from sqlanon.measures.workload.utility import Utility, release_utility
     from sqlanon.models import (
         DistinctLDiversity,
         EntropyLDiversity,
@@ -49,20 +45,25 @@ if TYPE_CHECKING:
     from sqlanon.policy import Policy
     from sqlanon.policy.loading import build_policy, load_policy, parse_policy
     from sqlanon.profile.facts import Profile
-    from sqlanon.reading import diff_runs, run_record, run_report
+    from sqlanon.report.audit.auditing import Audit, audit_release
+    from sqlanon.report.difference import Difference
+    from sqlanon.report.reading import diff_runs, run_record, run_report
+    from sqlanon.report.signoff.check import RecordCheck, check_record, read_record
     from sqlanon.results.masking import Masking
     from sqlanon.results.run_result import RunResult
+    from sqlanon.runs.exploring.exploration import Exploration
+    from sqlanon.runs.exploring.explorer import explore
+    from sqlanon.runs.exploring.trials import Sweep, sweep
     from sqlanon.runs.resuming import resume_run
     from sqlanon.runs.runner import run
-    from sqlanon.signoff.check import RecordCheck, check_record, read_record
+    from sqlanon.verification.release import verify_release
     from sqlanon.verification.verify import Verification
     from sqlanon.work.journal import Observer
-    from sqlanon.workload.utility import Utility, release_utility
 
 _HOMES = {
-    "api": ("check_policy", "check_table", "draft_policy", "profile_table", "table_loss", "verify_release"),
-    "audit.auditing": ("Audit", "audit_release"),
-    "difference": ("Difference",),
+    "api.calls": ("check_policy", "check_table", "draft_policy", "profile_table", "table_loss"),
+    "report.audit.auditing": ("Audit", "audit_release"),
+    "report.difference": ("Difference",),
     "engines": ("connect",),
     "engines.base": ("EngineOptions",),
     "errors": (
@@ -75,11 +76,11 @@ _HOMES = {
         "SqlanonError",
         "VerificationError",
     ),
-    "exploring.exploration": ("Exploration",),
-    "exploring.explorer": ("explore",),
-    "frames.anonymizing": ("anonymize",),
-    "frames.result": ("Anonymized",),
-    "labels.reading": ("read_labels",),
+    "runs.exploring.exploration": ("Exploration",),
+    "runs.exploring.explorer": ("explore",),
+    "api.frames.anonymizing": ("anonymize",),
+    "api.frames.result": ("Anonymized",),
+    "api.labels.reading": ("read_labels",),
     "work.journal": ("Observer",),
     "models": (
         "DistinctLDiversity",
@@ -93,15 +94,16 @@ _HOMES = {
     "policy": ("Policy",),
     "policy.loading": ("build_policy", "load_policy", "parse_policy"),
     "profile.facts": ("Profile",),
-    "reading": ("diff_runs", "run_record", "run_report"),
+    "report.reading": ("diff_runs", "run_record", "run_report"),
     "results.masking": ("Masking",),
     "results.run_result": ("RunResult",),
     "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
-    "signoff.check": ("RecordCheck", "check_record", "read_record"),
-    "exploring.trials": ("Sweep", "sweep"),
+    "report.signoff.check": ("RecordCheck", "check_record", "read_record"),
+    "runs.exploring.trials": ("Sweep", "sweep"),
+    "verification.release": ("verify_release",),
     "verification.verify": ("Verification",),
-    "workload.utility": ("Utility", "release_utility"),
+    "measures.workload.utility": ("Utility", "release_utility"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

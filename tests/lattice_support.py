@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.engines.base import EngineOptions
-from sqlanon.exploring import posing
-from sqlanon.lattice.options import SearchOptions
-from sqlanon.lattice.problem import Problem
 from sqlanon.policy import Policy
+from sqlanon.runs.exploring import posing
 from tests.oracle.lattice import Case
 from tests.run_support import OPTIONS, Database
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from sqlanon.grants import grant_script
 from sqlanon.policy import Policy
+from sqlanon.policy.grants import grant_script
 from sqlanon.policy.loading import build_policy
-from sqlanon.roles import Roles
+from sqlanon.support.roles import Roles
 from tests.postgres_server import PostgresServer
 from tests.run_support import Database, open_database, quoted
 

@@ -12,9 +12,9 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ProtectionError
 from sqlanon.policy import Policy
+from sqlanon.releases.rules.box_labels import Rule, list_rules
+from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.results.run_result import RunResult
-from sqlanon.rules.box_labels import Rule, list_rules
-from sqlanon.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs import applying
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application

@@ -12,8 +12,8 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.loading import build_policy
-from sqlanon.rules import route_rows
-from sqlanon.rules.store_rules import read_rules
+from sqlanon.releases.rules import route_rows
+from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from sqlanon.work.session import local_catalog

@@ -14,7 +14,9 @@ from pathlib import Path
 from sqlanon.engines.dialects import OWN, dialects
 
 PROGRAM = Path(__file__).parent.parent / "sqlanon"
-LISTED = re.findall(r"^\| `(\w+)` \|", (PROGRAM.parent / "docs" / "architecture.md").read_text(), re.MULTILINE)
+PAGE = (PROGRAM.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+FLOORS = dict(re.findall(r"^\| `(\w+)` \| (\d) \|", PAGE, re.MULTILINE))
+LISTED = list(FLOORS)
 PARTS = {path.stem for path in PROGRAM.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
 
 
@@ -47,6 +49,11 @@ def test_the_page_lists_every_part_once() -> None:
     assert sorted(LISTED) == sorted(PARTS - {"__init__", "__main__"})
 
 
+def test_parts_stand_on_nine_floors() -> None:
+    assert list(FLOORS.values()) == sorted(FLOORS.values())
+    assert set(FLOORS.values()) == set("123456789")
+
+
 def test_parts_import_only_what_is_listed_above_them() -> None:
     places = {part: place for place, part in enumerate(LISTED)}
     wrong = [
@@ -65,11 +72,11 @@ def test_modules_import_each_other_in_no_circle() -> None:
 
 NAMING_ENGINES = {
     "sqlanon.catalog.migrating": "columns of past migrations have the types that they were made with",
-    "sqlanon.demo": "the demonstration is a DuckDB file",
-    "sqlanon.frames.anonymizing": "a connection of DuckDB's driver is data that a program holds",
-    "sqlanon.frames.kinds": "the same",
-    "sqlanon.frames.loading": "frames are loaded by DuckDB's driver, which alone reads them",
-    "sqlanon.frames.result": "the same",
+    "sqlanon.api.demo": "the demonstration is a DuckDB file",
+    "sqlanon.api.frames.anonymizing": "a connection of DuckDB's driver is data that a program holds",
+    "sqlanon.api.frames.kinds": "the same",
+    "sqlanon.api.frames.loading": "frames are loaded by DuckDB's driver, which alone reads them",
+    "sqlanon.api.frames.result": "the same",
     "sqlanon.jobs.procedure": "procedures are PL/pgSQL, with the settings and errors of PostgreSQL's sessions",
 }
 """Modules outside of `engines` that name an engine or its driver, and why."""

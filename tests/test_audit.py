@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from sqlanon.audit.auditing import Audit, audit_release
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.policy import Policy
+from sqlanon.report.audit.auditing import Audit, audit_release
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database

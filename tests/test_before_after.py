@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sqlanon import before_after
 from sqlanon.cli.summary import comparison_text
 from sqlanon.policy.loading import parse_policy
+from sqlanon.report import before_after
 from sqlanon.runs.runner import run
 from tests.cli.support import execute
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sqlanon.algorithms.lattice.candidates import Candidate, CandidateGraph, first_graph
 from sqlanon.catalog import Catalog, RunStart
+from sqlanon.encoding.frequency.lattice import Lattice
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
-from sqlanon.lattice.candidates import Candidate, CandidateGraph, first_graph
-from sqlanon.lattice.lattice import Lattice
 from sqlanon.work.workspace import Workspace
 from tests.random_cases import many
 

@@ -12,7 +12,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import AccessError, PolicyError
 from sqlanon.policy import Policy
-from sqlanon.roles import Roles
+from sqlanon.support.roles import Roles
 from tests.jobs_support import carry_out, frozen, runs
 from tests.postgres_server import PostgresServer
 from tests.roles_support import ATTRIBUTES, Place, open_place

@@ -12,8 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlanon import opening
-from sqlanon.api import (
+from sqlanon.api.calls import (
     check_policy,
     check_table,
     draft_policy,
@@ -21,19 +20,20 @@ from sqlanon.api import (
     profile_table,
     table_loss,
     table_repetition,
-    verify_release,
 )
-from sqlanon.audit.auditing import audit_release
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, PolicyError
+from sqlanon.measures.workload.utility import release_utility
 from sqlanon.models import KAnonymity
-from sqlanon.opening import open_table
+from sqlanon.plan import opening
+from sqlanon.plan.opening import open_table
+from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_policy
+from sqlanon.report.audit.auditing import audit_release
 from sqlanon.sql import Relation, Statement, Text
-from sqlanon.trust import hold_trusted
-from sqlanon.workload.utility import release_utility
+from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen, runs
 from tests.postgres_server import PostgresServer
 from tests.roles_support import Place, open_place

@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
+from sqlanon.algorithms.tree import forest
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.postgres.engine import PostgresEngine
-from sqlanon.partition import forest
 from sqlanon.sql import Statement
 from tests.run_support import anonymize, open_database
 

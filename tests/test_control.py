@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from sqlanon import explore
+from sqlanon.algorithms.tree import forest
 from sqlanon.catalog import Catalog
 from sqlanon.catalog.live import LiveRun
 from sqlanon.cli import watch as watch_module
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, ConflictError, EngineError, PolicyError
-from sqlanon.partition import forest
 from sqlanon.policy import Policy, Release
 from sqlanon.runs.watching import watching
 from sqlanon.sql import Statement

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from sqlanon.algorithms.tree import forest
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, EngineError
-from sqlanon.partition import forest
 from sqlanon.policy import Policy, Release
 from sqlanon.results.run_result import PHASES
 from sqlanon.work.journal import Silent

@@ -15,8 +15,8 @@ import pytest
 from jinja2 import Environment
 from ruamel.yaml import YAML
 
-from sqlanon.dbt.escaping import escaped, sayable
 from sqlanon.errors import PolicyError
+from sqlanon.jobs.dbt.escaping import escaped, sayable
 from sqlanon.policy.loading import build_policy
 from tests.cli.support import call, execute, only_object, query
 from tests.run_support import Row, anonymize, open_database
@@ -214,7 +214,7 @@ def test_what_is_written_and_what_is_refused(
         assert call("export", run, "--as", "dbt", "-o", tmp_path / "q", "--url", url, *wrong).exit_code == 2
     assert call("export", run, "--as", "dbt", "--name", "b", "--url", url).exit_code == 2
     assert call("export", run, "--as", "sql", "-o", tmp_path / "q", "--url", url).exit_code == 2
-    monkeypatch.setattr("sqlanon.rules.export_sql.MOST_RULES", 1)
+    monkeypatch.setattr("sqlanon.releases.rules.export_sql.MOST_RULES", 1)
     many = call("export", run, "--as", "dbt", "--name", "b", "-o", tmp_path / "q", "--url", url)
     assert (many.exit_code, "sqlanon apply" in many.stderr) == (2, True)
     assert not (tmp_path / "q").exists()

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from sqlanon import build_policy, diff_runs
-from sqlanon.difference import Recoding
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.exploring.trials import with_k
 from sqlanon.policy.facts import flattened
+from sqlanon.report.difference import Recoding
+from sqlanon.runs.exploring.trials import with_k
 from tests.cli.support import call, only_object
 from tests.run_support import Database, anonymize
 from tests.test_report import CANARY, IMPOSSIBLE, made

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sqlanon.api import check_table, verify_release
+from sqlanon.api.calls import check_table
 from sqlanon.catalog import Catalog
 from sqlanon.cli.commands import program
 from sqlanon.cli.summary import disclosure_text
@@ -19,6 +19,7 @@ from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
 from sqlanon.results.codec import to_json
+from sqlanon.verification.release import verify_release
 from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen, replaced
 from tests.run_support import Database, Row, anonymize, open_database

@@ -13,7 +13,7 @@ import pytest
 import sqlanon
 from sqlanon import check_policy, load_policy, parse_policy, run
 from sqlanon.cli.commands import program
-from sqlanon.reference import PAGES, commands, page
+from sqlanon.cli.reference import PAGES, commands, page
 from tests.cli.support import execute, make_patients, write_policy
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +24,7 @@ COMMANDS = dict(commands(program(), "sqlanon"))
 @pytest.mark.parametrize("name", PAGES)
 def test_generated_pages_are_current(name: str) -> None:
     written = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    assert written == page(name), "run: python -m sqlanon.reference"
+    assert written == page(name), "run: python -m sqlanon.cli.reference"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

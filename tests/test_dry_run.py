@@ -11,9 +11,9 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from sqlanon.dry_run import DryRun, run_dry
 from sqlanon.policy import Quality
 from sqlanon.policy.loading import build_policy
+from sqlanon.runs.dry_run import DryRun, run_dry
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
 pytestmark = pytest.mark.either_engine

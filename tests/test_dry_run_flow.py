@@ -10,10 +10,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from sqlanon.dry_run import run_dry, script_lines
 from sqlanon.errors import PolicyError
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs import flow
+from sqlanon.runs.dry_run import run_dry, script_lines
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 
 COLUMNS = {"q": "INTEGER", "zip": "VARCHAR(3)", "s": "VARCHAR(3)"}

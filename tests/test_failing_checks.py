@@ -10,9 +10,9 @@ import pytest
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
 from sqlanon.models import DistinctLDiversity, Groups
-from sqlanon.release.recode import Recoding, create_regions
-from sqlanon.release.rows import stage
 from sqlanon.sql import Renderer, Statement
+from sqlanon.staging.recode import Recoding, create_regions
+from sqlanon.staging.rows import stage
 from sqlanon.work.journal import Silent
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, duckdb_url, open_database
@@ -170,7 +170,7 @@ def test_no_column_too_many_is_carried_elsewhere(
             anonymize(
                 database.policy(table, ROLES, privacy=MODELS, release=copy), observer=Tampering(elsewhere, statement)
             )
-        monkeypatch.setattr("sqlanon.release.staging.stage", stage_more)
+        monkeypatch.setattr("sqlanon.staging.staging.stage", stage_more)
         for release in (copy, {"file": str(tmp_path / "r.parquet")}):
             with pytest.raises(VerificationError, match=check):
                 anonymize(database.policy(table, ROLES, privacy=MODELS, release=release))

@@ -12,8 +12,8 @@ from sqlanon import run_report
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError
-from sqlanon.rules.export_sql import rules_select
-from sqlanon.rules.store_rules import read_rules
+from sqlanon.releases.rules.export_sql import rules_select
+from sqlanon.releases.rules.store_rules import read_rules
 from tests.jobs_support import carry_out, frozen
 from tests.random_cases import many
 from tests.rules_support import classes

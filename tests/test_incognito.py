@@ -9,13 +9,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from sqlanon.algorithms.lattice.frequency.batches import Step, count_each
+from sqlanon.algorithms.lattice.frequency.cube import Cube
+from sqlanon.algorithms.lattice.frequency.materialize import CacheCandidate, FrequencySetCache, Sizes
+from sqlanon.algorithms.lattice.incognito import IncognitoSearch
+from sqlanon.algorithms.lattice.problem import Findings, Problem
+from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.errors import ProtectionError
-from sqlanon.lattice.batches import Step, count_each
-from sqlanon.lattice.cube import Cube
-from sqlanon.lattice.incognito import IncognitoSearch
-from sqlanon.lattice.materialize import CacheCandidate, FrequencySetCache, Sizes
-from sqlanon.lattice.problem import Findings, Problem
-from sqlanon.lattice.search import SearchOptions, solve
 from tests.lattice_support import posed, table_of
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import for_random

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from sqlanon.algorithms.lattice.incognito import IncognitoSearch
+from sqlanon.algorithms.lattice.problem import Findings, Problem
+from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines.base import EngineOptions
-from sqlanon.lattice.incognito import IncognitoSearch
-from sqlanon.lattice.problem import Findings, Problem
-from sqlanon.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, needs_adult, quasi_identifiers

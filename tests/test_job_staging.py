@@ -10,7 +10,7 @@ import pytest
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.jobs.running import run_procedure
-from sqlanon.release.labels import EVERYTHING
+from sqlanon.staging.labels import EVERYTHING
 from tests.jobs_support import (
     K,
     assert_order_is_of_what_rows_show,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.release.rows import _order
 from sqlanon.runs import flow
 from sqlanon.runs.execution import Encoded, RunExecution
+from sqlanon.staging.rows import _order
 from tests.run_support import Database, anonymize
 
 NO_ENGINE: Any = None  # codes are packed without one

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlanon import read_labels
+from sqlanon.api.labels.parsing import EVERYTHING, LabelKind, Region, parse_label
 from sqlanon.errors import PolicyError
-from sqlanon.labels.parsing import EVERYTHING, LabelKind, Region, parse_label
 from tests.run_support import Database, anonymize
 
 pandas = pytest.importorskip("pandas")

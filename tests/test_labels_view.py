@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.labels.parsing import LabelKind, parse_label
+from sqlanon.api.labels.parsing import LabelKind, parse_label
 from tests.cli.support import call
 from tests.random_cases import many
 from tests.run_support import Database, anonymize

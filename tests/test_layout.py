@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sqlanon.catalog import Catalog
-from sqlanon.dry_run import run_dry
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.runs.dry_run import run_dry
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc

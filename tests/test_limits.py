@@ -14,12 +14,12 @@ from markupsafe import Markup
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.limits import Limits
+from sqlanon.hierarchies.limits import Limits
 from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.profiling import profile
-from sqlanon.rules.export_sql import rules_select
-from sqlanon.rules.store_rules import read_rules
+from sqlanon.releases.rules.export_sql import rules_select
+from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.sql import Relation
 from tests.jobs_support import carry_out, frozen
 from tests.random_cases import many
@@ -332,7 +332,7 @@ def test_a_number_that_is_not_the_quantile_is_refused(
 ) -> None:
     table = database.create({"q": "INTEGER"}, [(n,) for n in INCOMES])
     number = None if wrong is None else Decimal(wrong)
-    monkeypatch.setattr("sqlanon.limits.find_quantile", lambda *_: number)
+    monkeypatch.setattr("sqlanon.hierarchies.limits.find_quantile", lambda *_: number)
     with pytest.raises(VerificationError):
         anonymize(database.policy(table, {"q": {"role": "quasi-identifier", "top": {"quantile": 0.5}}}))
 

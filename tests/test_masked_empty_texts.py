@@ -11,8 +11,8 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.policy import Hierarchy
-from sqlanon.rules.export_sql import rules_select
-from sqlanon.rules.store_rules import read_rules
+from sqlanon.releases.rules.export_sql import rules_select
+from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, currently_in_test_context, given, note, settings
 from hypothesis import strategies as st
 
+from sqlanon.algorithms.tree import forest, growth
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.partition import forest, growth
 from tests import run_support
 from tests.mondrian_oracle import (
     FLAVOURS,

@@ -13,9 +13,9 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy import Attribute
-from sqlanon.release.cells import Shown
-from sqlanon.rules.export_sql import rules_select
-from sqlanon.rules.store_rules import read_rules
+from sqlanon.releases.rules.export_sql import rules_select
+from sqlanon.releases.rules.store_rules import read_rules
+from sqlanon.staging.cells import Shown
 from tests.jobs_support import carry_out, frozen
 from tests.random_cases import many
 from tests.rules_support import apply
@@ -113,8 +113,8 @@ def _nothing(show: str) -> Any:
     """Make a replacement for `Shown._number_cell`, or `Shown._bounds`, whose cells are NULLs."""
     from markupsafe import Markup
 
-    from sqlanon.release.cells import Cell
     from sqlanon.sql import Identifier
+    from sqlanon.staging.cells import Cell
 
     nothing = Markup("CAST(NULL AS FLOAT8)")
     if show == "bounds":

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlanon import check_policy
-from sqlanon.documents import DEEPEST, parse_json, read_bounded
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.policy import Policy
 from sqlanon.policy.document import read_document
 from sqlanon.policy.loading import build_policy, load_policy, parse_policy
 from sqlanon.policy.writer import policy_text
+from sqlanon.support.documents import DEEPEST, parse_json, read_bounded
 from tests.odd_values import TEXTS, mutated
 from tests.test_policy import GRAMMAR
 

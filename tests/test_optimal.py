@@ -14,15 +14,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from sqlanon.algorithms.lattice import judging
+from sqlanon.algorithms.lattice.optimal import optimal
+from sqlanon.algorithms.lattice.problem import Findings, Problem
+from sqlanon.algorithms.lattice.progress import LatticeProgress
+from sqlanon.algorithms.lattice.quality.loss import Loss
+from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers
+from sqlanon.algorithms.lattice.search import SearchOptions, solve
+from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import ProtectionError
-from sqlanon.lattice import judging
-from sqlanon.lattice.lattice import is_above
-from sqlanon.lattice.loss import Loss
-from sqlanon.lattice.optimal import optimal
-from sqlanon.lattice.problem import Findings, Problem
-from sqlanon.lattice.progress import LatticeProgress
-from sqlanon.lattice.quality import Nodes, Numbers
-from sqlanon.lattice.search import SearchOptions, solve
 from sqlanon.policy import Optimal, Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, ATTRIBUTES, needs_adult, quasi_identifiers

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlanon.lattice import picking
-from sqlanon.lattice.grid import Flags, Grid
-from sqlanon.lattice.lattice import is_above, preference
-from sqlanon.lattice.picking import pick
-from sqlanon.lattice.quality import Numbers
+from sqlanon.algorithms.lattice import picking
+from sqlanon.algorithms.lattice.grid import Flags, Grid
+from sqlanon.algorithms.lattice.picking import pick
+from sqlanon.algorithms.lattice.quality.quality import Numbers
+from sqlanon.encoding.frequency.lattice import is_above, preference
 
 Half = tuple[Grid, Flags]
 

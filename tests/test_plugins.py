@@ -14,21 +14,21 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from sqlanon import plugins
 from sqlanon.algorithms import describe_algorithms
+from sqlanon.algorithms.lattice.optimal import optimal
+from sqlanon.algorithms.lattice.quality.qualities import QUALITIES, describe_qualities
+from sqlanon.algorithms.lattice.quality.quality import Quality
 from sqlanon.errors import PolicyError, ProtectionError, VerificationError
 from sqlanon.hierarchies import build
-from sqlanon.lattice.optimal import optimal
-from sqlanon.lattice.qualities import QUALITIES, describe_qualities
-from sqlanon.lattice.quality import Quality
 from sqlanon.models import describe_models
 from sqlanon.policy import WEIGHTED, Optimal, Policy
 from sqlanon.policy.loading import build_policy, parse_stored
 from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
-from sqlanon.reading import run_report
+from sqlanon.report.reading import run_report
 from sqlanon.results.facts import LatticeFacts
 from sqlanon.sql import Statement
+from sqlanon.support import plugins
 from tests.lattice_support import posed
 from tests.oracle.lattice import Case, Node, cases
 from tests.random_cases import for_random, random_cases
@@ -200,7 +200,7 @@ def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_best_by_a_quality_model_of_a_package_is_found(
     database: Database, monkeypatch: pytest.MonkeyPatch, knows_bounds: bool, held: int
 ) -> None:
-    monkeypatch.setattr("sqlanon.lattice.optimal.LARGEST_HELD", held)
+    monkeypatch.setattr("sqlanon.algorithms.lattice.optimal.LARGEST_HELD", held)
     if not knows_bounds:
         unbounded(monkeypatch)
 

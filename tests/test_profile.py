@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.plan.column_names import words_of
 from sqlanon.plan.plan import resolve
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.policy.loading import parse_policy
@@ -17,7 +18,6 @@ from sqlanon.profile.facts import ColumnFacts, Profile
 from sqlanon.profile.profiling import profile
 from sqlanon.profile.proposal import propose
 from sqlanon.sql import Relation, Statement
-from sqlanon.tables.column_names import words_of
 
 URL = "duckdb:///x.duckdb"
 

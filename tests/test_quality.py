@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sqlanon.algorithms.lattice.optimal import optimal
+from sqlanon.algorithms.lattice.problem import Problem
+from sqlanon.algorithms.lattice.quality.qualities import quality_of
 from sqlanon.errors import ProtectionError
-from sqlanon.lattice.optimal import optimal
-from sqlanon.lattice.problem import Problem
-from sqlanon.lattice.qualities import quality_of
 from sqlanon.policy import WEIGHTED, Optimal, Quality
 from tests.lattice_support import posed
 from tests.oracle.lattice import Case, Hierarchy, Node, cases

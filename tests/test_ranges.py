@@ -16,8 +16,8 @@ from sqlanon import diff_runs
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ProtectionError
-from sqlanon.rules.export_sql import rules_select
-from sqlanon.rules.store_rules import read_rules
+from sqlanon.releases.rules.export_sql import rules_select
+from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
 from tests.cli.support import call, only_object

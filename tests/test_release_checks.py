@@ -14,8 +14,8 @@ from markupsafe import Markup
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.policy import Hierarchy, Show
-from sqlanon.release import labels
 from sqlanon.sql import Relation, Statement
+from sqlanon.staging import labels
 from sqlanon.values.text import text_of
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (

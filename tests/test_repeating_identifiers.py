@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from sqlanon.api import check_policy, draft_policy, source_repetition, table_repetition
+from sqlanon.api.calls import check_policy, draft_policy, source_repetition, table_repetition
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.freezing import Freezing, freeze
+from sqlanon.plan.column_names import names_a_person
+from sqlanon.plan.repeating import find_repeating
 from sqlanon.policy import Role
 from sqlanon.policy.loading import parse_policy
 from sqlanon.report.material import collect
 from sqlanon.report.page import render
 from sqlanon.sql import Relation, Statement
-from sqlanon.tables.column_names import names_a_person
-from sqlanon.tables.repeating import find_repeating
 from tests.jobs_support import carry_out
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, open_database

@@ -11,10 +11,10 @@ import pytest
 
 from sqlanon import explore, run_report
 from sqlanon.catalog import Catalog
-from sqlanon.drawing.tree import Node
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy import Policy
+from sqlanon.report.drawing.tree import Node
 from sqlanon.report.material import Material, collect
 from sqlanon.report.numbers import percent, share_above
 from sqlanon.report.page import render

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sqlanon import run_report, sweep
-from sqlanon.drawing import svg
+from sqlanon.report.drawing import svg
 from tests.browser import browser
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 from tests.test_report import LEVELED, PLAIN, PRIVACY, ROWS

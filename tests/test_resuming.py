@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError, VerificationError
-from sqlanon.lattice.options import SearchOptions
 from sqlanon.plan.plan import resolve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import load_policy

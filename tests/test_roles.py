@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlanon.api import verify_release
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.grants import grant_script
-from sqlanon.roles import Roles
+from sqlanon.policy.grants import grant_script
+from sqlanon.support.roles import Roles
+from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen
 from tests.postgres_server import PostgresServer
 from tests.roles_support import Place, open_place

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from sqlanon.dry_run import run_dry
+from sqlanon.algorithms.tree import forest
+from sqlanon.algorithms.tree.gain import packed, scanning
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
-from sqlanon.partition import forest, packed, scanning
+from sqlanon.runs.dry_run import run_dry
 from tests.mondrian_oracle import satisfies
 from tests.oracle.rothko import LETTERS, Rothko, Row, axes_of, information, squares
 from tests.random_cases import random_cases

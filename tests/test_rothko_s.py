@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlanon.algorithms.tree import forest, task
+from sqlanon.algorithms.tree.mondrian import build_task
+from sqlanon.algorithms.tree.sampling.hypothesis import Confidence
+from sqlanon.algorithms.tree.sampling.rothko_s import Sampling
+from sqlanon.algorithms.tree.sampling.sampled import SampledGrowth
+from sqlanon.algorithms.tree.task import Branch
 from sqlanon.cli.summary import sampling_text
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.models import KAnonymity
-from sqlanon.partition import forest, task
-from sqlanon.partition.hypothesis import Confidence
-from sqlanon.partition.mondrian import build_task
-from sqlanon.partition.rothko_s import Sampling
-from sqlanon.partition.sampled import SampledGrowth
-from sqlanon.partition.task import Branch
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy import RothkoS
 from sqlanon.policy.loading import build_policy

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.dry_run import run_dry
 from sqlanon.errors import PolicyError
+from sqlanon.runs.dry_run import run_dry
 from tests.mondrian_oracle import satisfies
 from tests.random_cases import many
 from tests.run_support import Database, Row, anonymize

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from sqlanon.catalog import RulesKind
 from sqlanon.engines import connect
 from sqlanon.errors import VerificationError
-from sqlanon.rules.box_labels import _Temporary
-from sqlanon.rules.build_rules import require_partition
-from sqlanon.rules.store_rules import NAMES, RuleTables, StoredRules
+from sqlanon.releases.rules.box_labels import _Temporary
+from sqlanon.releases.rules.build_rules import require_partition
+from sqlanon.releases.rules.store_rules import NAMES, RuleTables, StoredRules
 from sqlanon.sql import Relation
 from tests.mondrian_oracle import FLAVOURS, Attribute, order_of, satisfies
 from tests.random_cases import many

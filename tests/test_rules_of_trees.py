@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sqlanon.algorithms.tree import forest
+from sqlanon.algorithms.tree.gain import scanning
 from sqlanon.engines.base import EngineOptions
-from sqlanon.partition import forest, scanning
-from sqlanon.rules import route_rows
+from sqlanon.releases.rules import route_rows
 from tests.mondrian_oracle import FLAVOURS, JOBS, Attribute, satisfies
 from tests.random_cases import many
 from tests.rules_support import classes, opened, recoded

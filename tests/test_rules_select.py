@@ -10,8 +10,8 @@ import pytest
 
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
-from sqlanon.rules.export_sql import rules_select
-from sqlanon.rules.store_rules import read_rules
+from sqlanon.releases.rules.export_sql import rules_select
+from sqlanon.releases.rules.store_rules import read_rules
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, coded
 from tests.run_support import Database, Row, anonymize
 

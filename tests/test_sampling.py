@@ -15,16 +15,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
+from sqlanon.algorithms.tree.judging import NEVER
+from sqlanon.algorithms.tree.sampling.draw import Draw, draw
+from sqlanon.algorithms.tree.sampling.hypothesis import Confidence, Hypotheses
+from sqlanon.algorithms.tree.sampling.repartition import Repartition, Tree
+from sqlanon.algorithms.tree.task import Branch, Task
+from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.fields import Coding, Field
 from sqlanon.engines.base import Engine
 from sqlanon.models import EntropyLDiversity, Groups, KAnonymity, PrivacyModel, RecursiveLDiversity, VarianceDiversity
 from sqlanon.models.closeness import EqualTCloseness, KlTCloseness
-from sqlanon.partition.axes import Axis
-from sqlanon.partition.draw import Draw, draw
-from sqlanon.partition.hypothesis import Confidence, Hypotheses
-from sqlanon.partition.judging import NEVER
-from sqlanon.partition.repartition import Repartition, Tree
-from sqlanon.partition.task import Branch, Task
 from sqlanon.sql import Relation, Statement
 from tests.oracle import brute_force
 from tests.random_cases import many

@@ -12,15 +12,15 @@ import pytest
 
 from sqlanon.algorithms import algorithm_of
 from sqlanon.algorithms.base import SearchRequest
+from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.tree.forest import grow_share
+from sqlanon.algorithms.tree.growth import Frontier, Growth
+from sqlanon.algorithms.tree.mondrian import build_task
+from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.duckdb.engine import DuckDBEngine
-from sqlanon.lattice.options import SearchOptions
 from sqlanon.models import models_of
-from sqlanon.partition.forest import grow_share
-from sqlanon.partition.growth import Frontier, Growth
-from sqlanon.partition.mondrian import build_task
-from sqlanon.partition.task import Branch, Task
 from sqlanon.plan.plan import resolve_source
 from sqlanon.policy.loading import build_policy
 from sqlanon.sql import Statement

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from sqlanon import PolicyError, draft_policy, parse_policy
-from sqlanon.demo import policy_text
+from sqlanon.api.demo import policy_text
 from sqlanon.policy.document import read_document
 from sqlanon.policy.schema import DIALECT, policy_schema
 from tests.cli.support import call, make_patients, only_object

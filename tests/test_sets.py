@@ -14,8 +14,8 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.profiling import profile
-from sqlanon.rules.export_sql import rules_select
-from sqlanon.rules.store_rules import read_rules
+from sqlanon.releases.rules.export_sql import rules_select
+from sqlanon.releases.rules.store_rules import read_rules
 from sqlanon.sql import Relation
 from tests.jobs_support import carry_out, frozen
 from tests.rules_support import apply
@@ -75,7 +75,7 @@ def test_later_releases_show_the_same(database: Database, sets: str, streets: in
 def test_an_interval_that_leaves_values_out_is_refused(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     table = database.create(COLUMNS, _rows(40))
     wrong = Markup("'\"M\"'")  # between which no street lies
-    monkeypatch.setattr("sqlanon.release.recode.quote_member", lambda *_, **__: wrong)
+    monkeypatch.setattr("sqlanon.staging.recode.quote_member", lambda *_, **__: wrong)
     with pytest.raises(VerificationError):
         anonymize(database.policy(table, _roles("range"), privacy=K))
 

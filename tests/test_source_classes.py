@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from sqlanon.cli.summary import result_text
+from sqlanon.encoding.distinct_tuples import SampledTuples
 from sqlanon.measures import before
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.partition.collapse import SampledTuples
 from sqlanon.policy import Policy
-from sqlanon.reading import run_report
+from sqlanon.report.reading import run_report
 from sqlanon.runs import flow
 from tests.run_support import Database, anonymize
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sqlanon.api import verify_release
 from sqlanon.errors import VerificationError
 from sqlanon.hierarchies import scratch
 from sqlanon.sql import Statement
+from sqlanon.verification.release import verify_release
 from tests.run_support import OPTIONS, anonymize, open_database
 
 JOBS = {"nurse": ["health", "*"], "doctor": ["health", "*"], "smith": ["craft", "*"], "baker": ["craft", "*"]}

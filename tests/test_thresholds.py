@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from sqlanon.algorithms.tree import forest, growth, thresholds
+from sqlanon.encoding import distinct_tuples as collapse
 from sqlanon.engines.base import Engine
-from sqlanon.partition import collapse, forest, growth, thresholds
 from tests.oracle.thresholds import NUMBERS, ORDERED, TEXTS, Case, cases, check_leaves
 from tests.random_cases import many
 from tests.run_support import Database, Row

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from sqlanon.api import draft
+from sqlanon.api.calls import draft
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.costs import Trial

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sqlanon.encoding import coded_table, dictionaries
-from sqlanon.release.rows import Recoding
 from sqlanon.releases import generalized
+from sqlanon.staging.rows import Recoding
 from tests.run_support import Database, anonymize
 
 COLUMNS = {

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sqlanon.catalog import Catalog
-from sqlanon.dbt.project import project_files
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.jobs.dbt.project import project_files
 from sqlanon.jobs.freezing import Freezing
 from sqlanon.models import DistinctLDiversity, EntropyLDiversity, PrivacyModel, RecursiveLDiversity, models_of
 from sqlanon.policy.loading import build_policy, parse_policy, parse_stored

@@ -60,7 +60,7 @@ def test_stages_give_the_same_release(database: Database, monkeypatch: pytest.Mo
     assert "stage_1" not in statements(database, run.run)
     monkeypatch.setattr("sqlanon.encoding.fields.WORD_BITS", 12)
     monkeypatch.setattr("sqlanon.encoding.coded_rows.MOST_JOINS", 2)
-    monkeypatch.setattr("sqlanon.release.rows.MOST_JOINS", 2)
+    monkeypatch.setattr("sqlanon.staging.rows.MOST_JOINS", 2)
     staged = anonymize(policy, replace=True)
     assert [repr(row) for row in database.sql(f"SELECT * FROM {table}_r")] == expected
     assert Counter(statements(database, staged.run).split())["MATERIALIZED"] >= 4

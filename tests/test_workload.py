@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ConflictError, PolicyError
+from sqlanon.measures.workload.measures import Measures, look_at, measure, one_class
+from sqlanon.measures.workload.places import Places, locate
+from sqlanon.measures.workload.read_back import FIRST, LAST, Reader, Span
+from sqlanon.measures.workload.utility import release_utility
+from sqlanon.measures.workload.views import table_view
 from sqlanon.policy import Policy
-from sqlanon.workload.measures import Measures, look_at, measure, one_class
-from sqlanon.workload.places import Places, locate
-from sqlanon.workload.read_back import FIRST, LAST, Reader, Span
-from sqlanon.workload.utility import release_utility
-from sqlanon.workload.views import table_view
 from tests.oracle.brute_force import Row, entropy, variance
 from tests.random_cases import many
 from tests.run_support import OPTIONS, anonymize, duckdb_url, open_database

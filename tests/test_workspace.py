@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from sqlanon import process
 from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
+from sqlanon.support import process
 from sqlanon.work.workspace import Workspace, gc, release_lock
 
 START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0")

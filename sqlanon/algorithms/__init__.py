@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.errors import PolicyError
-from sqlanon.plugins import ALGORITHMS, load_plugin
 from sqlanon.policy import AlgorithmParameters
 from sqlanon.policy.algorithms import algorithm_names, parameters_of_algorithm
 from sqlanon.policy.choices import Choice, describe_choices
+from sqlanon.support.plugins import ALGORITHMS, load_plugin
 
 __all__ = ["Algorithm", "SearchRequest", "algorithm_of", "describe_algorithms"]
 
@@ -26,7 +26,7 @@ OWN: Mapping[str, str] = {
     "bottom-up": _FULL_DOMAIN,
     "optimal": _FULL_DOMAIN,
     "datafly": _FULL_DOMAIN,
-    "microaggregation": "sqlanon.algorithms.clusters:Clustering",
+    "microaggregation": "sqlanon.algorithms.clustering:Clustering",
 }
 """The classes of the program's own algorithms: each family brings libraries of its own."""
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
+from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.tree.groups import groups_of
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.distinct_tuples import Tuples, collapse
 from sqlanon.engines.base import Engine
-from sqlanon.lattice.options import SearchOptions
 from sqlanon.models.base import PrivacyModel
-from sqlanon.partition.collapse import Tuples, collapse
-from sqlanon.partition.groups import groups_of
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.releases.base import Release
 from sqlanon.work.journal import Progress

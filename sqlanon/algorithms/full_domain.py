@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
-from sqlanon.lattice import search as lattice_search
-from sqlanon.lattice.options import SearchOptions, full_domain, node_of
-from sqlanon.lattice.problem import Problem
-from sqlanon.lattice.recoding import Generalization, recode_node
-from sqlanon.lattice.remainder import recode_in_passes
-from sqlanon.partition.collapse import OFTEN_READ_SHARE
+from sqlanon.algorithms.lattice import search as lattice_search
+from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, node_of
+from sqlanon.algorithms.lattice.problem import Problem
+from sqlanon.algorithms.lattice.remainder import recode_in_passes
+from sqlanon.encoding.distinct_tuples import OFTEN_READ_SHARE
 from sqlanon.releases.generalized import Levels
-from sqlanon.rules.store_rules import StoredRules
+from sqlanon.releases.recoding import Generalization, recode_node
+from sqlanon.releases.rules.store_rules import StoredRules
 
 
 def lattice_problem(request: SearchRequest) -> Problem:

@@ -6,10 +6,11 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
-from sqlanon.partition import mondrian, rothko_s
-from sqlanon.partition.collapse import WORTH_SHARE
-from sqlanon.partition.result import Partition
+from sqlanon.algorithms.tree import mondrian
+from sqlanon.algorithms.tree.sampling import rothko_s
+from sqlanon.encoding.distinct_tuples import WORTH_SHARE
 from sqlanon.releases.generalized import Regions
+from sqlanon.staging.partition import Partition
 
 
 class PartitionSearch(Algorithm[Partition]):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlanon.algorithms.base import SearchRequest
+from sqlanon.algorithms.lattice import specialization
 from sqlanon.algorithms.partitions import PartitionSearch
-from sqlanon.lattice import specialization
-from sqlanon.partition.result import Partition
 from sqlanon.releases.generalized import Cuts
+from sqlanon.staging.partition import Partition
 
 
 class TopDownSpecialization(PartitionSearch):

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlanon import process
 from sqlanon.catalog.connection import CatalogConnection
+from sqlanon.support import process
 
 _VERSION = 1  # of the file
 SILENT = 15.0  # seconds without a sign of life, after which a run counts as dead

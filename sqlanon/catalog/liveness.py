@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlanon import process
 from sqlanon.catalog import live, locks
 from sqlanon.catalog.access import lock_of
 from sqlanon.catalog.location import identity_of
 from sqlanon.catalog.records import Status
 from sqlanon.catalog.runs import Runs
 from sqlanon.errors import AccessError
+from sqlanon.support import process
 
 
 class Liveness(Runs):

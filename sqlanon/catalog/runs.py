@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlanon import __version__, process
+from sqlanon import __version__
 from sqlanon.catalog import locks
 from sqlanon.catalog.access import Access, lock_of
 from sqlanon.catalog.records import Run, RunStart, Status, Step, new_run_id
 from sqlanon.engines.driver import Row
 from sqlanon.errors import PolicyError, SqlanonError
+from sqlanon.support import process
 
 _WAYS = ("named", "of_job", "trials")  # to choose runs; see the template
 

@@ -11,8 +11,8 @@ from sqlanon.cli.deferred import codec, summary
 from sqlanon.errors import ProtectionError
 
 if TYPE_CHECKING:
-    from sqlanon.audit.auditing import Audit
-    from sqlanon.tables.repeating import Repetition
+    from sqlanon.plan.repeating import Repetition
+    from sqlanon.report.audit.auditing import Audit
     from sqlanon.verification.verify import Verification
 
 _SAID = {

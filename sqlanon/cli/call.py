@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from typer.models import ArgumentInfo
 
-from sqlanon import environment
 from sqlanon.cli import BEGAN
 from sqlanon.cli.deferred import base, embedded
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.engines.urls import scrubbed
 from sqlanon.errors import Cancelled, OutputError, PolicyError, SqlanonError
+from sqlanon.support import environment
 
 if TYPE_CHECKING:
     from sqlanon.engines.base import EngineOptions

@@ -9,113 +9,115 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sqlanon import (
-        algorithms,
-        api,
-        before_after,
-        catalog,
-        demo,
-        difference,
-        dry_run,
-        grants,
-        hierarchies,
-        models,
-        reading,
-        sql,
-    )
-    from sqlanon.audit import auditing
-    from sqlanon.catalog import location
-    from sqlanon.cli import plans, progress, summary, watch
-    from sqlanon.dbt import project
-    from sqlanon.drawing import picture, tradeoff
-    from sqlanon.engines import base, dialects, embedded, files
-    from sqlanon.exploring import explorer, trials
-    from sqlanon.jobs import cron, environment, freezing, pg_cron, running, schedulers
-    from sqlanon.lattice import options, qualities, refusal
-    from sqlanon.policy import loading, schema
-    from sqlanon.report import material, page
-    from sqlanon.results import codec
-    from sqlanon.rules import box_labels, export_sql, store_rules
-    from sqlanon.runs import applying, linking, resuming, runner
-    from sqlanon.signoff import check
-    from sqlanon.work import session, workspace
-    from sqlanon.workload import utility
+    from sqlanon import algorithms as algorithms
+    from sqlanon import catalog as catalog
+    from sqlanon import hierarchies as hierarchies
+    from sqlanon import models as models
+    from sqlanon import sql as sql
+    from sqlanon.algorithms.lattice import options as options
+    from sqlanon.algorithms.lattice import refusal as refusal
+    from sqlanon.algorithms.lattice.quality import qualities as qualities
+    from sqlanon.api import calls as calls
+    from sqlanon.api import demo as demo
+    from sqlanon.catalog import location as location
+    from sqlanon.cli import plans as plans
+    from sqlanon.cli import progress as progress
+    from sqlanon.cli import summary as summary
+    from sqlanon.cli import watch as watch
+    from sqlanon.engines import base as base
+    from sqlanon.engines import dialects as dialects
+    from sqlanon.engines import embedded as embedded
+    from sqlanon.engines import files as files
+    from sqlanon.jobs import cron as cron
+    from sqlanon.jobs import environment as environment
+    from sqlanon.jobs import freezing as freezing
+    from sqlanon.jobs import pg_cron as pg_cron
+    from sqlanon.jobs import running as running
+    from sqlanon.jobs import schedulers as schedulers
+    from sqlanon.jobs.dbt import project as project
+    from sqlanon.measures.workload import utility as utility
+    from sqlanon.plan import connecting as connecting
+    from sqlanon.policy import grants as grants
+    from sqlanon.policy import loading as loading
+    from sqlanon.policy import schema as schema
+    from sqlanon.releases.rules import box_labels as box_labels
+    from sqlanon.releases.rules import export_sql as export_sql
+    from sqlanon.releases.rules import store_rules as store_rules
+    from sqlanon.report import before_after as before_after
+    from sqlanon.report import difference as difference
+    from sqlanon.report import material as material
+    from sqlanon.report import page as page
+    from sqlanon.report import reading as reading
+    from sqlanon.report.audit import auditing as auditing
+    from sqlanon.report.drawing import picture as picture
+    from sqlanon.report.drawing import tradeoff as tradeoff
+    from sqlanon.report.signoff import check as check
+    from sqlanon.results import codec as codec
+    from sqlanon.runs import applying as applying
+    from sqlanon.runs import dry_run as dry_run
+    from sqlanon.runs import linking as linking
+    from sqlanon.runs import resuming as resuming
+    from sqlanon.runs import runner as runner
+    from sqlanon.runs.exploring import explorer as explorer
+    from sqlanon.runs.exploring import trials as trials
+    from sqlanon.work import session as session
+    from sqlanon.work import workspace as workspace
 
-_PARTS = {
-    "sqlanon.audit": ("auditing",),
-    "sqlanon.catalog": ("location",),
-    "sqlanon.cli": ("plans", "progress", "summary", "watch"),
-    "sqlanon.dbt": ("project",),
-    "sqlanon.drawing": ("picture", "tradeoff"),
-    "sqlanon.engines": ("base", "dialects", "embedded", "files"),
-    "sqlanon.exploring": ("explorer", "trials"),
-    "sqlanon.jobs": ("cron", "environment", "freezing", "pg_cron", "running", "schedulers"),
-    "sqlanon.lattice": ("options", "qualities", "refusal"),
-    "sqlanon.policy": ("loading", "schema"),
-    "sqlanon.report": ("material", "page"),
-    "sqlanon.results": ("codec",),
-    "sqlanon.rules": ("box_labels", "export_sql", "store_rules"),
-    "sqlanon.runs": ("applying", "linking", "resuming", "runner"),
-    "sqlanon.signoff": ("check",),
-    "sqlanon.work": ("session", "workspace"),
-    "sqlanon.workload": ("utility",),
+MODULES = {
+    "algorithms": "sqlanon.algorithms",
+    "applying": "sqlanon.runs.applying",
+    "auditing": "sqlanon.report.audit.auditing",
+    "base": "sqlanon.engines.base",
+    "before_after": "sqlanon.report.before_after",
+    "box_labels": "sqlanon.releases.rules.box_labels",
+    "calls": "sqlanon.api.calls",
+    "catalog": "sqlanon.catalog",
+    "check": "sqlanon.report.signoff.check",
+    "codec": "sqlanon.results.codec",
+    "connecting": "sqlanon.plan.connecting",
+    "cron": "sqlanon.jobs.cron",
+    "demo": "sqlanon.api.demo",
+    "dialects": "sqlanon.engines.dialects",
+    "difference": "sqlanon.report.difference",
+    "dry_run": "sqlanon.runs.dry_run",
+    "embedded": "sqlanon.engines.embedded",
+    "environment": "sqlanon.jobs.environment",
+    "explorer": "sqlanon.runs.exploring.explorer",
+    "export_sql": "sqlanon.releases.rules.export_sql",
+    "files": "sqlanon.engines.files",
+    "freezing": "sqlanon.jobs.freezing",
+    "grants": "sqlanon.policy.grants",
+    "hierarchies": "sqlanon.hierarchies",
+    "linking": "sqlanon.runs.linking",
+    "loading": "sqlanon.policy.loading",
+    "location": "sqlanon.catalog.location",
+    "material": "sqlanon.report.material",
+    "models": "sqlanon.models",
+    "options": "sqlanon.algorithms.lattice.options",
+    "page": "sqlanon.report.page",
+    "pg_cron": "sqlanon.jobs.pg_cron",
+    "picture": "sqlanon.report.drawing.picture",
+    "plans": "sqlanon.cli.plans",
+    "progress": "sqlanon.cli.progress",
+    "project": "sqlanon.jobs.dbt.project",
+    "qualities": "sqlanon.algorithms.lattice.quality.qualities",
+    "reading": "sqlanon.report.reading",
+    "refusal": "sqlanon.algorithms.lattice.refusal",
+    "resuming": "sqlanon.runs.resuming",
+    "runner": "sqlanon.runs.runner",
+    "running": "sqlanon.jobs.running",
+    "schedulers": "sqlanon.jobs.schedulers",
+    "schema": "sqlanon.policy.schema",
+    "session": "sqlanon.work.session",
+    "sql": "sqlanon.sql",
+    "store_rules": "sqlanon.releases.rules.store_rules",
+    "summary": "sqlanon.cli.summary",
+    "tradeoff": "sqlanon.report.drawing.tradeoff",
+    "trials": "sqlanon.runs.exploring.trials",
+    "utility": "sqlanon.measures.workload.utility",
+    "watch": "sqlanon.cli.watch",
+    "workspace": "sqlanon.work.workspace",
 }
-_PACKAGE_OF = {module: package for package, modules in _PARTS.items() for module in modules}  # the others: sqlanon
-
-__all__ = [
-    "algorithms",
-    "api",
-    "applying",
-    "auditing",
-    "base",
-    "before_after",
-    "box_labels",
-    "catalog",
-    "check",
-    "codec",
-    "cron",
-    "demo",
-    "dialects",
-    "difference",
-    "dry_run",
-    "embedded",
-    "environment",
-    "explorer",
-    "export_sql",
-    "files",
-    "freezing",
-    "grants",
-    "hierarchies",
-    "linking",
-    "loading",
-    "location",
-    "material",
-    "models",
-    "options",
-    "page",
-    "pg_cron",
-    "picture",
-    "plans",
-    "progress",
-    "project",
-    "qualities",
-    "reading",
-    "refusal",
-    "resuming",
-    "runner",
-    "running",
-    "schedulers",
-    "schema",
-    "session",
-    "sql",
-    "store_rules",
-    "summary",
-    "tradeoff",
-    "trials",
-    "utility",
-    "watch",
-    "workspace",
-]
 
 
 class _Later:
@@ -130,6 +132,6 @@ class _Later:
 
 def __getattr__(name: str) -> Any:
     """Return the stand-in for the module of that name."""
-    if name not in __all__:
+    if name not in MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return _Later(f"{_PACKAGE_OF.get(name, 'sqlanon')}.{name}")
+    return _Later(MODULES[name])

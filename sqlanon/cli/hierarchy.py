@@ -11,11 +11,11 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, PolicyFile, command, expanded
 from sqlanon.cli.catalog import opened
-from sqlanon.cli.deferred import api, hierarchies, loading
+from sqlanon.cli.deferred import connecting, hierarchies, loading
 from sqlanon.cli.layout import table
 from sqlanon.cli.writing import STDOUT
 from sqlanon.errors import AccessError, PolicyError
-from sqlanon.suggest import did_you_mean
+from sqlanon.support.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, HierarchyRecord
@@ -45,7 +45,7 @@ def show_command(
     loaded = loading.load_policy(policy)
     spec = {attribute: _spec(loaded, attribute)}
     with (
-        api.open_source(loaded, call.options) as (engine, source),
+        connecting.open_source(loaded, call.options) as (engine, source),
         hierarchies.scratch_hierarchies(engine, source, spec) as built,
     ):
         summary = hierarchies.show(engine, built[attribute], labels)
@@ -98,7 +98,7 @@ def export_command(
     loaded = loading.load_policy(Path(policy))
     spec = {attribute: _spec(loaded, attribute)}
     with (
-        api.open_source(loaded, call.options) as (engine, source),
+        connecting.open_source(loaded, call.options) as (engine, source),
         hierarchies.scratch_hierarchies(engine, source, spec) as built,
     ):
         _write(hierarchies.export_csv(engine, built[attribute]), output)

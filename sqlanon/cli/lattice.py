@@ -15,7 +15,7 @@ from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.writing import quoted, require_writable, write
 
 if TYPE_CHECKING:
-    from sqlanon.exploring.exploration import Candidate, Exploration
+    from sqlanon.runs.exploring.exploration import Candidate, Exploration
 
 MOST_ROWS = 30  # of the frontier, for people
 

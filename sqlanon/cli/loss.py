@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sqlanon.cli.call import Call, Panel, TrustOwner, command, expanded, listed
-from sqlanon.cli.deferred import api, codec, files
+from sqlanon.cli.deferred import calls as api
+from sqlanon.cli.deferred import codec, files
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.errors import PolicyError
 

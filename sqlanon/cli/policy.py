@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, TrustOwner, command, expanded
-from sqlanon.cli.deferred import api, before_after, linking, loading, plans, resuming, runner, summary
+from sqlanon.cli.deferred import before_after, linking, loading, plans, resuming, runner, summary
+from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import dry_run as dry
 from sqlanon.cli.deferred import options as lattice_options
 from sqlanon.cli.deferred import progress as progressing
@@ -19,7 +20,7 @@ from sqlanon.cli.writing import STDOUT, quoted, write
 from sqlanon.errors import PolicyError, SqlanonError
 
 if TYPE_CHECKING:
-    from sqlanon.lattice.options import SearchOptions
+    from sqlanon.algorithms.lattice.options import SearchOptions
     from sqlanon.plan.plan import Plan
     from sqlanon.policy import Policy
     from sqlanon.profile.costs import Trial

@@ -11,9 +11,9 @@ import typer
 
 from sqlanon.cli.call import INTERRUPTED
 from sqlanon.cli.commands import program
-from sqlanon.documents import is_text
 from sqlanon.engines.private import umask_guard
 from sqlanon.engines.urls import scrubbed
+from sqlanon.support.documents import is_text
 
 _UsageError: Any = typer.BadParameter.__mro__[1]  # the base of all errors in a command line
 

@@ -19,8 +19,8 @@ from sqlanon.cli.writing import give, require_writable, write
 from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
-    from sqlanon.difference import Change, Difference
-    from sqlanon.exploring.trials import Sweep, Trial
+    from sqlanon.report.difference import Change, Difference
+    from sqlanon.runs.exploring.trials import Sweep, Trial
 
 _SHARES = ("gcp", "prosecutor_max", "prosecutor_mean", "marketer")
 

@@ -8,7 +8,7 @@ import typer
 
 from sqlanon.cli.call import HERE, Call, Panel, PolicyFile, command
 from sqlanon.cli.deferred import grants, loading
-from sqlanon.roles import Roles
+from sqlanon.support.roles import Roles
 
 _NAMES = Roles()
 

@@ -17,7 +17,7 @@ from sqlanon.runs import OnViolation
 if TYPE_CHECKING:
     from sqlanon.catalog import Run
     from sqlanon.engines.base import Engine
-    from sqlanon.rules.store_rules import StoredRules
+    from sqlanon.releases.rules.store_rules import StoredRules
 
 RunName = Annotated[str, typer.Argument(help="The run's id, its beginning, or its last four digits.")]
 

@@ -17,8 +17,8 @@ from sqlanon.results.measures import THRESHOLDS, Check, Disclosure, ModelResult
 from sqlanon.results.run_result import ReleaseResult, RunResult
 
 if TYPE_CHECKING:
-    from sqlanon.before_after import Comparison
     from sqlanon.measures.metrics import ClassStatistics
+    from sqlanon.report.before_after import Comparison
     from sqlanon.verification.verify import Verification
 
 MOST_COLUMNS = 6  # of a sample

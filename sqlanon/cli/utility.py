@@ -9,10 +9,10 @@ import typer
 from sqlanon.cli.call import HERE, Call, Panel, PolicyFile, command
 from sqlanon.cli.deferred import loading, utility
 from sqlanon.cli.layout import number, percent, table
-from sqlanon.workload import SAMPLE, Prediction
+from sqlanon.measures.workload import SAMPLE, Prediction
 
 if TYPE_CHECKING:
-    from sqlanon.workload.utility import Utility
+    from sqlanon.measures.workload.utility import Utility
 
 
 def register(app: typer.Typer) -> None:

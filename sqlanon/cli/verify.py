@@ -10,13 +10,14 @@ import typer
 
 from sqlanon.cli.audit import UNKNOWN, tell_audit, verification_object
 from sqlanon.cli.call import HERE, Call, Panel, TrustOwner, command, expanded, listed
-from sqlanon.cli.deferred import api, auditing, files, loading, models, plans, summary
+from sqlanon.cli.deferred import auditing, files, loading, models, plans, summary
+from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.models import PrivacyModel
-    from sqlanon.tables.repeating import Repetition
+    from sqlanon.plan.repeating import Repetition
     from sqlanon.verification.verify import Verification
 
 

@@ -18,11 +18,11 @@ from sqlanon.encoding.fields import WORD_BITS, Coding, Field, place, word_column
 from sqlanon.encoding.fractions import Range, measure_fractions
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ConflictError
-from sqlanon.limits import limits_in
+from sqlanon.hierarchies.limits import limits_in
+from sqlanon.plan.measuring import measure_source
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Role
 from sqlanon.sql import Identifier, Relation, free_name
-from sqlanon.tables.measuring import measure_source
 from sqlanon.work.workspace import Workspace
 
 WITNESS_ROWS = 1_000_000  # up to so many rows, all of them witness the recoding

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlanon.engines.dialects import dialect_of_url, load_part
 from sqlanon.engines.urls import redacted, require_escaped
-from sqlanon.environment import require_set
+from sqlanon.support.environment import require_set
 
 if TYPE_CHECKING:
     from sqlanon.engines.base import Engine, EngineOptions

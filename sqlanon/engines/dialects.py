@@ -155,7 +155,7 @@ def dialect_named(name: str) -> type[Dialect]:
     if name in OWN:
         own: type[Dialect] = load_part(OWN[name])
         return own
-    from sqlanon.plugins import ENGINES, load_plugin  # here, as the program's own engines need no packages
+    from sqlanon.support.plugins import ENGINES, load_plugin  # here, as the program's own engines need no packages
 
     added = load_plugin(ENGINES, name, Dialect)
     if added is None:
@@ -166,7 +166,7 @@ def dialect_named(name: str) -> type[Dialect]:
 def dialects() -> Iterator[type[Dialect]]:
     """All dialects, the program's own first: a package is loaded when none of them will do."""
     yield from map(dialect_named, OWN)
-    from sqlanon.plugins import ENGINES, find_plugins
+    from sqlanon.support.plugins import ENGINES, find_plugins
 
     yield from (dialect_named(name) for name in find_plugins(ENGINES) if name not in OWN)
 

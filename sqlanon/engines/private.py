@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from sqlanon import process
 from sqlanon.errors import AccessError
+from sqlanon.support import process
 
 try:
     import fcntl

@@ -12,9 +12,9 @@ from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.codes import value_order
 from sqlanon.hierarchies.draft import Draft, Task
 from sqlanon.hierarchies.nesting import check_nesting
-from sqlanon.plugins import HIERARCHIES, load_plugin
 from sqlanon.policy import Hierarchy, HierarchyParameters
 from sqlanon.sql import Identifier, Renderer, Statement
+from sqlanon.support.plugins import HIERARCHIES, load_plugin
 
 
 class ComputedHierarchy(ABC):

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlanon.environment import named, require_set
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy import Hierarchy, Policy
+from sqlanon.support.environment import named, require_set
 from sqlanon.values.digest import FILE, file_digest
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sqlanon.engines.base import Column, Engine
 from sqlanon.hierarchies.intervals import label_intervals
+from sqlanon.hierarchies.limits import Limits, literal
 from sqlanon.hierarchies.table import HierarchyTable
-from sqlanon.limits import Limits, literal
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, RedactedValue, macro
 from sqlanon.values.text import text_of

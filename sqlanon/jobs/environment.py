@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.urls import redacted, scrubbed
-from sqlanon.environment import references
+from sqlanon.support.environment import references
 
 _HIDDEN = re.compile(r"([?&])[^&=]*=\*\*\*(?:&|$)")
 _SECRET_NAME = re.compile(r"pass(?!file)|pwd|secret|token|(?<!ssl)key|credential", re.IGNORECASE)

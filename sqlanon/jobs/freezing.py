@@ -12,7 +12,6 @@ from markupsafe import Markup
 from sqlanon.catalog import Catalog, Job, Run, Status
 from sqlanon.catalog.location import database_of, is_same_database
 from sqlanon.engines.base import Column, Engine
-from sqlanon.environment import named, require_set
 from sqlanon.errors import PolicyError
 from sqlanon.jobs.persons import repeat_tests
 from sqlanon.jobs.procedure import ProcedureText, most_rows, routine_of
@@ -27,13 +26,14 @@ from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy, Role
 from sqlanon.policy.loading import parse_stored
-from sqlanon.rules.export_sql import sayable_rules
-from sqlanon.rules.row_expressions import find_unmatched, row_filter_of
-from sqlanon.rules.store_rules import StoredRules, read_rules
+from sqlanon.releases.rules.export_sql import sayable_rules
+from sqlanon.releases.rules.row_expressions import find_unmatched, row_filter_of
+from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs import OnViolation
 from sqlanon.runs.choices import choice_of
 from sqlanon.runs.stored import ranges_warnings, require_same
 from sqlanon.sql import Relation, Statement, Text
+from sqlanon.support.environment import named, require_set
 
 NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 _OUTSIDE = "--no-procedure keeps a job that `sqlanon job run` carries out."

@@ -28,16 +28,16 @@ from sqlanon.jobs.sealing import digests_of
 from sqlanon.jobs.staging import STAGING, Staging
 from sqlanon.measures.disclosure import disclosure_statement
 from sqlanon.models import PrivacyModel, largest_k
+from sqlanon.plan.trust import refusal as refusal_of_source
+from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, UnmatchedValue, ending, row_filter_of
+from sqlanon.releases.rules.two_step import ByRuleId
 from sqlanon.results.facts import AppliedFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.upcasters import VERSION
-from sqlanon.rules.row_expressions import SUPPRESSED_FOR, UnmatchedValue, ending, row_filter_of
-from sqlanon.rules.two_step import ByRuleId
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning
 from sqlanon.sql import Identifier, Relation, Text, expression
-from sqlanon.trust import refusal as refusal_of_source
 from sqlanon.values.digest import ROWS, digest_head, table_statement
 from sqlanon.verification.verify import verifying_statements
 from sqlanon.work.workspace import STAGED_AS, release_lock_name

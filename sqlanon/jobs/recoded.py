@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column
-from sqlanon.rules.two_step import ByRepresentative, ByRuleId, PartNames, Representatives
+from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId, PartNames, Representatives
 from sqlanon.sql import Identifier, Relation, expression, free_name
 
 

@@ -22,7 +22,7 @@ from sqlanon.jobs.recoded import (
     representatives_name,
     unused_name,
 )
-from sqlanon.rules.two_step import ByRepresentative, ByRuleId
+from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId
 from sqlanon.sql import Identifier, Relation, Text, expression, indent
 from sqlanon.values.comparing import comparable, exact, hashable
 from sqlanon.verification.verify import CountedRows

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.distinct_tuples import WORTH_SHARE, SampledTuples, Tuples, sample_tuples
 from sqlanon.encoding.fields import MOST_BITS, Field
 from sqlanon.engines.base import Engine
 from sqlanon.measures.metrics import ClassStatistics
-from sqlanon.partition.collapse import WORTH_SHARE, SampledTuples, Tuples, sample_tuples
-from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.staging.recode import Recoding, cell_name
 
 MOST_COUNTED = 50_000  # codes of the range of a column whose values are counted
 FIRST_ROWS = 200_000  # of a larger source, that are looked at first

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.partition.collapse import Tuples
 from sqlanon.results.measures import Combination, Combinations
 from sqlanon.sql import macro
 

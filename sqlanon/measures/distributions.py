@@ -18,17 +18,17 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.measures import bands
 from sqlanon.measures.bands import Band, Grid
-from sqlanon.partition.axes import Axis
-from sqlanon.partition.result import Partition
-from sqlanon.release.recode import Recoding
 from sqlanon.results.measures import Bar, Distribution, Distributions
 from sqlanon.sql import Identifier, RedactedValue, Relation, Statement, macro
+from sqlanon.staging.partition import Partition
+from sqlanon.staging.recode import Recoding
 from sqlanon.values.doubles import double_of
 
 LEAST = 5  # rows that a bar stands for, whatever k

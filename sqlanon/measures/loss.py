@@ -18,10 +18,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sqlanon.encoding.axes import Axis
 from sqlanon.engines.base import Engine
-from sqlanon.partition.axes import Axis
-from sqlanon.partition.result import Partition
 from sqlanon.sql import Identifier, RedactedValue, macro
+from sqlanon.staging.partition import Partition
 from sqlanon.values.doubles import double_of
 
 _SCALE = 2.0**30  # of an attribute's penalty, which is added up as a whole number

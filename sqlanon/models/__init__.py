@@ -11,9 +11,9 @@ from sqlanon.models.closeness import DISTANCES, TCloseness
 from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, RecursiveLDiversity
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
 from sqlanon.models.variance import VarianceDiversity
-from sqlanon.plugins import GUARANTEES, load_plugin
 from sqlanon.policy.choices import Choice, describe_choices
 from sqlanon.policy.privacy import model_names, parameters_of_model
+from sqlanon.support.plugins import GUARANTEES, load_plugin
 
 __all__ = [
     "DISTANCES",

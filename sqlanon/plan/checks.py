@@ -10,9 +10,8 @@ from pathlib import Path
 from sqlanon.engines.base import Column, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.star import CLASS_NUMBER
-from sqlanon.environment import Expanded
 from sqlanon.hierarchies import hierarchy_problems
-from sqlanon.limits import limit_problem, limits_of
+from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.clustered import cluster_problems
 from sqlanon.plan.subject import Subject
@@ -23,7 +22,8 @@ from sqlanon.policy import (
     Show,
 )
 from sqlanon.policy.document import path_text
-from sqlanon.suggest import did_you_mean, quoted
+from sqlanon.support.environment import Expanded
+from sqlanon.support.suggest import did_you_mean, quoted
 
 MAX_QUASI_IDENTIFIERS = 62  # each has a bit of a BIGINT
 _DATES = tuple(kind for kind in Kind if kind.has_day)

@@ -11,19 +11,19 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.files import whole_path
 from sqlanon.engines.reading import FileReading
-from sqlanon.environment import Expanded, named
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
-from sqlanon.limits import NO_LIMITS, Limits, limits_of
-from sqlanon.lookup import is_of_a_catalog, unknown_table
+from sqlanon.hierarchies.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.plan.checks import problems, subject_problems, warnings
+from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
+from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.plan.subject import Subject, look
+from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
-from sqlanon.publish import carrying_problems, check_file, target_problems, type_problems
 from sqlanon.results.source import Origin
 from sqlanon.sql import Identifier, Relation, short_hash
-from sqlanon.tables.repeating import NO_REPETITION, Repetition
-from sqlanon.trust import hold_trusted
+from sqlanon.support.environment import Expanded, named
+from sqlanon.work.publish import carrying_problems, check_file, target_problems, type_problems
 from sqlanon.work.session import carried_to, catalog_place
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.dialects import Dialect, find_dialect
 from sqlanon.engines.embedded import EMBEDDED
-from sqlanon.environment import named
 from sqlanon.plan.clustered import Uncountable, measure_uncountable
+from sqlanon.plan.column_names import names_a_person
+from sqlanon.plan.measuring import Measured, countable, in_part, measure_source, portions
+from sqlanon.plan.repeating import Repetition, find_repeating
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.sql import Relation
-from sqlanon.tables.column_names import names_a_person
-from sqlanon.tables.measuring import Measured, countable, in_part, measure_source, portions
-from sqlanon.tables.repeating import Repetition, find_repeating
+from sqlanon.support.environment import named
 
 SAMPLED_VALUES = 100_000  # about so many values of a column are looked at for being unique
 UNIQUE = 0.99  # from this share of distinct values on, a column is said to be unique

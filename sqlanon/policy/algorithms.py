@@ -10,12 +10,12 @@ from pydantic import BeforeValidator, Field, PlainSerializer, SerializeAsAny, Wr
 from pydantic_core import PydanticKnownError
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from sqlanon.plugins import ALGORITHMS, QUALITIES, find_plugins, load_plugin
 from sqlanon.policy.attributes import Attribute, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.policy.part import Number, Part, Whole, broken
 from sqlanon.policy.registry import Registry
-from sqlanon.suggest import did_you_mean
+from sqlanon.support.plugins import ALGORITHMS, QUALITIES, find_plugins, load_plugin
+from sqlanon.support.suggest import did_you_mean
 
 _CUTS = "The table was cut into ever smaller parts, for as long as each part satisfied every model: "
 _LEVELS = "Every column is shown at one level of its hierarchy. "

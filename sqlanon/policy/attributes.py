@@ -12,8 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard
 from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator, create_model, model_validator
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from sqlanon.plugins import HIERARCHIES, find_plugins, load_parameters
 from sqlanon.policy.part import Number, Part, Reference, Whole, broken
+from sqlanon.support.plugins import HIERARCHIES, find_plugins, load_parameters
 
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 SET_LIMITS = {"list": 100, "auto": 12, "range": 1}  # members; larger sets are shown by their ends

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from sqlanon.plugins import find_plugins, package_of
+from sqlanon.support.plugins import find_plugins, package_of
 
 TAGS = ("model", "name")  # the keys that name a part, which are no parameters of it
 

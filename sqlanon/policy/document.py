@@ -18,8 +18,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.scanner import Scanner
 
-from sqlanon.documents import DEEPEST, NO_TEXT, is_text
 from sqlanon.errors import PolicyError
+from sqlanon.support.documents import DEEPEST, NO_TEXT, is_text
 
 Path = tuple[str | int, ...]
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sqlanon.documents import read_bounded, refuse_odd_data
 from sqlanon.engines.files import STANDARD_INPUT
-from sqlanon.environment import Expanded, expanded, missing_variable, written
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Role, Source
 from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.policy.document import Document, Path, read_document
 from sqlanon.policy.problems import problems_of
-from sqlanon.suggest import any_of, did_you_mean
+from sqlanon.support.documents import read_bounded, refuse_odd_data
+from sqlanon.support.environment import Expanded, expanded, missing_variable, written
+from sqlanon.support.suggest import any_of, did_you_mean
 
 _MOST_BYTES = 8 * 2**20  # of a file with a policy; a minute's reading
 

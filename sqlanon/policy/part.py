@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError
 
-from sqlanon.environment import Expanded
+from sqlanon.support.environment import Expanded
 
 Whole = Annotated[int, Field(strict=True, le=2**63 - 1)]  # what every engine takes
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]

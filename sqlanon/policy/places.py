@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 
 from sqlanon.engines.reading import UTF_8, ReadOptions, is_text_encoding, type_named
 from sqlanon.engines.urls import redacted
-from sqlanon.environment import named
 from sqlanon.errors import PolicyError
 from sqlanon.policy.part import Part, Reference, broken
 from sqlanon.sql import Relation
+from sqlanon.support.environment import named
 
 
 class Place(Part):

@@ -7,9 +7,9 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, SerializeAsAny, WrapValidator
 
-from sqlanon.plugins import GUARANTEES
 from sqlanon.policy.part import Number, Part, Whole
 from sqlanon.policy.registry import Registry
+from sqlanon.support.plugins import GUARANTEES
 
 
 class ModelParameters(Part):

@@ -15,7 +15,7 @@ from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameter
 from sqlanon.policy.attributes import hierarchy_kinds, parameters_of_hierarchy
 from sqlanon.policy.document import Document, Path
 from sqlanon.policy.privacy import MODELS, ModelParameters, model_names, parameters_of_model
-from sqlanon.suggest import any_of, did_you_mean
+from sqlanon.support.suggest import any_of, did_you_mean
 
 _TYPES = {
     "string_type": "text; put it in quotes",

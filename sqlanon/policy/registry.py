@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from sqlanon.plugins import find_plugins, load_parameters
 from sqlanon.policy.part import Part
+from sqlanon.support.plugins import find_plugins, load_parameters
 
 Parameters = TypeVar("Parameters", bound=Part)
 

@@ -7,9 +7,9 @@ from os.path import dirname, sep
 from typing import Any
 
 from sqlanon.engines.urls import redacted
-from sqlanon.environment import Expanded, written
 from sqlanon.policy import Policy
 from sqlanon.policy.part import Part
+from sqlanon.support.environment import Expanded, written
 
 
 def policy_text(policy: Policy) -> str:

@@ -6,9 +6,9 @@ import math
 
 from sqlanon.engines.base import Kind
 from sqlanon.hierarchies.intervals import interval_problems
+from sqlanon.plan.column_names import words_of
 from sqlanon.policy import Hierarchy
 from sqlanon.profile.facts import ColumnFacts
-from sqlanon.tables.column_names import words_of
 
 MANY_NUMBERS = 20  # up to so many values are shown as they are, or as ranges of them
 FINEST = 15  # bands, at least, that most numbers of a column are divided into

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from sqlanon.engines.base import Column
 from sqlanon.engines.reading import FileReading
+from sqlanon.plan.repeating import Repetition
 from sqlanon.policy import Role
 from sqlanon.sql import Relation
-from sqlanon.tables.repeating import Repetition
 
 RARE = 0.005  # of a column's numbers: what so few span
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 
 from sqlanon.engines.base import Kind
+from sqlanon.plan.column_names import words_of
 from sqlanon.policy import SET_LIMITS
 from sqlanon.profile.bands import band_widths
 from sqlanon.profile.facts import ColumnFacts
 from sqlanon.profile.proposal import is_postal
 from sqlanon.profile.writing import quoted
-from sqlanon.tables.column_names import words_of
 
 WIDTH = 116  # characters of a line of a mapping
 

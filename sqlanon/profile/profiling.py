@@ -16,14 +16,14 @@ from math import prod
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.plan.measuring import countable, in_part, portions
+from sqlanon.plan.repeating import find_repeating
 from sqlanon.policy import Role
 from sqlanon.profile.dependences import find_dependences
 from sqlanon.profile.facts import RARE, ColumnFacts, Combination, Profile
 from sqlanon.profile.proposal import propose
 from sqlanon.profile.vocabulary import PUNCTUATION, vocabularies
 from sqlanon.sql import Identifier, Relation, Text
-from sqlanon.tables.measuring import countable, in_part, portions
-from sqlanon.tables.repeating import find_repeating
 
 EXACT_ROWS = 1_000_000
 FEW_ROWS = 1_000  # of fewer, hardly any number is rare

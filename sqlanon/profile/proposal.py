@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sqlanon.engines.base import Kind
+from sqlanon.plan.column_names import mentions, names_a_key, names_a_person, words_of
 from sqlanon.policy import Role
 from sqlanon.profile.facts import Basis, ColumnFacts, Proposal
-from sqlanon.tables.column_names import mentions, names_a_key, names_a_person, words_of
 
 # Words of column names, lower case and without a plural's s; several words in a row are joined by a space.
 IDENTIFIERS = """

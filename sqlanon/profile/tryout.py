@@ -12,23 +12,23 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from sqlanon.algorithms.tree import mondrian
+from sqlanon.algorithms.tree.groups import groups_of
 from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.encoding.distinct_tuples import count_tuples
 from sqlanon.engines.base import Engine
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.measures.loss import measure_loss
 from sqlanon.models import PrivacyModel, models_of
-from sqlanon.partition import mondrian
-from sqlanon.partition.collapse import count_tuples
-from sqlanon.partition.groups import groups_of
+from sqlanon.plan.measuring import in_part
 from sqlanon.plan.plan import resolve_source
+from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Mondrian, Policy, Role
 from sqlanon.policy.loading import parse_policy
 from sqlanon.profile.costs import Attempt, Trial
 from sqlanon.profile.draft import propose_policy
 from sqlanon.profile.facts import Profile
 from sqlanon.sql import Identifier, Relation, free_name, macro
-from sqlanon.tables.measuring import in_part
-from sqlanon.trust import hold_trusted
 from sqlanon.work.workspace import TemporaryWorkspace
 
 MOST_TUPLES = 10_000  # combinations of values in a sample, about

@@ -14,14 +14,14 @@ from typing import Any
 from sqlanon.catalog import Catalog
 from sqlanon.engines.base import Engine
 from sqlanon.measures.loss import Loss
+from sqlanon.measures.workload.measures import Measures
 from sqlanon.plan.plan import Plan
-from sqlanon.release.staging import Staged
+from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check, Distributions
-from sqlanon.rules.store_rules import StoredRules
+from sqlanon.staging.staging import Staged
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
-from sqlanon.workload.measures import Measures
 
 
 class Release(ABC):

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlanon.clusters.centres import create_centres
-from sqlanon.clusters.result import Clusters
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.measures.loss import Loss
+from sqlanon.measures.workload.measures import Measures
 from sqlanon.plan.plan import Plan
-from sqlanon.release.staging import Staged
+from sqlanon.releases.centres import create_centres
+from sqlanon.releases.clustering import Clusters
 from sqlanon.releases.generalized import Generalized
 from sqlanon.results.measures import Check, Distributions
+from sqlanon.staging.staging import Staged
 from sqlanon.verification.clusters import check_clusters
 from sqlanon.work.workspace import Workspace
-from sqlanon.workload.measures import Measures
 
 
 @dataclass(frozen=True)

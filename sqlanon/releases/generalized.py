@@ -14,25 +14,25 @@ from typing import Any
 from sqlanon.catalog import Catalog, RulesKind
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.lattice.recoding import Generalization
 from sqlanon.measures.before import count_labels
 from sqlanon.measures.distributions import measure_distributions
 from sqlanon.measures.loss import Loss, measure_loss
-from sqlanon.partition.result import Partition
+from sqlanon.measures.workload.measures import Measures
+from sqlanon.measures.workload.views import measures_of_run
 from sqlanon.plan.plan import Attribute, Plan
-from sqlanon.release.recode import Recoding, create_regions
-from sqlanon.release.staging import Staged, stage_release
 from sqlanon.releases.base import Release
+from sqlanon.releases.recoding import Generalization
+from sqlanon.releases.rules.box_labels import show_boxes
+from sqlanon.releases.rules.build_rules import attributes_of, levels_record, make_cuts, make_tree
+from sqlanon.releases.rules.store_rules import MadeRules, StoredRules, rules_digest, store_rules
 from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check, Distributions
-from sqlanon.rules.box_labels import show_boxes
-from sqlanon.rules.build_rules import attributes_of, levels_record, make_cuts, make_tree
-from sqlanon.rules.store_rules import MadeRules, StoredRules, rules_digest, store_rules
+from sqlanon.staging.partition import Partition
+from sqlanon.staging.recode import Recoding, create_regions
+from sqlanon.staging.staging import Staged, stage_release
 from sqlanon.verification.checking import check_release
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
-from sqlanon.workload.measures import Measures
-from sqlanon.workload.views import measures_of_run
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlanon.drawing.tree import Node
 from sqlanon.engines.base import Engine
-from sqlanon.rules.store_rules import StoredRules
+from sqlanon.releases.rules.store_rules import StoredRules
+from sqlanon.report.drawing.tree import Node
 
 DEPTH = 3
 _MOST = 400  # nodes that are read

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.catalog import Catalog, ReleaseRecord, Run
-from sqlanon.drawing.tree import Node
-from sqlanon.exploring.trials import Point, recorded_points
+from sqlanon.releases.rules.store_rules import read_rules
+from sqlanon.report.drawing.tree import Node
 from sqlanon.report.first_levels import first_levels
 from sqlanon.results.run_result import RunResult
-from sqlanon.rules.store_rules import read_rules
 from sqlanon.runs.choices import Choices, choices_of
+from sqlanon.runs.exploring.trials import Point, recorded_points
 
 
 @dataclass(frozen=True)

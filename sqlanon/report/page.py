@@ -15,7 +15,6 @@ from markupsafe import Markup
 from sqlanon import __version__
 from sqlanon.catalog import Run
 from sqlanon.errors import PolicyError
-from sqlanon.exploring.posing import NO_RELEASE
 from sqlanon.measures.population import journalist_risk
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
@@ -24,6 +23,7 @@ from sqlanon.report.material import Material
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult
 from sqlanon.runs.choices import Choices
+from sqlanon.runs.exploring.posing import NO_RELEASE
 
 _Row = dict[str, Any]
 _ESTIMATED = ("c_avg", "discernibility", "prosecutor_mean", "marketer")  # of a large source

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.drawing.bars import Bar, draw_bars
-from sqlanon.drawing.frontier import draw_frontier
-from sqlanon.drawing.hasse import draw_lattice
-from sqlanon.drawing.tradeoff import draw_tradeoff
-from sqlanon.drawing.tree import draw_tree
-from sqlanon.exploring.exploration import Candidate, Exploration
-from sqlanon.lattice.record import RecordedChart, lattice_from
+from sqlanon.algorithms.lattice.record import RecordedChart, lattice_from
+from sqlanon.report.drawing.bars import Bar, draw_bars
+from sqlanon.report.drawing.frontier import draw_frontier
+from sqlanon.report.drawing.hasse import draw_lattice
+from sqlanon.report.drawing.tradeoff import draw_tradeoff
+from sqlanon.report.drawing.tree import draw_tree
 from sqlanon.report.material import Material
 from sqlanon.report.numbers import bucket_label, percent, share_above
 from sqlanon.results.facts import LatticeFacts
 from sqlanon.results.measures import Distribution, SizeBucket
 from sqlanon.results.run_result import LatticeResult, RunResult
+from sqlanon.runs.exploring.exploration import Candidate, Exploration
 
 ROWS = 25  # of the minimal generalizations of a large lattice
 SMALL = 370.0  # the width of pictures that stand side by side

@@ -11,16 +11,16 @@ from sqlanon.catalog import Run
 from sqlanon.engines.base import EngineOptions
 from sqlanon.engines.files import STANDARD_INPUT, is_data_file
 from sqlanon.engines.urls import redacted
-from sqlanon.environment import Expanded, require_set
 from sqlanon.policy import Attribute, Policy, Release, Role, Source
 from sqlanon.policy import Catalog as CatalogPlace
 from sqlanon.policy.loading import parse_stored
+from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.results.run_result import RunResult
-from sqlanon.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs.choices import choice_of
 from sqlanon.runs.flow import carry_out
 from sqlanon.runs.sink import Publish
 from sqlanon.runs.stored import Application, Stored
+from sqlanon.support.environment import Expanded, require_set
 from sqlanon.work.journal import Observer
 from sqlanon.work.session import open_session
 

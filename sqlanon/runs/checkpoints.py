@@ -15,10 +15,10 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon import __version__
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import RulesKind, RulesRecord
 from sqlanon.engines.base import Engine
 from sqlanon.hierarchies.digests import describe_hierarchies
-from sqlanon.lattice.options import SearchOptions
 from sqlanon.models import models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.policy.writer import policy_text

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from sqlanon.catalog import Catalog
 from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.engines.base import Engine
 from sqlanon.models import PrivacyModel, models_of
-from sqlanon.partition.collapse import Tuples
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.runs.checkpoints import Basis

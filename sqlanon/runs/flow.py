@@ -15,11 +15,11 @@ from sqlanon.catalog import RunStart, Status
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines import redacted
 from sqlanon.engines.files import source_version
-from sqlanon.environment import named
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.hierarchies.digests import describe_hierarchies
 from sqlanon.measures.before import count_values, source_statistics
 from sqlanon.measures.combinations import measure_combinations
+from sqlanon.plan.trust import hold_trusted, origin_of
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import policy_text, put_back
 from sqlanon.releases.base import Release
@@ -34,7 +34,7 @@ from sqlanon.runs.recording import hierarchy_record, quasi_identifier
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource
-from sqlanon.trust import hold_trusted, origin_of
+from sqlanon.support.environment import named
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Observer, Silent, status_after
 from sqlanon.work.session import Session, catalog_place

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from sqlanon.catalog import HierarchyRecord, ReleaseKind, ReleaseRecord
 from sqlanon.catalog.sources import SOURCE_DIGEST, path_digest
 from sqlanon.encoding.fields import Field
-from sqlanon.environment import named
 from sqlanon.hierarchies.digests import hierarchy_digest
 from sqlanon.plan.plan import Plan
 from sqlanon.results.codec import to_json
 from sqlanon.results.run_result import QuasiIdentifier
 from sqlanon.runs.result_builder import ResultBuilder
+from sqlanon.support.environment import named
 from sqlanon.values.digest import FILE
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.measures.workload.measures import Measures
 from sqlanon.models import PrivacyModel, largest_k
+from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.results.codec import from_json
 from sqlanon.results.facts import AlgorithmResult, Facts, TreeFacts
 from sqlanon.results.masking import Masking
@@ -28,9 +30,7 @@ from sqlanon.results.run_result import (
 )
 from sqlanon.results.source import Origin, SourceColumn
 from sqlanon.runs.columns import Columns
-from sqlanon.tables.repeating import NO_REPETITION, Repetition
 from sqlanon.verification.verify import Verification
-from sqlanon.workload.measures import Measures
 
 
 @dataclass

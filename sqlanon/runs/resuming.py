@@ -11,23 +11,23 @@ from typing import Any
 
 from sqlanon.algorithms import SearchRequest
 from sqlanon.algorithms.full_domain import recode_at_levels
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Catalog, Run, Status
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import ConflictError, PolicyError
-from sqlanon.lattice.options import SearchOptions
-from sqlanon.partition.result import Partition
 from sqlanon.policy import AlgorithmParameters, Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.base import Release
+from sqlanon.releases.rules.classify_rows import divide_rows
+from sqlanon.releases.rules.store_rules import StoredRules, copy_rules, fetch_tables, stored_rules
 from sqlanon.results.run_result import Resumed, RunResult
-from sqlanon.rules.classify_rows import divide_rows
-from sqlanon.rules.store_rules import StoredRules, copy_rules, fetch_tables, stored_rules
 from sqlanon.runs.checkpoints import Basis, Checkpoint
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.sink import Publish
 from sqlanon.runs.source import Search
+from sqlanon.staging.partition import Partition
 from sqlanon.work.journal import Observer
 from sqlanon.work.session import open_session
 

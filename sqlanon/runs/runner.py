@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.engines.base import EngineOptions
-from sqlanon.lattice.options import SearchOptions
 from sqlanon.policy import Policy
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.flow import carry_out, interruptible

@@ -11,16 +11,16 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.models import largest_k
 from sqlanon.plan.plan import Plan, resolve
-from sqlanon.release.labels import EVERYTHING
-from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release
-from sqlanon.rules.store_rules import StoredRules
+from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.checkpoints import checkpoint_of
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.linking import judge_release
 from sqlanon.runs.recording import release_record
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.sql import Relation
+from sqlanon.staging.labels import EVERYTHING
+from sqlanon.staging.staging import Staged
 from sqlanon.verification.model_hierarchies import checked_hierarchies
 from sqlanon.verification.verify import verify_table
 from sqlanon.work.workspace import release_lock

@@ -6,17 +6,17 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from sqlanon.algorithms import SearchRequest, algorithm_of
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.encoding.coded_table import CodedTable, encode
-from sqlanon.lattice.options import SearchOptions
-from sqlanon.partition.collapse import Tuples
+from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import AlgorithmParameters
-from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release
+from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.source import Origin
-from sqlanon.rules.store_rules import StoredRules
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.result_builder import ResultBuilder
+from sqlanon.staging.staging import Staged
 
 
 class ReleaseSource(ABC):

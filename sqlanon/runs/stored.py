@@ -7,23 +7,19 @@ from fractions import Fraction
 
 from sqlanon.algorithms import algorithm_of
 from sqlanon.algorithms.full_domain import recode_at_levels
+from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.catalog import Catalog, Run
 from sqlanon.encoding.coded_table import CodedTable, encode
 from sqlanon.engines.publishing import publisher_of
-from sqlanon.environment import named
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.lattice.options import SearchOptions
-from sqlanon.partition.result import Partition
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
-from sqlanon.release.recode import Recoding, create_regions, end_name
-from sqlanon.release.staging import Staged
 from sqlanon.releases.base import Release
 from sqlanon.releases.generalized import Reapplied
+from sqlanon.releases.rules.classify_rows import Applied, Suppression, classify_rows, complete
+from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, find_row_filter
+from sqlanon.releases.rules.store_rules import StoredRules, fetch_tables
 from sqlanon.results.facts import AppliedFacts
-from sqlanon.rules.classify_rows import Applied, Suppression, classify_rows, complete
-from sqlanon.rules.row_expressions import SUPPRESSED_FOR, find_row_filter
-from sqlanon.rules.store_rules import StoredRules, fetch_tables
 from sqlanon.runs import OnViolation
 from sqlanon.runs.columns import (
     changed_columns,
@@ -36,7 +32,11 @@ from sqlanon.runs.columns import (
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.source import ReleaseSource, search_request
 from sqlanon.sql import Relation
-from sqlanon.suggest import quoted
+from sqlanon.staging.partition import Partition
+from sqlanon.staging.recode import Recoding, create_regions, end_name
+from sqlanon.staging.staging import Staged
+from sqlanon.support.environment import named
+from sqlanon.support.suggest import quoted
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from markupsafe import Markup
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.star import CLASS_NUMBER, Star
-from sqlanon.limits import Limits
+from sqlanon.hierarchies.limits import Limits
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role
-from sqlanon.release.recode import Recoding, cell_name, create_witness, end_name
-from sqlanon.release.star import order_of_cells
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation
+from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name
+from sqlanon.staging.star import order_of_cells
 from sqlanon.values.comparing import exact
 from sqlanon.values.text import text_of
 from sqlanon.verification.limited import Checked, check_limits

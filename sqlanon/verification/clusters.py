@@ -16,10 +16,10 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.star import Star
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Attribute, Show
-from sqlanon.release.cells import Shown
-from sqlanon.release.recode import Recoding, cell_name
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.staging.cells import Shown
+from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.values.comparing import comparable
 from sqlanon.values.doubles import double_of
 from sqlanon.values.text import text_of

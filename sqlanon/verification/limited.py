@@ -11,7 +11,7 @@ from decimal import Decimal
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
-from sqlanon.limits import Limits, as_decimal, literal
+from sqlanon.hierarchies.limits import Limits, as_decimal, literal
 from sqlanon.policy import Attribute, Quantile
 from sqlanon.sql import Relation, macro
 

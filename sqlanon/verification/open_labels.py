@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
 from sqlanon.hierarchies.intervals import label_intervals
-from sqlanon.limits import Limits, literal
+from sqlanon.hierarchies.limits import Limits, literal
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import RedactedValue, Text, macro
 from sqlanon.values.text import text_of

@@ -20,11 +20,11 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.computed import computed_hierarchy
 from sqlanon.hierarchies.intervals import label_intervals
+from sqlanon.hierarchies.limits import NO_LIMITS, Limits
 from sqlanon.hierarchies.taxonomy import read_taxonomy
-from sqlanon.limits import NO_LIMITS, Limits
 from sqlanon.policy import Hierarchy
-from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Identifier, RedactedValue, Relation, Text, macro
+from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.values.comparing import comparable
 from sqlanon.values.text import text_of
 from sqlanon.verification.open_labels import OpenLabel, open_labels, own_labels

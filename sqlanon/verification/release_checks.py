@@ -10,44 +10,17 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.limits import NO_LIMITS, Limits
+from sqlanon.hierarchies.limits import NO_LIMITS, Limits
 from sqlanon.policy import Show
-from sqlanon.release.labels import EVERYTHING, NULL
 from sqlanon.sql import Identifier, Relation, Text, free_name
+from sqlanon.staging.label_grammar import MEMBER, OPEN, OPEN_SPAN, PLAIN, SEVERAL, SINGLE, VALUES
+from sqlanon.staging.labels import EVERYTHING, NULL
 from sqlanon.values.comparing import comparable, exact, hashable
 from sqlanon.values.doubles import double_of
 from sqlanon.values.text import text_of
 from sqlanon.verification.limited import clamped, is_limit
 from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels
 from sqlanon.verification.unknown import KNOWN, count_shown_nulls, with_known
-
-_DATE = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}"
-_TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.][0-9]+)?"
-_ERA = "(?: BC)?"
-_ENDLESS = "|-?[Ii]nfinity"
-VALUES = {
-    Kind.INTEGER: "-?[0-9]+",
-    Kind.DECIMAL: "-?[0-9]+(?:[.][0-9]+)?|NaN" + _ENDLESS,
-    Kind.FLOAT: "-?[0-9]+(?:[.][0-9]+)?(?:e[+-]?[0-9]+)?|NaN" + _ENDLESS,
-    Kind.DATE: _DATE + _ERA + _ENDLESS,
-    Kind.TIMESTAMP: f"{_DATE} {_TIME}{_ERA}{_ENDLESS}",
-    Kind.TIMESTAMPTZ: f"{_DATE} {_TIME}[+]00{_ERA}{_ENDLESS}",
-    Kind.TIME: _TIME,  # columns of times with an offset are refused
-}
-"""Patterns of the text of a single value, for the kinds that are written as intervals.
-
-None matches a pair of its values, `low-high`: in `{NULL, …}` either may stand.
-"""
-
-_QUOTED = '"(?:[^"]|"")*"'
-_PLAIN = r'[^ ",{}*\[\]](?:[^",{}*\[\]]*[^ ",{}*\[\]])?'
-MEMBER = f"(?:{_QUOTED}|{_PLAIN})"
-SPAN = '"((?:[^"]|"")*)"-"((?:[^"]|"")*)"'
-_OPEN = "[*]"
-_OPEN_SPAN = f"({_QUOTED}|{_OPEN})-({_QUOTED}|{_OPEN})"
-SINGLE = Text(f"^{MEMBER}$")
-SEVERAL = Text(rf"^[{{]{MEMBER}(?:, {MEMBER})+[}}]$")
-
 
 _RANGES_OF = {
     Kind.INTEGER: "BIGINT",
@@ -259,7 +232,7 @@ def interval_grammar(column: Column) -> dict[str, Any]:
     value = VALUES[column.kind]
     return {
         "single": Text(f"^(?:{value})$"),
-        "pair": Text(f"^({value}|{_OPEN})-({value}|{_OPEN})$"),
+        "pair": Text(f"^({value}|{OPEN})-({value}|{OPEN})$"),
         "type": Markup(column.type),
         "is_day": column.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ),
     }
@@ -268,10 +241,10 @@ def interval_grammar(column: Column) -> dict[str, Any]:
 def set_grammar(column: Column) -> dict[str, Any]:
     """The patterns of a member, of an interval of texts and of its two ends; and their type, if it is no text."""
     return {
-        "interval": Text(rf"^(?:\[{_OPEN_SPAN}\]|[{{]NULL, {_OPEN_SPAN}[}}])$"),
-        "span": Text(_OPEN_SPAN),
+        "interval": Text(rf"^(?:\[{OPEN_SPAN}\]|[{{]NULL, {OPEN_SPAN}[}}])$"),
+        "span": Text(OPEN_SPAN),
         "member": Text(MEMBER),
-        "plain": Text(f"^{_PLAIN}$"),
+        "plain": Text(f"^{PLAIN}$"),
         "type": Markup(column.type) if column.kind is Kind.ENUM else None,
     }
 

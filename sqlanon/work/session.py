@@ -79,7 +79,7 @@ def _places(policy: Policy) -> tuple[str, ...] | None:
     source = () if file is None else (str(directory_of(file)),)
     if released is None:
         return source
-    from sqlanon.publish.files import part_of  # here, as those who only look into a catalog publish nothing
+    from sqlanon.work.publish.files import part_of  # here, as those who only look into a catalog publish nothing
 
     return (*source, str(part_of(released)))
 

@@ -23,8 +23,8 @@ from sqlanon.catalog.location import database_of, identity_of
 from sqlanon.engines.base import Engine
 from sqlanon.engines.private import remove_dead_directories
 from sqlanon.errors import AccessError, SqlanonError
-from sqlanon.publish.files import is_file_name, leftover_parts
 from sqlanon.sql import Identifier, Relation, Text, checked_name, short_hash
+from sqlanon.work.publish.files import is_file_name, leftover_parts
 
 STAGED_AS = "sqlanon_staging_"  # what the names of tables beside releases begin with
 

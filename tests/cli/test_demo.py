@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlanon.demo import prepare
+from sqlanon.api.demo import prepare
 from tests.cli.support import call, query
 
 

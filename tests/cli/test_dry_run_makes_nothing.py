@@ -6,8 +6,8 @@ from pathlib import Path
 
 import duckdb
 
-from sqlanon.dry_run import run_dry
 from sqlanon.policy.loading import build_policy
+from sqlanon.runs.dry_run import run_dry
 
 
 def test_a_missing_release_database_is_not_made(tmp_path: Path) -> None:

@@ -49,25 +49,25 @@ def test_looking_into_a_catalog_loads_no_other_driver_and_nothing_that_migrates(
         pass
     modules = loaded("runs", "--url", url)
     assert modules & HEAVY == {"duckdb", "jinja2"}
-    assert not modules & {"sqlanon.runs.runner", "sqlanon.lattice.lattice", "sqlanon.report.page"}
-    assert not modules & {"sqlanon.policy", "sqlanon.publish", "sqlanon.hierarchies"}
+    assert not modules & {"sqlanon.runs.runner", "sqlanon.encoding.frequency.lattice", "sqlanon.report.page"}
+    assert not modules & {"sqlanon.policy", "sqlanon.work.publish", "sqlanon.hierarchies"}
 
 
 def test_checking_a_policy_loads_nothing_that_searches_verifies_or_publishes(duckdb_policy: Path) -> None:
     modules = loaded("check", duckdb_policy)
     assert not modules & HEAVY - {"duckdb", "jinja2", "ruamel"}
     parts = {name.split(".")[1] for name in modules if name.startswith("sqlanon.")}
-    assert not parts & {"verification", "measures", "partition", "lattice", "encoding", "release", "profile", "api"}
+    assert not parts & {"verification", "measures", "algorithms", "encoding", "staging", "profile", "api"}
     assert not modules & {"sqlanon.engines.postgres.publishing", "sqlanon.runs.runner", "sqlanon.cli.summary"}
 
 
 def test_a_search_for_a_partition_loads_no_library_of_lattices(duckdb_policy: Path) -> None:
     modules = loaded("run", duckdb_policy, "--replace")
     assert modules & HEAVY == {"duckdb", "jinja2", "psutil", "ruamel"}
-    assert not {name for name in modules if name.startswith("sqlanon.lattice.")} & {
-        "sqlanon.lattice.frequency",
-        "sqlanon.lattice.specialization",
-        "sqlanon.lattice.search",
+    assert not {name for name in modules if name.startswith("sqlanon.algorithms.")} & {
+        "sqlanon.encoding.frequency.frequency_sets",
+        "sqlanon.algorithms.lattice.specialization",
+        "sqlanon.algorithms.lattice.search",
     }
 
 
@@ -114,7 +114,7 @@ def test_the_modules_that_commands_call_are_those_that_type_checkers_see() -> No
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     seen = {f"{i.module}.{name.name}" for i in block.body if isinstance(i, ast.ImportFrom) for name in i.names}
     assert {importlib.import_module(name) for name in seen} == {
-        importlib.import_module(getattr(deferred, name).__name__) for name in deferred.__all__
+        importlib.import_module(name) for name in deferred.MODULES.values()
     }
     with pytest.raises(AttributeError, match="no attribute 'unknown'"):
         _ = deferred.unknown

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sqlanon.engines.base import Engine
-from sqlanon.publish import Grants, guard_staging
 from sqlanon.sql import Relation, Statement
+from sqlanon.work.publish import Grants, guard_staging
 
 
 def run(engine: Engine, *texts: str) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError
-from sqlanon.publish import PublishMethod, publish, target_problems
 from sqlanon.sql import Identifier, Relation
+from sqlanon.work.publish import PublishMethod, publish, target_problems
 from tests.engines.publish_support import rows, run, stage
 
 OLD = "SELECT 1 AS a, 'old' AS b UNION ALL SELECT 2, 'old'"

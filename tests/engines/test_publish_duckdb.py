@@ -11,8 +11,8 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ConflictError, SqlanonError
-from sqlanon.publish import Publication, PublishMethod, publish, target_problems
 from sqlanon.sql import Relation, Text
+from sqlanon.work.publish import Publication, PublishMethod, publish, target_problems
 from tests.engines.publish_support import rows, run, stage
 
 OLD = "SELECT i AS a, 'old' AS b FROM range(1000) AS r(i)"

@@ -13,8 +13,8 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
-from sqlanon.publish import Publication, PublishMethod, publish, target_problems
 from sqlanon.sql import Relation
+from sqlanon.work.publish import Publication, PublishMethod, publish, target_problems
 from tests.engines.publish_support import rows, run, stage
 from tests.postgres_server import PostgresServer
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import sqlanon
-from sqlanon import plugins
 from sqlanon.engines import connect
 from sqlanon.engines.dialects import Capability, Dialect, dialect_named, dialects
 from sqlanon.errors import PolicyError
-from sqlanon.publish import transfer
 from sqlanon.sql import Relation, Statement
+from sqlanon.support import plugins
+from sqlanon.work.publish import transfer
 from tests.cli.support import PATIENTS, call, execute
 
 DIALECT = """

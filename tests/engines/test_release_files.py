@@ -13,8 +13,8 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import ConflictError, PolicyError, SqlanonError
-from sqlanon.publish import FileRelease, check_file, leftover_parts, open_file, type_problems
 from sqlanon.sql import Relation
+from sqlanon.work.publish import FileRelease, check_file, leftover_parts, open_file, type_problems
 from tests.engines.publish_support import rows, run
 
 RELATION = Relation("t", "main")

@@ -11,8 +11,8 @@ import pytest
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import EngineError, PolicyError
-from sqlanon.publish import FileRelease, publish, transfer
 from sqlanon.sql import Relation
+from sqlanon.work.publish import FileRelease, publish, transfer
 from tests.engines.publish_support import rows, run
 
 SOURCE = Relation('Odd "source" %s')

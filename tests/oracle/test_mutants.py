@@ -17,12 +17,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy, just
 
+from sqlanon.algorithms.lattice.classify import classify
+from sqlanon.algorithms.lattice.judging import judge
+from sqlanon.algorithms.lattice.problem import Problem
+from sqlanon.algorithms.lattice.search import SearchOptions, solve
+from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import ProtectionError, VerificationError
-from sqlanon.lattice.classify import classify
-from sqlanon.lattice.judging import judge
-from sqlanon.lattice.lattice import is_above
-from sqlanon.lattice.problem import Problem
-from sqlanon.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from tests.lattice_support import posed, table_of
 from tests.oracle import thresholds
@@ -97,7 +97,7 @@ def check_optimal(database: Database, case: Case) -> None:
 def check_best_first(database: Database, case: Case) -> None:
     """Hold the search over boxes against the best of all generalizations."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sqlanon.lattice.optimal.LARGEST_HELD", 0)
+        patch.setattr("sqlanon.algorithms.lattice.optimal.LARGEST_HELD", 0)
         check_optimal(database, case)
 
 
@@ -165,15 +165,15 @@ def models(name: str, *more: str) -> tuple[dict[str, Any], ...]:
     return tuple(dict(one) for one in MODELS if one.get("distance", one["model"]) in wanted)
 
 
-TASK = "sqlanon.lattice.task:Task"
-SETS = "sqlanon.lattice.frequency:FrequencySets"
+TASK = "sqlanon.encoding.frequency.task:Task"
+SETS = "sqlanon.encoding.frequency.frequency_sets:FrequencySets"
 BASE = "sqlanon.models.base:PrivacyModel"
 DIVERSITY = "sqlanon.models.diversity"
 CLOSENESS = "sqlanon.models.closeness"
-OPTIMAL = "sqlanon.lattice.optimal:_Search"
-BOXES = "sqlanon.lattice.best_first:BestFirst"
-QUALITY = "sqlanon.lattice.class_quality"
-GROWTH = "sqlanon.partition.growth"
+OPTIMAL = "sqlanon.algorithms.lattice.optimal:_Search"
+BOXES = "sqlanon.algorithms.lattice.best_first:BestFirst"
+QUALITY = "sqlanon.algorithms.lattice.quality.class_quality"
+GROWTH = "sqlanon.algorithms.tree.growth"
 COUNTS_NULL = "counts_null=self.counts_null"
 DIVERSE = {
     "DistinctLDiversity": "distinct-l-diversity",
@@ -289,28 +289,28 @@ MUTANTS = (
     Mutant(f"{SETS}.count_failing", "int(floor)", "int(suppressed)", check_floors, OVERRULED),
     # what searches conclude from verdicts
     Mutant(
-        "sqlanon.lattice.node_status:NodeStatusMap.learn",
+        "sqlanon.algorithms.lattice.node_status:NodeStatusMap.learn",
         "verdict.floor > self._sets.task.budget",
         "True",
         check_chart,
         OVERRULED,
     ),
     Mutant(
-        "sqlanon.lattice.walk:Walk._check",
+        "sqlanon.algorithms.lattice.walk:Walk._check",
         ".verdict.floor > budget",
         ".verdict.suppressed > budget",
         check_all,
         OVERRULED,
     ),
     Mutant(
-        "sqlanon.lattice.samarati:_some_is_admissible",
+        "sqlanon.algorithms.lattice.samarati:_some_is_admissible",
         "count.verdict.floor",
         "count.verdict.suppressed",
         check_samarati,
         gapped_cases(),
     ),
     Mutant(
-        "sqlanon.lattice.incognito:IncognitoSearch._is_known",
+        "sqlanon.algorithms.lattice.incognito:IncognitoSearch._is_known",
         "level == self._heights[place]",
         "level <= self._heights[place]",
         check_all,
@@ -328,13 +328,13 @@ MUTANTS = (
     Mutant(f"{OPTIMAL}._accept", "self.problem.sets.task.budget == 0", "True", check_bounds, ABOVE),
     Mutant(f"{OPTIMAL}._is_promising", "(bounds <= score + slack) & preferred", "False", check_optimal, PLAIN, seed=12),
     Mutant(f"{OPTIMAL}._is_promising", "bounds < score - slack", "bounds < 0.5 * score", check_optimal, HIGHER, seed=2),
-    Mutant("sqlanon.lattice.optimal:settle", "sets.task.moves", "False", check_optimal, cascading_cases()),
+    Mutant("sqlanon.algorithms.lattice.optimal:settle", "sets.task.moves", "False", check_optimal, cascading_cases()),
     Mutant(f"{BOXES}._split", "verdict.floor))", "verdict.suppressed))", check_best_first, OVERRULED, seed=12),
     Mutant(f"{BOXES}._learn", "if verdict.floor >", "if verdict.suppressed >", check_best_first, OVERRULED),
     Mutant(f"{BOXES}._is_promising", "bound < score - slack", "bound < 0.5 * score", check_best_first, HIGHER),
     # bounds of scores
     Mutant(
-        "sqlanon.lattice.loss:Loss.bounds",
+        "sqlanon.algorithms.lattice.quality.loss:Loss.bounds",
         "self._aggregated(covered)",
         "3 * self._aggregated(covered)",
         check_optimal,
@@ -349,14 +349,14 @@ MUTANTS = (
     ),
     Mutant(f"{QUALITY}:AverageClassSize.bounds", "self.sets.base.tuples)", "1)", check_bounds, PLAIN),
     Mutant(
-        "sqlanon.lattice.entropy:Entropy.bounds",
+        "sqlanon.algorithms.lattice.quality.entropy:Entropy.bounds",
         "curve.least(suppressed[there])",
         "curve.cost(suppressed[there])",
         check_bounds,
         PLAIN,
     ),
     Mutant(
-        "sqlanon.lattice.divergence:Divergence.bounds",
+        "sqlanon.algorithms.lattice.quality.divergence:Divergence.bounds",
         "own + lost - slack",
         "own + self._correlation",
         check_bounds,
@@ -364,10 +364,10 @@ MUTANTS = (
         seed=2,
     ),
     # splits of partition trees
-    Mutant("sqlanon.partition.mondrian:build_task", "2 * max(", "3 * max(", check_tree, TREES, seed=4),
+    Mutant("sqlanon.algorithms.tree.mondrian:build_task", "2 * max(", "3 * max(", check_tree, TREES, seed=4),
     Mutant(f"{GROWTH}:judge", "max(model.least_rows", "2 * max(model.least_rows", check_tree, SMALL),
     Mutant(
-        "sqlanon.partition.thresholds:_Search.__init__",
+        "sqlanon.algorithms.tree.thresholds:_Search.__init__",
         "max(model.least_rows",
         "3 * max(model.least_rows",
         check_tree,

@@ -22,11 +22,11 @@ from typing import Any
 from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
-from sqlanon.exploring.trials import sweep
 from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_by_rules
-from sqlanon.reading import run_record
+from sqlanon.report.reading import run_record
 from sqlanon.runs.applying import apply_rules
+from sqlanon.runs.exploring.trials import sweep
 from sqlanon.runs.runner import run
 from sqlanon.runs.stored import Application
 from sqlanon.work.journal import Silent

@@ -10,8 +10,8 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.masking.compared import Compared, ComparedColumn
 from sqlanon.measures.masking.scaling import rounded
 from sqlanon.models.numbers import logarithm_scale
+from sqlanon.plan.measuring import portions
 from sqlanon.results.masking import CategoriesLoss, CategoryLoss
-from sqlanon.tables.measuring import portions
 
 MOST_TABLES = 5000
 _TABLES = 100  # of a statement

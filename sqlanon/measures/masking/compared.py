@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
-from sqlanon.lookup import require_columns
+from sqlanon.plan.lookup import require_columns
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.values.comparing import comparable
 from sqlanon.values.doubles import double_of

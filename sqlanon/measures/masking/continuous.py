@@ -13,9 +13,9 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.measures.masking.compared import Compared
 from sqlanon.measures.masking.scaling import UNIT, Range, Ranges, power_of_two, rounded
+from sqlanon.plan.measuring import portions
 from sqlanon.results.masking import NumberLoss, NumbersLoss
 from sqlanon.sql import RedactedValue
-from sqlanon.tables.measuring import portions
 
 _PAIRS = 100  # of columns, of a statement
 _COLUMNS = 100

@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
+from sqlanon.plan.measuring import portions
 from sqlanon.sql import RedactedValue
-from sqlanon.tables.measuring import portions
 
 UNIT = 2**60  # of the whole numbers that statements add up
 _DIGITS = 12  # that figures are given with

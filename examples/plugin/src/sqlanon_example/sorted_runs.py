@@ -13,12 +13,12 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from sqlanon.algorithms import Algorithm, SearchRequest
-from sqlanon.partition.classes import count_violating, partition_of
-from sqlanon.partition.domains import create_domains, require_attainable
-from sqlanon.partition.result import Partition
+from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.policy import AlgorithmParameters, Recodes
 from sqlanon.releases.generalized import Regions
 from sqlanon.sql import Identifier
+from sqlanon.staging.classes import count_violating, partition_of
+from sqlanon.staging.partition import Partition
 
 
 class Parameters(AlgorithmParameters):

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqlanon.lattice.lattice import Node
-from sqlanon.lattice.quality import Nodes, Numbers, Quality
+from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers, Quality
+from sqlanon.encoding.frequency.lattice import Node
 
 
 class Widest(Quality):

@@ -1,0 +1,86 @@
+"""Microaggregation by MDAV, the maximum distance to the average vector (Domingo-Ferrer, Torra, DMKD 2005)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlanon.algorithms.clusters.merging import merge_violating
+from sqlanon.algorithms.clusters.points import Points, create_points
+from sqlanon.algorithms.clusters.refining import refine
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.domains import create_domains, require_attainable
+from sqlanon.engines.base import Engine
+from sqlanon.models.base import PrivacyModel
+from sqlanon.policy import Microaggregation
+from sqlanon.releases.clustering import Clusters
+from sqlanon.results.facts import ClusterFacts
+from sqlanon.sql import Relation
+from sqlanon.work.journal import Progress
+from sqlanon.work.workspace import Workspace
+
+
+def search(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    models: tuple[PrivacyModel, ...],
+    algorithm: Microaggregation,
+    report: Callable[[Progress], None],
+) -> Clusters:
+    """Gather the coded rows in clusters.
+
+    Raises ProtectionError where no release can meet the models.
+    """
+    sensitive = create_domains(engine, workspace, coded, models)
+    require_attainable(engine, coded.source_rows, models, sensitive)
+    k = max(model.least_rows for model in models)
+    points = create_points(engine, workspace, coded, algorithm, k, report)
+    clustered = _gather(engine, workspace, points, k)
+    refined = 0
+    if algorithm.refine:
+        clustered, refined = refine(engine, workspace, points, clustered)
+    clustered, rounds = merge_violating(engine, workspace, points, clustered, models, sensitive)
+    facts = _measure(engine, points, clustered, algorithm)
+    assigned = workspace.table("assigned")
+    engine.run(
+        "clusters/assign_rows", assigned=assigned, clustered=clustered, points=points.table, words=coded.word_columns
+    )
+    workspace.drop(points.table, clustered)
+    engine.analyze(assigned)
+    return Clusters(points.axes, points.coordinates, assigned, facts, rounds=1 + refined + rounds)
+
+
+def _gather(engine: Engine, workspace: Workspace, points: Points, k: int) -> Relation:
+    """Gather the points of every block in clusters of at least k."""
+    clustered = workspace.table("clustered")
+    engine.run(
+        "clusters/gather_points",
+        clustered=clustered,
+        points=points.table,
+        coordinates=points.coordinates,
+        k=k,
+        places=1 << points.largest.bit_length(),
+    )
+    engine.analyze(clustered)
+    return clustered
+
+
+def _measure(engine: Engine, points: Points, clustered: Relation, algorithm: Microaggregation) -> ClusterFacts:
+    """Count the clusters, and measure the share of the variance that is lost in them."""
+    clusters, smallest, largest, *sums = engine.query_one(
+        "clusters/measure_clusters", clustered=clustered, points=points.table, coordinates=points.coordinates
+    )
+    rows = int(engine.query_one("count_rows", table=clustered)[0])
+    squares, of_centres, totals = (list(map(int, sums[part::3])) for part in range(3))
+    about_table = sum(squares) - sum(total * total // rows for total in totals)
+    about_centres = sum(squares) - sum(of_centres)
+    share = 100 * about_centres / about_table if about_table > 0 else 0.0
+    return ClusterFacts(
+        method=algorithm.method,
+        standardized=algorithm.standardize,
+        blocks=points.blocks,
+        clusters=int(clusters),
+        smallest=int(smallest),
+        largest=int(largest),
+        variance_loss=round(max(0.0, share), 6),
+    )

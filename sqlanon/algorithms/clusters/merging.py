@@ -1,0 +1,111 @@
+"""Clusters that violate a model other than k-anonymity are merged with their nearest neighbours until none does.
+
+Merges of one round touch a cluster once: a cluster moves to its nearest neighbour unless a nearer one moves to itself.
+Neighbours are looked for in the block first, and in twice as many blocks each round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from sqlanon.algorithms.clusters.points import Points
+from sqlanon.encoding.domains import Sensitive
+from sqlanon.engines.base import Engine
+from sqlanon.errors import VerificationError
+from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.sql import Relation
+from sqlanon.work.workspace import Workspace
+
+DOUBLINGS = 62  # of a block, after which it holds every other one
+
+
+def merge_violating(
+    engine: Engine,
+    workspace: Workspace,
+    points: Points,
+    clustered: Relation,
+    models: Sequence[PrivacyModel],
+    sensitive: Sequence[Sensitive],
+) -> tuple[Relation, int]:
+    """Merge clusters until every one satisfies all models; returns `(point, cluster)` and the number of rounds.
+
+    The whole table as one cluster must satisfy them.
+    """
+    judged = [model for model in models if not model.decided_by_size]
+    rounds = idle = 0
+    while judged:
+        classes, moves = workspace.table("classes", rounds), workspace.table("moves", rounds)
+        engine.run(
+            "clusters/create_classes",
+            classes=classes,
+            clustered=clustered,
+            points=points.table,
+            coordinates=points.coordinates,
+        )
+        engine.analyze(classes)
+        engine.run(
+            "clusters/propose_merges",
+            moves=moves,
+            classes=classes,
+            coordinates=points.coordinates,
+            neighbours=1 << min(rounds, DOUBLINGS),
+            measures=_measures(engine, points, classes, clustered, judged, sensitive),
+        )
+        engine.analyze(moves)
+        violating, moving = engine.query_one("clusters/count_violating", moves=moves)
+        if violating:
+            clustered = _merge(engine, workspace, clustered, moves, rounds)
+        workspace.drop(classes, moves)
+        if not violating:
+            break
+        idle = 0 if moving else idle + 1
+        if idle > DOUBLINGS:
+            raise VerificationError("Clusters violate a model after all were merged; nothing was published.")
+        rounds += 1
+    return clustered, rounds
+
+
+def _measures(
+    engine: Engine,
+    points: Points,
+    classes: Relation,
+    clustered: Relation,
+    models: Sequence[PrivacyModel],
+    sensitive: Sequence[Sensitive],
+) -> list[Markup]:
+    """The statements of the models over the clusters."""
+    named = {one.name: one for one in sensitive}
+    return [
+        Markup(
+            model.measure(
+                engine.render, _groups(engine, points, classes, clustered, named.get(model.attribute or ""))
+            ).text
+        )
+        for model in models
+    ]
+
+
+def _groups(
+    engine: Engine, points: Points, classes: Relation, clustered: Relation, sensitive: Sensitive | None
+) -> Groups:
+    sizes = Markup(engine.render("clusters/sizes_of_classes", classes=classes).text)
+    if sensitive is None:
+        return Groups(classes=sizes, avs=None, domain=None, rows=points.rows)
+    values = engine.render(
+        "clusters/values_in_classes",
+        clustered=clustered,
+        points=points.table,
+        word=sensitive.word,
+        mask=sensitive.mask,
+    )
+    return Groups(sizes, Markup(values.text), Markup(sensitive.domain), points.rows, sensitive.height)
+
+
+def _merge(engine: Engine, workspace: Workspace, clustered: Relation, moves: Relation, number: int) -> Relation:
+    merged = workspace.table("merged", number)
+    engine.run("clusters/merge_clusters", merged=merged, clustered=clustered, moves=moves)
+    engine.analyze(merged)
+    workspace.drop(clustered)
+    return merged

@@ -1,0 +1,162 @@
+"""Many generalizations in one statement: their tuples are stacked, each beside the number of its generalization.
+
+A statement over a few thousand tuples costs less to carry out than to plan, so that generalizations are counted
+together where their sources are small, and one by one where they are large.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from markupsafe import Markup
+
+from sqlanon.encoding.frequency.frequency_sets import FrequencySet, FrequencySets, count_type, sensitive_column
+from sqlanon.encoding.frequency.lattice import Node
+from sqlanon.encoding.frequency.task import Verdict
+from sqlanon.sql import Identifier, Relation, macro
+
+T = TypeVar("T")
+
+BATCH_NODES = 200  # generalizations a statement
+
+
+@dataclass(frozen=True)
+class Step:
+    """A generalization, and a frequency set of a more specific one to count it from."""
+
+    node: Node
+    source: FrequencySet
+
+
+@dataclass(frozen=True)
+class Count:
+    """The verdict on one generalization, and the number of tuples that its frequency set would have."""
+
+    verdict: Verdict
+    tuples: int
+
+
+def count_each(sets: FrequencySets, steps: Sequence[Step]) -> list[Count]:
+    """Judge several generalizations, in their order.
+
+    Where suppression moves what the remaining classes are judged by (`Task.moves`), `suppressed` are the rows in
+    classes that fail while all rows are there: a lower bound.
+    """
+    sets.checked += len(steps)
+    return _each(sets, steps, _count_small if sets.task.least_rows is not None else _count_failing)
+
+
+def count_small_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
+    """`FrequencySets.count_small` of several generalizations, in their order."""
+    return [count.verdict for count in _each(sets, [Step(node, sets.base) for node in nodes], _count_small)]
+
+
+def count_failing_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
+    """`FrequencySets.count_failing` of several generalizations, in their order."""
+    return [count.verdict for count in _each(sets, [Step(node, sets.base) for node in nodes], _count_failing)]
+
+
+def class_sizes_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Counter[int]]:
+    """Count the classes of each size of several generalizations, in their order."""
+    return _each(sets, [Step(node, sets.base) for node in nodes], _class_sizes)
+
+
+def _each(
+    sets: FrequencySets, steps: Sequence[Step], count: Callable[[FrequencySets, dict[str, Any]], dict[int, T]]
+) -> list[T]:
+    counts: dict[int, T] = {}
+    for places in _batches(sets, steps):
+        counts |= count(sets, _stacked(sets, steps, places))
+    return [counts[place] for place in range(len(steps))]
+
+
+def roll_up_each(sets: FrequencySets, steps: Sequence[Step]) -> list[FrequencySet]:
+    """The frequency sets of several generalizations, in their order: those of one statement share a table."""
+    rolled: dict[int, FrequencySet] = {}
+    for places in _batches(sets, steps):
+        table = sets.new_table()
+        stacked = _stacked(sets, steps, places)
+        used = {word["column"] for word in stacked["words"]}
+        blank = [column for column in sets.keys.columns if column not in used]
+        sets.engine.run(
+            "lattice/roll_up_each", rolled=table, blank=blank, count_type=count_type(sets.task.rows), **stacked
+        )
+        sets.engine.analyze(table)
+        tuples = dict(sets.engine.query("lattice/count_sets", sets=table))
+        rolled |= {place: FrequencySet(table, steps[place].node, tuples[place], place) for place in places}
+    return [rolled[place] for place in range(len(steps))]
+
+
+def _batches(sets: FrequencySets, steps: Sequence[Step]) -> Iterator[list[int]]:
+    """The places of the steps that one statement serves: of one source table, and not too many."""
+    most = sets.engine.traits.stacked_tuples
+    tables: dict[Relation, list[int]] = {}
+    for place, step in enumerate(steps):
+        tables.setdefault(step.source.table, []).append(place)
+    for places in tables.values():
+        batch: list[int] = []
+        tuples = 0
+        for place in places:
+            more = steps[place].source.tuples
+            if batch and (tuples + more > most or len(batch) == BATCH_NODES):
+                yield batch
+                batch, tuples = [], 0
+            batch.append(place)
+            tuples += more
+        yield batch
+
+
+def _stacked(sets: FrequencySets, steps: Sequence[Step], places: Sequence[int]) -> dict[str, Any]:
+    """Build the values of statements over several generalizations; `node` is a step's place."""
+    source = steps[places[0]].source
+    masks = {place: sets.keys.masks(steps[place].node) for place in places}
+    words = [word for word in range(sets.keys.words) if any(masks[place][word] for place in places)] or [0]
+    several = len(places) > 1
+    return {
+        "source": source.table,
+        "numbered": source.number is not None,
+        "generalizations": [
+            (place, steps[place].source.number or 0, *(masks[place][word] for word in words)) for place in places
+        ],
+        "node": macro("lattice.of_generalization", Identifier("node")) if several else places[0],
+        "masks": [_mask(word) for word in words],
+        "words": [
+            {
+                "column": sets.keys.columns[word],
+                "mask": macro("lattice.of_generalization", _mask(word)) if several else masks[places[0]][word],
+            }
+            for word in words
+        ],
+        "sensitive": [sensitive_column(number) for number in range(len(sets.task.sensitive))],
+    }
+
+
+def _mask(word: int) -> Identifier:
+    return Identifier(f"m{word}")
+
+
+def _count_small(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
+    rows = sets.engine.query("lattice/count_small_each", k=sets.task.fewest_rows, **stacked)
+    return {place: Count(Verdict(int(small), int(small)), int(tuples)) for place, small, tuples in rows}
+
+
+def _count_failing(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
+    part = sets.engine.render("lattice/generalized_each", **stacked)
+    judged = sets.judged(sets.base.node, sets.base.table, sets.task.sensitive)
+    judged |= {
+        "table": macro("lattice.subquery", Markup(part)),
+        "keys": [Identifier("node"), *(Markup(str(word["column"])) for word in stacked["words"])],
+        "several": True,
+    }
+    rows = sets.engine.query("lattice/count_failing_each", **judged)
+    return {place: Count(Verdict(int(out), int(floor)), int(tuples)) for place, out, floor, tuples in rows}
+
+
+def _class_sizes(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Counter[int]]:
+    sizes: dict[int, Counter[int]] = defaultdict(Counter)
+    for place, size, count in sets.engine.query("lattice/count_class_sizes", **stacked):
+        sizes[place][int(size)] = int(count)
+    return sizes

@@ -1,0 +1,1 @@
+"""Quality models of generalizations, by whose scores full-domain searches choose."""

@@ -1,0 +1,48 @@
+"""The quality models by their names in the policy."""
+
+from __future__ import annotations
+
+from sqlanon.algorithms.lattice.quality.arx_entropy import ArxEntropy
+from sqlanon.algorithms.lattice.quality.class_quality import AverageClassSize, Discernibility
+from sqlanon.algorithms.lattice.quality.divergence import Divergence
+from sqlanon.algorithms.lattice.quality.entropy import Entropy
+from sqlanon.algorithms.lattice.quality.loss import Loss
+from sqlanon.algorithms.lattice.quality.precision import Precision
+from sqlanon.algorithms.lattice.quality.quality import Height, Quality
+from sqlanon.encoding.frequency.frequency_sets import FrequencySets
+from sqlanon.encoding.frequency.lattice import Lattice
+from sqlanon.errors import PolicyError
+from sqlanon.policy import FullDomain
+from sqlanon.policy.algorithms import quality_names
+from sqlanon.policy.choices import Choice, describe_choices
+from sqlanon.support.plugins import QUALITIES as PLUGINS
+from sqlanon.support.plugins import load_plugin
+
+QUALITIES: dict[str, type[Quality]] = {
+    kind.name: kind
+    for kind in (Loss, Precision, Discernibility, AverageClassSize, Entropy, ArxEntropy, Height, Divergence)
+}
+"""The program's own quality models by name."""
+
+
+def quality_of(algorithm: FullDomain, sets: FrequencySets, lattice: Lattice) -> Quality:
+    """Make the quality model that an algorithm asks for.
+
+    Raises PolicyError where there is none of this name, or it can't be loaded.
+    """
+    return _class_of(algorithm.quality).build(algorithm, sets, lattice)
+
+
+def describe_qualities() -> list[Choice]:
+    """Describe all quality models, those of installed packages last.
+
+    Raises PolicyError where one of them can't be loaded.
+    """
+    return describe_choices(PLUGINS, quality_names(), QUALITIES, _class_of)
+
+
+def _class_of(name: str) -> type[Quality]:
+    found = QUALITIES.get(name) or load_plugin(PLUGINS, name, Quality)  # type: ignore[type-abstract]
+    if found is None:
+        raise PolicyError(f"There is no quality model '{name}'; is the package that adds it installed?")
+    return found

@@ -1,0 +1,148 @@
+"""Full-domain generalization, from a coded table to a partition: the lattice, the policy's algorithm, the release."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from sqlanon.algorithms.lattice.bottom_up import bottom_up
+from sqlanon.algorithms.lattice.datafly import datafly
+from sqlanon.algorithms.lattice.frequency.base import create_base
+from sqlanon.algorithms.lattice.incognito import incognito
+from sqlanon.algorithms.lattice.optimal import optimal
+from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, node_of, require_end, require_size
+from sqlanon.algorithms.lattice.problem import Findings, Problem
+from sqlanon.algorithms.lattice.progress import LatticeProgress
+from sqlanon.algorithms.lattice.quality.qualities import quality_of
+from sqlanon.algorithms.lattice.record import record
+from sqlanon.algorithms.lattice.refusal import refusal, refusal_of
+from sqlanon.algorithms.lattice.remainder import recode_remainder
+from sqlanon.algorithms.lattice.samarati import samarati
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.distinct_tuples import Tuples
+from sqlanon.encoding.domains import create_domains, require_attainable
+from sqlanon.encoding.frequency.keys import steps_of
+from sqlanon.encoding.frequency.lattice import Lattice, Node
+from sqlanon.encoding.frequency.task import Task
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError, VerificationError
+from sqlanon.models.base import PrivacyModel
+from sqlanon.policy import FullDomain, Policy
+from sqlanon.policy.document import path_text
+from sqlanon.releases.recoding import Generalization, recode_node
+from sqlanon.results.facts import LatticeFacts
+from sqlanon.work.workspace import Workspace
+
+Report = Callable[[LatticeProgress], None]
+
+_ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
+    "incognito": incognito,
+    "samarati": samarati,
+    "bottom-up": bottom_up,
+    "optimal": optimal,
+    "datafly": datafly,
+}
+
+
+def search(problem: Problem, policy: Policy, search_options: SearchOptions) -> Generalization:
+    """Find and recode the release.
+
+    Raises ProtectionError when no generalization satisfies the models, or the given one doesn't.
+    """
+    return release(problem, policy, solve(problem, policy, search_options))
+
+
+def build_problem(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    tuples: Tuples | None,
+    models: tuple[PrivacyModel, ...],
+    policy: Policy,
+    report: Report,
+    search_options: SearchOptions,
+) -> Problem:
+    """Count the table, by its distinct tuples where these are given, and lay out its lattice."""
+    algorithm = full_domain(policy)
+    sensitive = create_domains(engine, workspace, coded, models)
+    budget = int(Decimal(str(policy.suppression)) * coded.source_rows)
+    judges_stars = policy.judges_stars and policy.remainder == "suppress"  # a remainder's are judged in the end
+    task = Task(models, sensitive, coded.source_rows, budget, omits=not policy.stars, judges_stars=judges_stars)
+    if not budget:
+        require_attainable(engine, coded.source_rows, models, sensitive)
+    lattice = lattice_of(coded, algorithm)
+    if search_options.levels is None and algorithm.exhaustive:
+        require_size(lattice, algorithm.name, search_options.any_size)
+    if search_options.levels is None and algorithm.stops_early:
+        require_end(lattice, algorithm.name, search_options)
+    if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
+        require_end(lattice, "remainder: recode", search_options)
+    sets = create_base(engine, workspace, coded, tuples, task, algorithm.suppresses_attributes)
+    deadline = None if search_options.time_limit is None else time.monotonic() + search_options.time_limit
+    return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)
+
+
+def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:
+    """The lattice within the policy's limits; raises PolicyError for those beyond a hierarchy."""
+    fields = coded.quasi_identifiers
+    names = tuple(field.attribute.name for field in fields)
+    heights = tuple(len(steps_of(field, algorithm.suppresses_attributes)) - 1 for field in fields)
+    limits = [algorithm.limits.get(name, (0, height)) for name, height in zip(names, heights, strict=True)]
+    beyond = [
+        f"{path_text(('algorithm', 'limits', name))}: its hierarchy has levels 0 to {height} on this table, "
+        f"not {low} to {high}; name levels up to {height}, or leave the limits out."
+        for name, height, (low, high) in zip(names, heights, limits, strict=True)
+        if high > height
+    ]
+    if beyond:
+        raise PolicyError(beyond)
+    return Lattice(names, heights, tuple(low for low, _ in limits), tuple(high for _, high in limits))
+
+
+def solve(problem: Problem, policy: Policy, search_options: SearchOptions) -> Findings:
+    """Search as the policy says, or check the generalization that the options name."""
+    if search_options.levels is not None:
+        return _check_requested(problem, node_of(problem.lattice, search_options.levels))
+    return _ALGORITHMS[policy.algorithm.name](problem, policy.algorithm)
+
+
+def _check_requested(problem: Problem, node: Node) -> Findings:
+    verdict = problem.sets.check(node)
+    findings = Findings({node: verdict}, proven=False)  # others were not looked at
+    if problem.sets.satisfies(verdict):
+        findings.anonymous.add(node)
+        findings.chosen, findings.score = node, problem.quality.score(node, verdict.suppressed)
+        return findings
+    raise refusal_of(problem, node)
+
+
+def release(problem: Problem, policy: Policy, findings: Findings) -> Generalization:
+    """Recode the table to the chosen generalization."""
+    if findings.chosen is None:
+        raise refusal(problem, findings)
+    facts, chart = _facts(problem, policy, findings), record(problem, findings)
+    if policy.remainder == "recode":
+        recoded = recode_remainder(problem, full_domain(policy), findings.chosen, judges_stars=policy.judges_stars)
+        facts = replace(facts, passes=recoded.passes, checked=recoded.checked)
+        return replace(recoded.generalization, facts=facts, chart=chart)
+    partition = recode_node(problem.sets, findings.chosen)
+    if partition.suppressed != findings.suppressed:
+        raise VerificationError("The release does not suppress the rows that the search counted. Please report this.")
+    return replace(partition, facts=facts, chart=chart)
+
+
+def _facts(problem: Problem, policy: Policy, findings: Findings) -> LatticeFacts:
+    assert findings.chosen is not None
+    assert findings.score is not None
+    return LatticeFacts(
+        levels=dict(zip(problem.lattice.names, findings.chosen, strict=True)),
+        quality=full_domain(policy).quality,
+        score=findings.score,
+        proven=findings.proven,
+        bound=findings.bound,
+        nodes=problem.lattice.size,
+        checked=problem.sets.checked,
+    )

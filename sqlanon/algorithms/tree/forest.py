@@ -1,0 +1,169 @@
+"""One tree in one session, or its independent sub-trees side by side in several: the tree is the same."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.algorithms.tree.growth import Frontier, Growth, Progress
+from sqlanon.algorithms.tree.task import Branch, Task
+from sqlanon.engines.base import Engine
+from sqlanon.sql import Relation, expression
+from sqlanon.work.workspace import Workspace
+
+PARALLEL_ROWS = 50_000  # below, dividing costs more than it gives
+GROUP_LEAVES = 1 << 40  # leaf numbers that each sub-tree may use
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The finished tree: `(leaf, n, lo_0, hi_0, …)` and `(leaf, p0, …)`, and its nodes below the root.
+
+    tree: `(node, parent, round, attribute, lower, upper)`: a node has the codes of that attribute from `lower` to below
+        `upper`, NULL being no bound, of what its parent has. The root is node 0, and a leaf is the node of its number.
+        None where the first levels have grown in another way.
+    """
+
+    leaves: Relation | Markup
+    done: Relation | Markup
+    tree: Relation | Markup | None
+    rounds: int
+
+
+class _Board:
+    """Adds up what sub-trees report."""
+
+    def __init__(self, report: Callable[[Progress], None]) -> None:
+        self._report = report
+        self._latest: dict[str, Progress] = {}
+        self._lock = threading.Lock()
+
+    def reporter(self, name: str) -> Callable[[Progress], None]:
+        def tell(progress: Progress) -> None:
+            with self._lock:
+                self._latest[name] = progress
+                latest = self._latest.values()
+                self._report(
+                    Progress(
+                        max(p.round for p in latest),
+                        sum(p.active_rows for p in latest),
+                        sum(p.active_nodes for p in latest),
+                        sum(p.leaves for p in latest),
+                    )
+                )
+
+        return tell
+
+    def settle(self, name: str) -> None:
+        """Count no more active rows of `name`, whose remaining work has been passed on to others."""
+        with self._lock:
+            last = self._latest.get(name, Progress(0, 0, 0, 0))
+            self._latest[name] = Progress(last.round, 0, 0, last.leaves)
+
+    @property
+    def rounds(self) -> int:
+        return 1 + max(p.round for p in self._latest.values())
+
+
+Beginning = Callable[[Growth, Callable[[Progress], None]], Frontier]
+"""A builder of a tree's first frontier: the root, or nodes that have grown in another way."""
+
+
+def grow_forest(
+    engine: Engine,
+    workspace: Workspace,
+    task: Task,
+    begin: Beginning,
+    report: Callable[[Progress], None],
+    *,
+    records: bool = False,
+) -> Grown:
+    """Grow from the frontier that `begin` gives; on an engine where several sessions pay, sub-trees side by side.
+
+    records: whether the nodes of the tree are written down.
+    """
+    board = _Board(report)
+    trunk = Growth(Branch(engine, workspace, task), records=records)
+    trunk.prepare()
+    frontier: Frontier | None = begin(trunk, board.reporter("trunk"))
+    sessions = engine.parallel_sessions if task.table_rows >= PARALLEL_ROWS else 1
+    while frontier is not None and (sessions == 1 or frontier.parents < sessions):
+        frontier = trunk.grow(frontier, board.reporter("trunk"), rounds=None if sessions == 1 else 1)
+    growths = [trunk]
+    if frontier is not None:
+        board.settle("trunk")
+        trunk.remember(frontier)  # what its last nodes were split by: the sub-trees know only what came of it
+        growths += _grow_side_by_side(engine, workspace, trunk, frontier, board)
+    trunk.finish()
+    engine.analyze(*(table for growth in growths for table in (growth.leaves, growth.done, growth.tree)))
+    leaves, done, tree = ([getattr(g, name) for g in growths] for name in ("leaves", "done", "tree"))
+    return Grown(_union(leaves), _union(done), _union(tree) if trunk.records else None, board.rounds)
+
+
+def _union(tables: list[Relation]) -> Relation | Markup:
+    if len(tables) == 1:
+        return tables[0]
+    selects = (expression("SELECT * FROM {table}", table=table) for table in tables)
+    return Markup("({})").format(Markup(" UNION ALL ").join(selects))
+
+
+def _grow_side_by_side(
+    engine: Engine, workspace: Workspace, trunk: Growth, frontier: Frontier, board: _Board
+) -> list[Growth]:
+    engines: list[Engine] = []
+    try:
+        growths, jobs = [], []
+        sessions = min(engine.parallel_sessions, frontier.parents)
+        for number in range(sessions):
+            engines.append(engine.fork())
+            engines[-1].listener = engine.listener
+            branch = Branch(engines[-1], workspace.on(engines[-1]), trunk.task, f"_{number}_")
+            growth = Growth(branch, records=trunk.records)
+            growths.append(growth)
+            jobs.append(functools.partial(grow_share, growth, frontier, number, sessions, board.reporter(branch.name)))
+        _run_all(engines, jobs)
+        workspace.drop(*frontier.consumed)
+        return growths
+    finally:
+        for session in engines:
+            session.close()
+
+
+def grow_share(growth: Growth, trunk: Frontier, number: int, shares: int, report: Callable[[Progress], None]) -> None:
+    """Grow the sub-trees of one share of a frontier's nodes to their end, wherever the growth's session is.
+
+    It needs the task, and the tables of the trunk's frontier under the same names; other shares, and what the trunk
+    has finished, concern it in nothing. Numbers of leaves and nodes are those of the whole tree.
+
+    number: of this share, out of so many `shares`; the largest nodes are dealt first.
+    """
+    growth.prepare()
+    growth.grow(growth.share(trunk, number, shares, (number + 1) * GROUP_LEAVES), report)
+    growth.finish()
+
+
+def _run_all(engines: list[Engine], jobs: Sequence[Callable[[], None]]) -> None:
+    """Run the jobs in threads; when one fails, or the user interrupts, the others are cancelled."""
+    with ThreadPoolExecutor(max_workers=len(jobs)) as pool:
+        futures = [pool.submit(job) for job in jobs]
+        try:
+            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in finished:
+                future.result()
+        except BaseException:
+            _cancel(engines, futures)
+            raise
+        for future in futures:
+            future.result()
+
+
+def _cancel(engines: list[Engine], futures: list[Future[None]]) -> None:
+    """Cancel until all jobs have ended: a job that is between two statements would go on with the next."""
+    while wait(futures, timeout=0.1).not_done:
+        for session in engines:
+            session.cancel()

@@ -1,0 +1,153 @@
+"""Check candidates: every child that a split would make is checked by every privacy model before a row moves.
+
+Sizes are judged first, for they are known from the cuts. What is left is judged on the AVS groups of the children
+(LeFevre, DeWitt, TR 1590, section 2), where models look at more than sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.algorithms.tree.medians import Candidates
+from sqlanon.algorithms.tree.task import Branch, Task
+from sqlanon.algorithms.tree.thresholds import OpenThresholds, search_thresholds
+from sqlanon.encoding.axes import NEVER, masked_value
+from sqlanon.encoding.domains import Sensitive
+from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.sql import Relation, Statement, expression
+
+
+class Judge:
+    """The exact definitions of the models: what the rows are is all that there is."""
+
+    def sizes_in_place(self, task: Task) -> bool:
+        """Tell whether sizes are all there is to check: they are checked in the statement that records splits."""
+        return not task.models_of_content
+
+    def size(self, branch: Branch, values: dict[str, Any], fewest: int) -> None:
+        """Create the table of the trials whose children are all large enough (see `sized_trials`).
+
+        fewest: rows that each child must have by the models' definitions.
+        """
+        branch.decide("size_trials", fewest=fewest, **values)
+
+    def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
+        """A SELECT `(class, violates, …)` of all classes that the trials would make."""
+        return model.measure(branch.engine.render, groups)
+
+
+EXACT = Judge()
+
+
+def judge(
+    branch: Branch,
+    rows: Relation | Markup,
+    candidates: Candidates,
+    splits: Relation,
+    *,
+    searched: bool = False,
+    exact_ranges: bool = True,
+    by: Judge = EXACT,
+) -> list[Relation]:
+    """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way.
+
+    searched: whether nodes may have to be searched at every threshold.
+    exact_ranges: whether the candidates were chosen by exact ranges.
+    by: how children are judged.
+    """
+    task, trials = branch.task, branch.table("trials")
+    values: dict[str, Any] = {"trials": trials, "candidates": candidates.table, "cuts": candidates.cuts}
+    counts = {"histogram": candidates.histogram, "key_bits": candidates.key_bits, "nested": task.nested}
+    fewest = max(model.least_rows for model in task.models)
+    judged = not by.sizes_in_place(task)
+    if judged:
+        by.size(branch, values | counts, fewest)
+    violating_splits, used = judge_groups(branch, rows, values, by)
+    found, sought = _search(branch, rows, candidates.table) if searched else (None, ())
+    branch.decide(
+        "record_splits",
+        splits=splits,
+        judged=judged,
+        violating_splits=violating_splits,
+        open_thresholds=found.table if found else None,
+        exact_ranges=exact_ranges,
+        never=NEVER,
+        fewest=fewest,
+        masks=task.masks,
+        **values,
+        **counts,
+    )
+    return [*([trials] if judged else ()), *used, *sought]
+
+
+def _search(
+    branch: Branch, rows: Relation | Markup, candidates: Relation
+) -> tuple[OpenThresholds | None, tuple[Relation, ...]]:
+    """The thresholds of nodes that are to be searched at every one in this round, and the tables used on the way."""
+    searched = branch.table("searched")
+    if branch.decide("list_searched", searched=searched, candidates=candidates) == 0:
+        return None, (searched,)
+    found = search_thresholds(branch, rows, searched)
+    return found, (searched, *found.tables)
+
+
+def judge_groups(
+    branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: Judge = EXACT
+) -> tuple[Relation | None, list[Relation]]:
+    """The trials that violate a model for what is in their children, and the tables that were used to tell."""
+    models = branch.task.models_of_content
+    if not models:
+        return None, []
+    violating_splits, avs = branch.table("violating_splits"), _count_avs(branch, rows, values)
+    bits = branch.task.bits
+    branch.decide(
+        "judge_trials",
+        violating_splits=violating_splits,
+        avs_of_first=avs[0],
+        bits=bits,
+        child_mask=(1 << bits) - 1,
+        measures=[Markup(m) for m in _measures(branch, models, avs, by)],
+        **_trials_of(values),
+    )
+    return violating_splits, [violating_splits, *avs]
+
+
+def _trials_of(values: dict[str, Any]) -> dict[str, Any]:
+    """The tables of trials and candidates alone, for statements that take no cuts."""
+    return {name: values[name] for name in ("trials", "candidates")}
+
+
+def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) -> list[Relation]:
+    tables = [branch.table(f"avs{i}_") for i in range(len(branch.task.sensitive))]
+    for table, sensitive in zip(tables, branch.task.sensitive, strict=True):
+        branch.scan(
+            "count_avs_groups",
+            avs=table,
+            rows=rows,
+            word=sensitive.word,
+            mask=sensitive.mask,
+            bits=branch.task.bits,
+            value=masked_value("c", branch.task.words),
+            weight=branch.task.weight("x"),
+            carried=Markup(", t.w") if branch.task.weighted else Markup(""),
+            **values,
+        )
+    return tables
+
+
+def _measures(branch: Branch, models: Sequence[PrivacyModel], avs: Sequence[Relation], by: Judge) -> list[str]:
+    tables = {s.name: (table, s) for table, s in zip(avs, branch.task.sensitive, strict=True)}
+    return [by.measure(branch, m, _groups(branch, *tables[str(m.attribute)])).text for m in models]
+
+
+def _groups(branch: Branch, avs: Relation, sensitive: Sensitive) -> Groups:
+    merged = expression(
+        "(SELECT c.class, a.s, CAST(sum(a.n) AS BIGINT) AS n FROM cover AS c JOIN {avs} AS a ON a.piece = c.piece"
+        " GROUP BY c.class, a.s)",
+        avs=avs,
+    )
+    domain = expression("{domain}", domain=sensitive.domain)
+    return Groups(Markup("classes"), merged, domain, branch.task.table_rows, sensitive.height)

@@ -1,0 +1,107 @@
+"""Mondrian and Rothko-T: from a coded table to a partition, cut at medians or by gain.
+
+LeFevre, DeWitt, Ramakrishnan, "Mondrian Multidimensional k-Anonymity", ICDE 2006; LeFevre, DeWitt, TR 1590, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlanon.algorithms.tree.forest import Beginning, grow_forest
+from sqlanon.algorithms.tree.gain.criteria import Classes, Criterion, PowerSums, entropy_scale
+from sqlanon.algorithms.tree.gain.gain import GainGrowth
+from sqlanon.algorithms.tree.gain.packed import PackedClasses, fits
+from sqlanon.algorithms.tree.gain.targets import number_classes, scale_numbers
+from sqlanon.algorithms.tree.groups import groups_of
+from sqlanon.algorithms.tree.growth import Frontier, Growth, Progress
+from sqlanon.algorithms.tree.task import Task
+from sqlanon.encoding.axes import measured_axes
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.distinct_tuples import Tuples, expand
+from sqlanon.encoding.domains import create_domains, require_attainable
+from sqlanon.engines.base import Engine
+from sqlanon.models.base import PrivacyModel
+from sqlanon.policy import Mondrian, RothkoS, Splits, Tree
+from sqlanon.results.facts import TreeFacts
+from sqlanon.sql import Relation
+from sqlanon.staging.partition import Partition
+from sqlanon.work.workspace import Workspace
+
+
+def search(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    tuples: Tuples | None,
+    models: Sequence[PrivacyModel],
+    algorithm: Tree,
+    report: Callable[[Progress], None],
+) -> Partition:
+    """Partition the coded table, over its distinct tuples where these are given.
+
+    Raises ProtectionError, before any split, when no release can meet the models.
+    """
+    task = build_task(engine, workspace, coded, models)
+    table, task = (coded.rows, task) if tuples is None else (tuples.table, task.over_tuples())
+    if isinstance(algorithm, Splits) and algorithm.target is not None:
+        begin = _beginning(engine, workspace, coded, table, algorithm)
+        grown = grow_forest(engine, workspace, task, begin, report, records=True)
+    else:
+        grown = grow_forest(engine, workspace, task, lambda trunk, _: trunk.root(table), report, records=True)
+    done = grown.done if tuples is None else expand(coded, tuples, grown.done)
+    return Partition(
+        task.axes, grown.leaves, done, grown.rounds, tree=grown.tree, facts=facts_of_tree(algorithm, models)
+    )
+
+
+def build_task(engine: Engine, workspace: Workspace, coded: CodedTable, models: Sequence[PrivacyModel]) -> Task:
+    """The task of partitioning a coded table under these models.
+
+    Raises ProtectionError when no release can meet the models.
+    """
+    sensitive = create_domains(engine, workspace, coded, models)
+    require_attainable(engine, coded.source_rows, models, sensitive)
+    return Task(
+        axes=measured_axes(engine, coded),
+        words=coded.words,
+        weighted=False,
+        models=tuple(models),
+        sensitive=sensitive,
+        table_rows=coded.source_rows,
+        smallest=2 * max(model.least_rows for model in models),
+    )
+
+
+def _beginning(
+    engine: Engine, workspace: Workspace, coded: CodedTable, table: Relation, algorithm: Splits
+) -> Beginning:
+    """Build the function that grows a tree by gain before the tree is cut at medians."""
+    criterion = criterion_of(engine, workspace, coded, algorithm)
+
+    def begin(trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
+        return GainGrowth(trunk.branch, criterion, algorithm.bins).grow(table, report)
+
+    return begin
+
+
+def criterion_of(engine: Engine, workspace: Workspace, coded: CodedTable, algorithm: Splits) -> Criterion:
+    """Build the criterion that chooses splits by a target, which is made of the coded table."""
+    name, least = str(algorithm.target), algorithm.least
+    if algorithm.split == "regression":
+        return PowerSums(scale_numbers(engine, workspace, coded, name), least, None)
+    target, scale = number_classes(engine, workspace, coded, name), entropy_scale(coded.source_rows)
+    classes = int(target.classes or 0)
+    if classes <= 2:
+        return PowerSums(target, least, scale)
+    few = fits(classes, coded.source_rows)
+    return PackedClasses(target, least, scale, coded.source_rows) if few else Classes(target, least, scale)
+
+
+def facts_of_tree(algorithm: Tree | RothkoS, models: Sequence[PrivacyModel]) -> TreeFacts:
+    """Say how a tree is split."""
+    if isinstance(algorithm, Mondrian):
+        return TreeFacts()
+    groups = tuple(groups_of(algorithm, models).names)
+    if algorithm.target is None:
+        return TreeFacts(algorithm.split, groups)
+    return TreeFacts(algorithm.split, groups, algorithm.target, algorithm.bins, algorithm.least)

@@ -1,0 +1,1 @@
+"""Rothko-S: trees that grow on samples, and meet all rows later."""

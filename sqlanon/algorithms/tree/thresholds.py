@@ -1,0 +1,165 @@
+"""Splits at every threshold, for nodes where the medians of all attributes failed.
+
+The AVS groups of a node's values (LeFevre, DeWitt, TR 1590, section 2), taken upwards and downwards as running sums,
+tell of nearly every threshold whether a model allows both sides, at a cost that depends on the rows and attributes of
+the nodes alone. What the running sums leave open is measured exactly, in batches of bounded size, the best first, until
+every node has a threshold that stands, or none left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.algorithms.tree.task import Branch, Task
+from sqlanon.encoding.axes import masked_value
+from sqlanon.encoding.domains import Sensitive
+from sqlanon.models.base import Groups, PrivacyModel, Runs
+from sqlanon.sql import Relation, expression
+
+BATCH_ROWS = 2_000_000  # that the children of one batch have together, at most
+FIRST_EACH, MOST_EACH = 4, 1 << 30  # thresholds of a node in a batch; every batch may take twice as many
+WIDEST_FIRST = Markup("t.width DESC, t.attribute, greatest(t.below, t.above), t.threshold")
+MOST_GAINING_FIRST = Markup("t.gain DESC, greatest(t.below, t.above), t.attribute, t.threshold")
+
+
+@dataclass(frozen=True)
+class OpenThresholds:
+    """The thresholds that are, or may be, allowable: `(trial, candidate, node, threshold, below, above, largest, place,
+    open)`; `below` and `above` are the rows of the children, `place` is the order of preference in the node.
+
+    table: in it, only the first of a node that is surely allowable is kept, and the open ones before it.
+    tables: all tables that were made on the way.
+    """
+
+    table: Relation
+    tables: tuple[Relation, ...]
+
+
+def searchable(task: Task) -> bool:
+    """Tell whether thresholds other than the medians may be allowable where these are not.
+
+    Not under k-anonymity alone: if any threshold leaves k rows on both sides, so does one of the median's two.
+    """
+    return bool(task.models_of_content) and any(axis.dimension is None for axis in task.axes)
+
+
+def search_thresholds(
+    branch: Branch, rows: Relation | Markup, candidates: Relation, ranked: Relation | None = None
+) -> OpenThresholds:
+    """The best allowable threshold of every candidate node that has one, of the candidates that are cut at values.
+
+    ranked: the thresholds that come into question, by what they gain (see `gain/rank_cuts`); otherwise all do, those of
+        the widest attribute first, then the most even one.
+    """
+    return _Search(branch, candidates, ranked).search(rows)
+
+
+class _Search:
+    """The search of one round."""
+
+    def __init__(self, branch: Branch, candidates: Relation, ranked: Relation | None) -> None:
+        self.branch, self.task = branch, branch.task
+        self.candidates, self.ranked = candidates, ranked
+        self.models = branch.task.models_of_content
+        self.fewest = max(model.least_rows for model in branch.task.models)
+        self.runs = [branch.table(f"runs{i}_") for i in range(len(branch.task.sensitive))]
+        self.groups = branch.table("value_groups")
+        self.tables: list[Relation] = []
+
+    def search(self, rows: Relation | Markup) -> OpenThresholds:
+        for runs, sensitive in zip(self.runs, self.task.sensitive, strict=True):
+            self._follow_values(rows, runs, sensitive)
+        open_thresholds, remaining = self._table("open_thresholds"), self._table("remaining")
+        self._judge_thresholds(open_thresholds)
+        each = FIRST_EACH
+        while self.branch.ask("count_open", open_thresholds=open_thresholds)[0]:
+            self._measure_next(open_thresholds, remaining, each)
+            open_thresholds, remaining = remaining, open_thresholds
+            each = min(2 * each, MOST_EACH)
+        self.branch.workspace.drop(*self.runs, self.groups)
+        return OpenThresholds(open_thresholds, tuple(dict.fromkeys(self.tables)))
+
+    def _table(self, meaning: str) -> Relation:
+        table = self.branch.table(meaning)
+        self.tables.append(table)
+        return table
+
+    def _renew(self, *tables: Relation) -> None:
+        """Make room for tables that an earlier batch may have made."""
+        if not self.branch.engine.traits.replaces_work_tables:
+            self.branch.workspace.drop(*tables)
+
+    def _follow_values(self, rows: Relation | Markup, runs: Relation, sensitive: Sensitive) -> None:
+        self._renew(self.groups)
+        self.branch.scan(
+            "count_value_groups",
+            groups=self.groups,
+            rows=rows,
+            candidates=self.candidates,
+            word=sensitive.word,
+            mask=sensitive.mask,
+            value=masked_value("c", self.task.words),
+            weight=self.task.weight("x"),
+            carried=self.task.carried_weight,
+        )
+        self.branch.decide("follow_values", runs=runs, groups=self.groups, fewest=self.fewest)
+        self.branch.engine.analyze(runs)
+
+    def _judge_thresholds(self, open_thresholds: Relation) -> None:
+        thresholds = self._table("thresholds")
+        self._list_thresholds(thresholds)
+        follows = [Markup(self._follow(model)) for model in self.models]
+        preference = WIDEST_FIRST if self.ranked is None else MOST_GAINING_FIRST
+        values = {"open_thresholds": open_thresholds, "thresholds": thresholds, "preference": preference}
+        self.branch.decide("judge_thresholds", follows=follows, **values)
+
+    def _list_thresholds(self, thresholds: Relation) -> None:
+        values = {"thresholds": thresholds, "candidates": self.candidates}
+        if self.ranked is not None:
+            self.branch.decide("gain/list_thresholds", ranked=self.ranked, **values)
+            return
+        self.branch.decide("list_thresholds", runs=self.runs[0], fewest=self.fewest, **values)
+
+    def _follow(self, model: PrivacyModel) -> str:
+        runs, sensitive = self._of(model, self.runs)
+        domain = expression("{domain}", domain=sensitive.domain)
+        runs_of = Runs(expression("{runs}", runs=runs), domain, self.task.table_rows, sensitive.height)
+        return model.measure_prefixes(self.branch.engine.render, runs_of).text
+
+    def _of(self, model: PrivacyModel, tables: Sequence[Relation]) -> tuple[Relation, Sensitive]:
+        """The table, out of one for each sensitive attribute, that the model looks at."""
+        pairs = zip(tables, self.task.sensitive, strict=True)
+        return next((table, sensitive) for table, sensitive in pairs if sensitive.name == model.attribute)
+
+    def _measure_next(self, open_thresholds: Relation, remaining: Relation, each: int) -> None:
+        """Measure the children of the best open thresholds, and list the thresholds that stay open."""
+        batch, measured = self._table("batch"), self._table("measured")
+        tables: dict[str, Any] = {"open_thresholds": open_thresholds, "batch": batch}
+        self._renew(batch, measured, remaining)
+        self.branch.decide("choose_thresholds", each=each, most_rows=BATCH_ROWS, **tables)
+        measures = [Markup(text) for text in self._measures(batch)]
+        self.branch.decide("measure_thresholds", measures=measures, batch=batch, measured=measured)
+        self.branch.decide(
+            "discard_thresholds", remaining=remaining, refuted=self._refuted(), measured=measured, **tables
+        )
+
+    def _measures(self, batch: Relation) -> list[str]:
+        avs = [self._table(f"sides{i}_") for i in range(len(self.runs))]
+        self._renew(*avs)
+        for table, runs in zip(avs, self.runs, strict=True):
+            self.branch.decide("count_sides", avs=table, runs=runs, batch=batch)
+        return [self._measure(model, *self._of(model, avs)) for model in self.models]
+
+    def _measure(self, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> str:
+        domain, counted = (expression("{table}", table=table) for table in (sensitive.domain, avs))
+        groups = Groups(Markup("classes"), counted, domain, self.task.table_rows, sensitive.height)
+        return model.measure(self.branch.engine.render, groups).text
+
+    def _refuted(self) -> list[dict[str, Any]]:
+        """List the conditions under which a measured class refutes its neighbours, under the models that have one."""
+        shown = [{"model": number, "condition": model.implies_violation()} for number, model in enumerate(self.models)]
+        return [entry for entry in shown if entry["condition"] is not None]

@@ -1,0 +1,234 @@
+"""Calls for programs, each a whole task: draft, check, verify; `run` is in `runs.runner`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.dialects import is_embedded
+from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.files import STANDARD_INPUT, directory_of, is_data_file
+from sqlanon.engines.reading import ReadOptions
+from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
+from sqlanon.measures.masking.compared import compare
+from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
+from sqlanon.models import PrivacyModel
+from sqlanon.plan.column_names import names_a_person
+from sqlanon.plan.connecting import connect_to_table, open_source, read_file_as
+from sqlanon.plan.lookup import require_columns
+from sqlanon.plan.opening import open_table
+from sqlanon.plan.plan import Plan, check
+from sqlanon.plan.repeating import Repetition, find_repeating
+from sqlanon.plan.subject import identifying
+from sqlanon.policy import Policy
+from sqlanon.profile.costs import Trial
+from sqlanon.profile.draft import Draft, propose_policy
+from sqlanon.profile.facts import Profile
+from sqlanon.profile.profiling import profile
+from sqlanon.profile.tryout import try_draft
+from sqlanon.results.masking import Masking
+from sqlanon.sql import Relation
+from sqlanon.verification.release import attributes_of
+from sqlanon.verification.verify import Verification, verify_table
+from sqlanon.work.session import open_to_look
+
+
+def profile_table(
+    url: str | None,
+    table: str,
+    options: EngineOptions | None = None,
+    reading: ReadOptions | None = None,
+    *,
+    trusts_owner: bool = False,
+) -> Profile:
+    """Measure a table (or, without a URL, the file `table`) and propose a role for each column.
+
+    trusts_owner: whether code of the table's owner may run, on PostgreSQL, with the rights of the role that reads.
+    """
+    with _profiled(url, table, options, reading, trusts_owner) as (_, found):
+        return found
+
+
+def draft_policy(
+    url: str | None,
+    table: str,
+    options: EngineOptions | None = None,
+    *,
+    relative_to: str | os.PathLike[str] | None = None,
+    reading: ReadOptions | None = None,
+    trying: bool = True,
+    trusts_owner: bool = False,
+) -> str:
+    """A policy in YAML with a proposal for every column of a table, or of a file; see `draft`."""
+    return draft(
+        url, table, options, relative_to=relative_to, reading=reading, trying=trying, trusts_owner=trusts_owner
+    ).text
+
+
+def draft(
+    url: str | None,
+    table: str,
+    options: EngineOptions | None = None,
+    *,
+    relative_to: str | os.PathLike[str] | None = None,
+    reading: ReadOptions | None = None,
+    trying: bool = True,
+    trusts_owner: bool = False,
+) -> Draft:
+    """Draft a policy with a proposal for every column of a table, or of a file; see `profile_table`.
+
+    relative_to: the directory the policy is to be in, which the name of a file is written relative to.
+    reading: how a file is read; the draft says the same.
+    trying: whether the draft is tried on a sample, in temporary tables, so that it says what its parts cost.
+    trusts_owner: as in `profile_table`; the draft says the same.
+    """
+    with _profiled(url, table, options, reading, trusts_owner) as (engine, found):
+        trial = _tried(engine, found, url, options) if trying else None
+    if url is None and relative_to is not None and table != STANDARD_INPUT and not os.path.isabs(table):
+        table = os.path.relpath(table, relative_to)
+    return Draft(propose_policy(found, url, table, reading, trial), found, trial)
+
+
+@contextlib.contextmanager
+def _profiled(
+    url: str | None, table: str, options: EngineOptions | None, reading: ReadOptions | None, trusts_owner: bool
+) -> Iterator[tuple[Engine, Profile]]:
+    """The profile of a table or file, and the session that made it, which is for reading only."""
+    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
+        if url is not None:
+            with open_table(engine, table, trusts_owner=trusts_owner) as relation:
+                found = profile(engine, relation)
+            yield engine, replace(found, trusts_owner=trusts_owner)
+        else:
+            read = read_file_as(engine, table, reading)
+            yield engine, replace(profile(engine, read.relation), reading=read)
+
+
+def _tried(engine: Engine, profile: Profile, url: str | None, options: EngineOptions | None) -> Trial | None:
+    """Try the draft in this session, or in one of its own where this one may make no temporary table."""
+    try:
+        if url is None or engine.traits.keeps_temporary_tables:
+            return try_draft(engine, profile)
+        with connect(url, options) as session:
+            session.require_writable()
+            return try_draft(session, profile)
+    except Cancelled:
+        raise
+    except SqlanonError as error:
+        return Trial(rows=0, is_whole=False, seconds=0.0, problem=str(error))
+
+
+def check_policy(policy: Policy, *, replace: bool = False, options: EngineOptions | None = None) -> Plan:
+    """Resolve a policy against its table, changing nothing.
+
+    An existing release is no problem; unless it is to be replaced (`replace`), a warning says that it is there.
+    Raises PolicyError with every problem found, or AccessError.
+    """
+    with open_to_look(policy, options) as (engine, target):
+        return check(policy, engine, target, replace=replace)
+
+
+def check_table(
+    url: str | None,
+    table: str,
+    quasi_identifiers: Sequence[str],
+    models: Sequence[PrivacyModel],
+    *,
+    suppressed_label: str | None = None,
+    sensitive: Sequence[str] = (),
+    options: EngineOptions | None = None,
+    trusts_owner: bool = False,
+) -> Verification:
+    """Check any table (or, without a URL, the file `table`) against privacy models, without a policy.
+
+    The database is opened for reading only. Rows whose quasi-identifiers all show `suppressed_label` are a class
+    that models don't judge, and the result says so.
+    sensitive: columns of which is measured what classes tell, beside those that models are about.
+    trusts_owner: as in `profile_table`.
+    Raises PolicyError for an unknown table or column.
+    """
+    with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
+        told = list(dict.fromkeys([*attributes_of(models), *sensitive]))
+        require_columns(engine, relation, [*quasi_identifiers, *told])
+        return verify_table(
+            engine,
+            relation,
+            quasi_identifiers,
+            models,
+            suppressed_label=suppressed_label,
+            exempt=suppressed_label is not None,
+            sensitive=told,
+        )
+
+
+def table_loss(
+    url: str | None,
+    source: str,
+    release: str,
+    *,
+    by: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    orders: Mapping[str, Sequence[str]] | None = None,
+    dimension: int = DIMENSION,
+    sample: int = SAMPLE,
+    options: EngineOptions | None = None,
+    trusts_owner: bool = False,
+) -> Masking:
+    """Measure what a release lost of its source, and the risk of its numbers, whatever program made it.
+
+    Both are tables of the database, or files that DuckDB reads; without a URL both are files. Nothing is changed.
+    by: columns that tell the rows of both apart. Without them measures of single rows are None.
+    columns: those to compare; all that both have by default. A column of numbers in both is compared as numbers, others
+        as categories. Texts of a file that are all numbers are numbers.
+    orders: of ordinal columns, all categories from the least to the greatest.
+    dimension: the most columns of a contingency table. sample: the most rows that are linked.
+    trusts_owner: as in `profile_table`.
+
+    Raises PolicyError: there is no such table or column, or the tables can't be compared; it says why.
+    """
+    names, options = (source, release), options or EngineOptions()
+    files = [name for name in names if is_data_file(name) and name != STANDARD_INPUT]
+    if url is not None and options.places is not None:
+        options = replace(options, places=(*options.places, *(str(directory_of(file)) for file in files)))
+    read_only = url is not None and is_embedded(url)  # others have temporary tables for numbers that no log may show
+    with connect(url or MEMORY_URL, options, read_only=read_only) as engine, contextlib.ExitStack() as stack:
+        tables = [
+            _numbers_read(engine, name, f"viewed_file_{number}", kept=(*by, *(orders or {})))
+            if url is None or (is_data_file(name) and os.path.exists(name))
+            else stack.enter_context(open_table(engine, name, trusts_owner=trusts_owner))
+            for number, name in enumerate(names)
+        ]
+        stack.enter_context(engine.undone())
+        compared = compare(engine, *tables, by=by, columns=columns, orders=orders)
+        return measure_masking(compared, dimension=dimension, sample=sample)
+
+
+def source_repetition(policy: Policy, options: EngineOptions | None = None) -> Repetition | None:
+    """The identifiers of the policy's source that repeat; None where the source can't be read."""
+    try:
+        with open_source(policy, options, read_only=policy.source.url is not None) as (engine, source):
+            return find_repeating(engine, source, identifying(policy, engine.columns(source)))
+    except (AccessError, ConflictError, PolicyError):
+        return None
+
+
+def table_repetition(
+    url: str | None, table: str, options: EngineOptions | None = None, *, trusts_owner: bool = False
+) -> Repetition:
+    """The columns of a table (or, without a URL, of the file `table`) that are named like a person's key and repeat."""
+    with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
+        columns = [column for column in engine.columns(relation) if names_a_person(column.name)]
+        return find_repeating(engine, relation, columns)
+
+
+def _numbers_read(engine: Engine, path: str, name: str, kept: Sequence[str]) -> Relation:
+    """Read a file with its texts that are all numbers as doubles, but for columns that are kept as they are."""
+    reading = read_file_as(engine, path, None, name)
+    numbers = {one.name: "double" for one in reading.columns if one.are_numbers and one.name not in kept}
+    if numbers and path != STANDARD_INPUT:
+        return read_file_as(engine, path, ReadOptions(types=numbers), name).relation
+    return reading.relation

@@ -1,0 +1,72 @@
+"""Frames as tables of a DuckDB database in memory: every value as it is, or a clear refusal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+
+from sqlanon.api.frames.kinds import Kind
+from sqlanon.api.frames.pandas_columns import prepared
+from sqlanon.errors import PolicyError, SqlanonError
+from sqlanon.sql import Identifier, Relation
+
+_VIEW = "sqlanon_frame"
+
+
+def load(data: Any, kind: Kind, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+    """Make `table` of a frame.
+
+    Categories without an order are text, so that they are grouped as sets and not cut as ranges.
+
+    Raises PolicyError for columns whose names or values DuckDB would change.
+    """
+    problems = list(_name_problems(_names(data, kind)))
+    if problems:
+        raise PolicyError(problems)
+    frame = prepared(data) if kind is Kind.PANDAS else data
+    ordered = {name for name in frame if _is_ordered(frame[name])} if kind is Kind.PANDAS else set()
+    try:
+        connection.execute(f"SET GLOBAL pandas_analyze_sample = {max(1, len(frame) if kind is Kind.PANDAS else 1)}")
+        connection.register(_VIEW, frame)
+        described = connection.execute(f"DESCRIBE {_VIEW}").fetchall()
+        columns = ", ".join(_selected(name, type_name, name in ordered) for name, type_name, *_ in described)
+        connection.execute(f"CREATE TABLE {Relation(table)} AS SELECT {columns} FROM {_VIEW}")
+        connection.unregister(_VIEW)
+    except (duckdb.Error, ImportError) as error:
+        if isinstance(error, ImportError) or "ModuleNotFoundError" in str(error):
+            raise SqlanonError(f"DuckDB reads {kind.value} with the help of pyarrow: pip install pyarrow.") from None
+        raise PolicyError(f"DuckDB can't read the data, {kind.value} ({type(error).__name__}).") from None
+
+
+def _names(data: Any, kind: Kind) -> Sequence[Any]:
+    if kind is Kind.ARROW:
+        return list(getattr(data, "column_names", None) or getattr(getattr(data, "schema", None), "names", None) or [])
+    return list(data.columns)
+
+
+def _name_problems(names: Sequence[Any]) -> Iterator[str]:
+    """Names that a table can't have as they are."""
+    if not names:
+        yield "The data has no columns."
+    for name in names:
+        if not isinstance(name, str):
+            yield f"The column {name!r} has no text as its name; rename it."
+    texts = [name for name in names if isinstance(name, str)]
+    for lowered, count in Counter(name.lower() for name in texts).items():
+        if count > 1:
+            same = ", ".join(f"'{name}'" for name in texts if name.lower() == lowered)
+            yield f"The columns {same} have the same name, as SQL reads it; rename them."
+
+
+def _is_ordered(column: Any) -> bool:
+    return bool(getattr(column.dtype, "ordered", False))
+
+
+def _selected(name: str, type_name: str, is_ordered: bool) -> str:
+    """A column of the frame in the type it is to have."""
+    column = str(Identifier(name))
+    is_enum = type_name.startswith("ENUM(")
+    return f"CAST({column} AS VARCHAR) AS {column}" if is_enum and not is_ordered else column

@@ -1,0 +1,128 @@
+"""The release of data that a program held: in memory, in the forms that programs compute with."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from sqlanon.api.frames.pandas_columns import restored
+from sqlanon.api.frames.showing import result_html
+from sqlanon.errors import SqlanonError
+from sqlanon.policy import Policy, Role
+from sqlanon.report.reading import run_report
+from sqlanon.results.run_result import RunResult
+from sqlanon.sql import Identifier
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+RELEASED = "released"  # the name of the released table
+SHOWN_ROWS = 10
+_WHOLE = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")} | {"INTEGER", "UINTEGER"}
+
+
+class Anonymized:
+    """A verified release in memory, and what the run came to. It ends with `close`, or when nothing refers to it.
+
+    result: what `run` returns.
+    policy: the policy of the run, whose places are in memory.
+    """
+
+    def __init__(
+        self,
+        result: RunResult,
+        policy: Policy,
+        connection: duckdb.DuckDBPyConnection,
+        url: str,
+        source: pd.DataFrame | None,
+    ) -> None:
+        self.result = result
+        self.policy = policy
+        self._connection = connection
+        self._url = url
+        self._types = {} if source is None else _kept_types(policy, source)
+
+    def df(self) -> pd.DataFrame:
+        """The released rows as a pandas DataFrame; columns that were kept have the types of the source.
+
+        Whole numbers with gaps are of a nullable type, such as Int64; decimal numbers are objects of `Decimal`.
+        """
+        _require("pandas")
+        columns, frame = self._columns(), self._read().df()
+        gaps = [name for name, kind in columns if kind in _WHOLE and frame[name].dtype.kind == "f"]
+        arrays = self._read().fetchnumpy() if gaps else {}
+        exact = {name: self._objects(name) for name, kind in columns if self._is_exact(name, kind)}
+        released: pd.DataFrame = restored(frame, {name: arrays[name] for name in gaps}, exact, self._types)
+        return released
+
+    def pl(self) -> pl.DataFrame:
+        """The released rows as a polars DataFrame."""
+        _require("polars")
+        import polars as pl
+
+        frame = pl.from_arrow(self.arrow())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def arrow(self) -> pa.Table:
+        """The released rows as an Arrow table."""
+        _require("pyarrow")
+        return self._connection.sql(f"FROM {RELEASED}").to_arrow_table()
+
+    def report(self) -> str:
+        """The report of the run, one HTML page that loads nothing."""
+        return run_report(self.result.run, policy=self.policy)
+
+    def close(self) -> None:
+        """Forget the release."""
+        self._connection.close()
+
+    def __enter__(self) -> Anonymized:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        release = self.result.release
+        return f"<Anonymized: {release.rows:,} rows in {release.classes:,} classes, verified>"
+
+    def _repr_html_(self) -> str:
+        """The verdict and the first rows, for notebooks."""
+        rows = self._connection.execute(f"FROM {RELEASED} LIMIT {SHOWN_ROWS}").fetchall()
+        return result_html(self.result, [name for name, _ in self._columns()], rows)
+
+    def _is_exact(self, name: str, kind: str) -> bool:
+        """Tell whether pandas has no type for a column's values, or the source held them as objects."""
+        had_objects = str(self._types.get(name)) == "object" and kind != "VARCHAR"
+        return kind.startswith("DECIMAL(") or kind in ("HUGEINT", "UHUGEINT") or had_objects
+
+    def _objects(self, name: str) -> list[Any]:
+        """The values of a column, as objects of Python."""
+        rows = self._connection.execute(f"SELECT {Identifier(name)} FROM {RELEASED}").fetchall()
+        return [value for (value,) in rows]
+
+    def _read(self) -> duckdb.DuckDBPyConnection:
+        return self._connection.execute(f"FROM {RELEASED}")
+
+    def _columns(self) -> list[tuple[str, str]]:
+        return [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE {RELEASED}").fetchall()]
+
+
+def _kept_types(policy: Policy, source: pd.DataFrame) -> dict[str, Any]:
+    """The types of the columns whose values a release keeps."""
+    kept = (name for name, one in policy.attributes.items() if one.role in (Role.SENSITIVE, Role.INSENSITIVE))
+    return {name: source[name].dtype for name in kept}
+
+
+def _require(library: str) -> None:
+    """Raise SqlanonError where a library is not installed that the caller asked for."""
+    import importlib.util
+
+    needed = [library, "pyarrow"] if library == "polars" else [library]
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SqlanonError(f"This needs {' and '.join(missing)}: pip install {' '.join(missing)}.")

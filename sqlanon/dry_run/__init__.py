@@ -1,6 +1,0 @@
-"""A run whose statements are written down in place of being sent."""
-
-from sqlanon.dry_run.running import DryRun, run_dry
-from sqlanon.dry_run.text import HEAD, script_lines
-
-__all__ = ["HEAD", "DryRun", "run_dry", "script_lines"]

@@ -1,0 +1,312 @@
+"""The files of a dbt project that recode a source by the rules of a run, test the result, and publish it."""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from ruamel.yaml import YAML
+
+from sqlanon.catalog import Catalog, Run
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.errors import PolicyError
+from sqlanon.jobs.dbt.describing import describe_columns
+from sqlanon.jobs.dbt.escaping import escaped, sayable
+from sqlanon.jobs.failing import failing_queries, sensitive_values
+from sqlanon.jobs.freezing import NAME, Freezing, decide, recoded_columns
+from sqlanon.jobs.procedure import most_rows
+from sqlanon.jobs.recoded import cast_columns, class_column_name
+from sqlanon.models import PrivacyModel, models_of
+from sqlanon.plan.plan import Plan, resolve_source
+from sqlanon.policy import Policy
+from sqlanon.policy.loading import parse_stored
+from sqlanon.releases.rules.export_sql import rules_select
+from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, ending, find_unmatched, row_filter_of
+from sqlanon.releases.rules.store_rules import StoredRules, read_rules
+from sqlanon.runs.stored import require_same
+from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+from sqlanon.values.comparing import comparable
+from sqlanon.verification.verify import CountedRows, named_groups
+
+_MODEL = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ProjectText:
+    """Renders the files; see `project_files`."""
+
+    engine: Engine
+    run: Run
+    plan: Plan
+    stored: StoredRules
+    select: str
+    columns: tuple[Column, ...]
+    regions: tuple[str, ...]
+    models: tuple[PrivacyModel, ...]
+    wanted: Freezing
+    model: str | None  # of the project, that is read in place of a table
+    here: tuple[Relation, Relation]  # what stands for the source, and for the staged rows, until dbt's words do
+
+    @property
+    def name(self) -> str:
+        return self.wanted.name
+
+    @property
+    def staged(self) -> str:
+        """The model that holds the rows before they are tested."""
+        return f"{self.name}_staged"
+
+    def files(self) -> dict[str, str]:
+        """The text of each file, by its place in a project."""
+        tests = dict(self._tests())
+        return {
+            f"models/{self.staged}.sql": self._staged(),
+            f"models/{self.name}.sql": self._published(),
+            f"models/{self.name}.yml": _yaml(self._properties(tests)),
+            **{f"tests/{name}.sql": text for name, (_, text) in tests.items()},
+        }
+
+    # --- models
+
+    def _staged(self) -> str:
+        values: dict[str, Any] = {
+            "columns": Markup(", ").join(cast_columns(self.columns)),
+            "recoding": Markup(self.select),
+        }
+        if self.wanted.on_violation == "error":
+            return self._model(self.engine.render("dbt/recode_rows", **values).text, recodes=True)
+        class_column = class_column_name(self.columns)
+        rows = Markup("(SELECT count(*) FROM staged)")
+        staged = CountedRows(Markup("staged"))
+        failing = failing_queries(
+            self.engine, (lambda _: staged, class_column), self.columns, self.models, (self._most, rows)
+        )
+        text = self.engine.render(
+            "dbt/recode_and_suppress",
+            **values,
+            class_column=class_column,
+            keys=Markup(", ").join(self._keys(self._regions) or [Markup("1")]),
+            failing=[Markup(one) for one in failing],
+            names=_names(self.columns),
+        ).text
+        return self._model(text, recodes=True)
+
+    def _published(self) -> str:
+        rest = [column for column in self.columns if column.name not in self.regions]
+        keys = self._keys([*self._regions, *rest])
+        text = self.engine.render(
+            "dbt/publish_rows", names=_names(self.columns), staged=self.here[1], keys=keys or [Markup("1")]
+        ).text
+        return self._model(text, recodes=False)
+
+    def _model(self, text: str, *, recodes: bool) -> str:
+        """A model's file: the settings that its statement needs, and the statement."""
+        hooks = self._settings() if recodes else []
+        listed = "".join(f',\n    "{hook}"' for hook in hooks).removeprefix(",")
+        config = "materialized='table'" + (f", pre_hook=[{listed}\n]" if hooks else "")
+        return f"{{{{ config({config}) }}}}\n" + self._escaped(text) + "\n"
+
+    def _settings(self) -> list[str]:
+        """Statements that let the recoding mean what it meant to the run."""
+        zoned = any(one.kind is Kind.TIMESTAMPTZ for one in self.stored.attributes)
+        traits = self.engine.traits
+        settings = {**traits.settings, **(traits.zone_settings if zoned else {})}
+        return [
+            self.engine.render("dbt/apply_setting", name=Markup(n), value=Text(v)).text for n, v in settings.items()
+        ]
+
+    # --- tests
+
+    def _tests(self) -> Iterator[tuple[str, tuple[str, str]]]:
+        """Names of tests, each with what it is about and its file."""
+        about = "Rows of the source that no rule is about, and how many of them were suppressed."
+        yield f"{self.name}_rows", (about, self._escaped(self._rows_test()) + "\n")
+        for number, model in enumerate(self.models, start=1):
+            parameters = ", ".join(f"{name}: {value}" for name, value in model.parameters.items())
+            name = f"{self.name}_{number}_{model.name.replace('-', '_')}"
+            yield (
+                name,
+                (f"Classes that violate {model.name} ({parameters}).", self._escaped(self._violating(model)) + "\n"),
+            )
+
+    def _violating(self, model: PrivacyModel) -> str:
+        """The SELECT of the classes that violate a model, by the columns as they would be published."""
+        sensitive = next((column for column in self.columns if column.name == model.attribute), None)
+        groups = named_groups(
+            sensitive is not None, self._most, counted=expression("(SELECT count(*) FROM {s})", s=self.here[1])
+        )
+        keys = [comparable(self.engine, expression("t.{c}", c=Identifier(c.name)), c.kind) for c in self._regions]
+        return self.engine.render(
+            "dbt/list_violating",
+            table=expression("{s} AS t", s=self.here[1]),
+            columns=keys or [Markup("0")],
+            keys=[Identifier(f"q{place}") for place in range(len(keys) or 1)],
+            names=[Identifier(name) for name in self.regions] or [Identifier("table")],
+            count=free_name("rows", self.regions),
+            times=None,
+            suppressed=Markup("FALSE"),
+            keyed=True,
+            measure=Markup(model.measure(self.engine.render, groups).text),
+            **sensitive_values(self.engine, sensitive),
+        ).text
+
+    def _rows_test(self) -> str:
+        source, budget = self.plan.source, Fraction(str(self.wanted.budget or 0))
+        unmatched = find_unmatched(self.engine, self.plan.policy, self.stored.attributes)
+        suppresses = self.wanted.on_violation == "suppress"
+        return self.engine.render(
+            "dbt/check_rows",
+            source=self.here[0],
+            staged=self.here[1],
+            no_rows=Text(f"{source} holds no rows."),
+            most_rows=self._most,
+            too_many=Text(f"{source} holds more than {self._most:,} rows: run the policy again, and export that run."),
+            unmatched=ending(unmatched, suppresses=suppresses),
+            numerator=budget.numerator,
+            denominator=budget.denominator,
+            beyond_budget=Text(f"More rows {SUPPRESSED_FOR} than the budget allows."),
+        ).text
+
+    # --- what declares them
+
+    def _properties(self, tests: dict[str, tuple[str, str]]) -> dict[str, Any]:
+        described = describe_columns(self.plan.policy)
+        columns = [
+            {"name": escaped(column.name), "description": escaped(described[column.name])} for column in self.columns
+        ]
+        told = f"recoded by the rules of run {self.run.id}"
+        return {
+            "version": 2,
+            **({} if self.model else {"sources": [self._source()]}),
+            "models": [
+                {"name": self.staged, "description": f"Rows {told}, before they are tested: for no reader."},
+                {"name": self.name, "description": f"Rows {told}, after all tests of them passed.", "columns": columns},
+            ],
+            "data_tests": [{"name": name, "description": escaped(about)} for name, (about, _) in tests.items()],
+        }
+
+    def _source(self) -> dict[str, Any]:
+        source = self.plan.source
+        schema = {"schema": sayable(source.schema)} if source.schema else {}
+        return {"name": f"{self.name}_source", **schema, "tables": [{"name": sayable(source.name)}]}
+
+    # --- parts
+
+    @cached_property
+    def _most(self) -> int:
+        return most_rows(self.plan.rows)
+
+    @property
+    def _regions(self) -> list[Column]:
+        return [column for column in self.columns if column.name in self.regions]
+
+    def _keys(self, columns: Sequence[Column]) -> list[Markup]:
+        return [comparable(self.engine, expression("r.{c}", c=Identifier(c.name)), c.kind) for c in columns]
+
+    def _escaped(self, text: str) -> str:
+        """A statement with dbt's words for the source and for the staged rows."""
+        source = f"source('{self.name}_source', '{_quoted(self.plan.source.name)}')"
+        if self.model is not None:
+            source = "ref(" + ", ".join(f"'{part}'" for part in self.model.split(".")) + ")"
+        source, text = f"{{{{ {source} }}}}", escaped(text)
+        return text.replace(str(self.here[0]), source).replace(str(self.here[1]), f"{{{{ ref('{self.staged}') }}}}")
+
+
+def project_files(
+    engine: Engine,
+    catalog: Catalog,
+    run: Run,
+    wanted: Freezing,
+    source: str | None = None,
+    source_model: str | None = None,
+) -> dict[str, str]:
+    """The files that recode rows by the rules of a run, by their places in a dbt project; nothing is recorded.
+
+    A staged model recodes, tests hold it against every privacy model, and only then the model `wanted.name` is built
+    of it. engine: a session with the database of the source. source: the table to read, if not that of the run.
+    source_model: a model that dbt is to read, as `model` or `package.model`; the table is then what it is like.
+
+    Raises PolicyError where the rules can't be said as one SELECT, or dbt can't be told of something.
+    """
+    if not NAME.fullmatch(wanted.name):
+        raise PolicyError("A dbt model's name is of at most 40 lower-case letters, digits and _, and begins with one.")
+    if source_model is not None:
+        _require_model(source_model, wanted.name)
+    policy, stored = parse_stored(run.policy), read_rules(catalog, run.id)
+    wanted = decide(wanted, policy)
+    models = models_of(policy)
+    wrong = list(_problems(policy, models, wanted))
+    if wrong:
+        raise PolicyError(wrong)
+    table = source if source is not None else policy.source.table
+    if table is None:
+        raise PolicyError("The source of the run is a file; name a table with --source.")
+    there = policy.source.model_copy(update={"file": None, "table": table})
+    plan = resolve_source(policy.model_copy(update={"source": there}), engine)
+    require_same(plan, stored, engine.dialect)
+    marks = Relation(f"source_{secrets.token_hex(16)}"), Relation(f"staged_{secrets.token_hex(16)}")
+    kept = (
+        row_filter_of(find_unmatched(engine, policy, stored.attributes)) if wanted.on_violation == "suppress" else None
+    )
+    select = rules_select(catalog.store, stored, run, str(plan.source), kept)
+    columns, regions = recoded_columns(engine, plan, select)
+    told = rules_select(catalog.store, stored, run, str(marks[0]), kept)
+    parts = (engine, run, plan, stored, told, columns, regions, models, wanted)
+    return ProjectText(*parts, source_model, marks).files()
+
+
+def _require_model(model: str, name: str) -> None:
+    """Refuse what is no name of a model, or that of one which is written."""
+    if not _MODEL.fullmatch(model):
+        raise PolicyError(f"'{model}' is no name of a dbt model: write model, or package.model.")
+    if model in (name, f"{name}_staged"):
+        raise PolicyError(f"The model '{model}' would read itself: give another --name.")
+
+
+def _problems(policy: Policy, models: Sequence[PrivacyModel], wanted: Freezing) -> Iterator[str]:
+    if policy.stars and wanted.on_violation == "suppress":
+        yield "dbt leaves suppressed rows out, and the policy says `suppressed: star`."
+    if any(model.needs_hierarchy for model in models):
+        yield "dbt has no hierarchy to measure t-closeness with `distance: hierarchical` by."
+
+
+def write_project(directory: Path, name: str, files: dict[str, str]) -> list[Path]:
+    """Write the files, and a `dbt_project.yml` where there is none; raises PolicyError where one of them exists."""
+    present = [str(directory / place) for place in files if (directory / place).exists()]
+    if present:
+        raise PolicyError([f"{place} exists: remove it, or give another --name." for place in present])
+    written = []
+    project = {"name": name, "version": "1.0.0", "config-version": 2, "profile": name}
+    given = files if (directory / "dbt_project.yml").exists() else {"dbt_project.yml": _yaml(project), **files}
+    for place, text in given.items():
+        path = directory / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _names(columns: Sequence[Column]) -> Markup:
+    return Markup(", ").join(expression("r.{c}", c=Identifier(column.name)) for column in columns)
+
+
+def _quoted(name: str) -> str:
+    """A name in a Jinja text between single quotes."""
+    return sayable(name).replace("'", "\\'")
+
+
+def _yaml(data: dict[str, Any]) -> str:
+    text = io.StringIO()
+    yaml = YAML()
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.width = 4096
+    yaml.dump(data, text)
+    return text.getvalue()

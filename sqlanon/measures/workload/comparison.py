@@ -1,0 +1,203 @@
+"""Finds for rows of the source the class that the release shows them in, and lets trees learn from both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
+from sqlanon.errors import ConflictError, PolicyError
+from sqlanon.hierarchies.scratch import scratch_hierarchies
+from sqlanon.hierarchies.table import HierarchyTable
+from sqlanon.measures.workload import Prediction
+from sqlanon.measures.workload.places import Places, Whole, locate, rank
+from sqlanon.measures.workload.read_back import Reader, Span
+from sqlanon.measures.workload.tree import TreeScores, score_trees
+from sqlanon.plan.checks import released_names
+from sqlanon.plan.connecting import open_release, open_source
+from sqlanon.policy import Attribute, Policy, Role, Show
+from sqlanon.sql import Identifier, Relation, macro
+from sqlanon.values.comparing import comparable
+from sqlanon.values.text import text_of
+
+FEW_VALUES = 20  # of an integer: up to so many it is taken for a class
+
+Texts = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Rows as texts, quasi-identifiers first and the target last; whether they are all rows."""
+
+    kinds: dict[str, Kind]
+    readers: list[Reader]
+    rows: list[Texts]
+    is_sample: bool
+
+
+def compare_trees(
+    policy: Policy, target: str, predict: Prediction | None, sample: int, options: EngineOptions | None
+) -> TreeScores:
+    """Train and test both trees, on the same folds of the same rows.
+
+    Raises PolicyError for a policy whose regions can't be read back, ConflictError where the rows are not those that
+    were released.
+    """
+    quasi = {name: one for name, one in policy.attributes.items() if one.role is Role.QUASI_IDENTIFIER}
+    _check(quasi)
+    labelled = {n: one.hierarchy for n, one in quasi.items() if one.hierarchy and one.show is Show.LABEL}
+    with (
+        open_source(policy, options, read_only=not labelled) as (engine, table),
+        scratch_hierarchies(engine, table, labelled) as built,
+    ):
+        source = _read_source(engine, table, quasi, built, target, sample)
+    predicts = predict or _guess(source, target)
+    with open_release(policy, options=options) as (engine, table):
+        classes, sizes = _read_classes(engine, table, quasi)
+    spans = _spans(source.readers, classes, quasi)
+    places = rank(source.readers, [row[:-1] for row in source.rows], spans)
+    box = locate(places)
+    if not source.is_sample and not np.array_equal(np.bincount(box[box >= 0], minlength=len(sizes)), sizes):
+        raise _unlike()
+    return _score(source, places, box, target, predicts)
+
+
+def _check(quasi: Mapping[str, Attribute]) -> None:
+    shown = {name: one.show.value for name, one in quasi.items() if one.show not in (Show.LABEL, Show.BOUNDS)}
+    if shown:
+        raise PolicyError(
+            [
+                f"attributes.{name}: show: {show} doesn't say which rows a class holds, and trees can't be compared; "
+                "use show: label or bounds."
+                for name, show in shown.items()
+            ]
+        )
+
+
+def _read_source(
+    engine: Engine,
+    table: Relation,
+    quasi: Mapping[str, Attribute],
+    built: Mapping[str, HierarchyTable],
+    target: str,
+    sample: int,
+) -> _Source:
+    """All rows, or a random sample of so many; `built` are the hierarchies of attributes that are shown as labels."""
+    columns = {column.name: column for column in engine.columns(table)}
+    readers = [_reader(engine, table, columns[name], one, built.get(name)) for name, one in quasi.items()]
+    values, joins = _values(engine, columns, quasi, built)
+    values.append(_text(engine, columns[target]))
+    (rows,) = engine.query_one("count_rows", table=table)
+    wanted: dict[str, Any] = {"rows": table, "columns": values, "joins": joins}
+    if rows > sample:
+        wanted |= {"limit": sample, "digested": _digested(len(values))}
+    found = engine.query("workload/sample_rows" if rows > sample else "workload/read_rows", **wanted)
+    kinds = {name: column.kind for name, column in columns.items()}
+    texts = [tuple(None if value is None else str(value) for value in row) for row in found]
+    return _Source(kinds, readers, texts, is_sample=rows > sample)
+
+
+def _digested(columns: int) -> Markup:
+    """All values of a row `x` as one text."""
+    return macro("values.line_of_columns", range(columns))
+
+
+def _reader(
+    engine: Engine, table: Relation, column: Column, attribute: Attribute, built: HierarchyTable | None
+) -> Reader:
+    labels = order = None
+    if built is not None:
+        levels = list(range(built.height))
+        found = engine.query("workload/list_labels", hierarchy=built.table, levels=levels)
+        labels = {str(label): (int(first), int(last)) for label, first, last in found}
+    elif column.kind is Kind.ENUM:
+        text = text_of(engine.render, Markup(Identifier("v")), column.kind, column.type)
+        value = Identifier(column.name)
+        found = engine.query("workload/list_values", rows=table, value=value, text=text)
+        order = {str(text): place for place, (text,) in enumerate(found)}
+    return Reader(column.kind, labels, order, has_groups=attribute.hierarchy is not None)
+
+
+def _values(
+    engine: Engine, columns: Mapping[str, Column], quasi: Mapping[str, Attribute], built: Mapping[str, HierarchyTable]
+) -> tuple[list[Markup], list[dict[str, Any]]]:
+    """Write the value that stands for each quasi-identifier of a row, and the dimension tables to join."""
+    values, joins = [], []
+    for place, name in enumerate(quasi):
+        column, alias = columns[name], Identifier(f"h{place}")
+        if name not in built:
+            values.append(_text(engine, column))
+            continue
+        values.append(macro("codes.of_entry", alias, Identifier("leaf")))
+        raw = comparable(engine, macro("codes.in_row", Identifier(name)), column.kind)
+        leaf = comparable(engine, macro("codes.of_entry", alias, Identifier("value")), column.kind)
+        joins.append({"table": built[name].table, "alias": alias, "leaf": leaf, "value": raw})
+    return values, joins
+
+
+def _text(engine: Engine, column: Column) -> Markup:
+    return text_of(engine.render, macro("codes.in_row", Identifier(column.name)), column.kind, column.type)
+
+
+def _read_classes(
+    engine: Engine, table: Relation, quasi: Mapping[str, Attribute]
+) -> tuple[list[Texts], NDArray[np.int64]]:
+    """Read the labels of each class, as texts, and its rows; in an order that does not depend on the engine."""
+    columns = {column.name: column for column in engine.columns(table)}
+    names = [released for name, one in quasi.items() for released in released_names(name, one)]
+    cells = [_text(engine, columns[name]) for name in names]
+    found = engine.query("workload/list_classes", rows=table, cells=cells)
+    ordered = sorted(found, key=lambda row: [(cell is not None, cell or "") for cell in row[:-1]])
+    return [tuple(row[:-1]) for row in ordered], np.array([int(row[-1]) for row in ordered], dtype=np.int64)
+
+
+def _spans(readers: Sequence[Reader], classes: Sequence[Texts], quasi: Mapping[str, Attribute]) -> list[list[Span]]:
+    """The classes as spans of each attribute; each text is read once."""
+    widths = [len(released_names(name, one)) for name, one in quasi.items()]
+    columns: list[list[Span]] = []
+    first = 0
+    for reader, width in zip(readers, widths, strict=True):
+        cells = [one[first : first + width] for one in classes]
+        known = {cell: reader.span(cell) for cell in set(cells)}
+        if None in known.values():
+            raise _unlike()
+        columns.append([span for cell in cells if (span := known[cell]) is not None])
+        first += width
+    return [list(spans) for spans in zip(*columns, strict=True)]
+
+
+def _guess(source: _Source, target: str) -> Prediction:
+    kind = source.kinds[target]
+    several = kind is Kind.INTEGER and len({row[-1] for row in source.rows}) > FEW_VALUES
+    return "number" if kind in (Kind.DECIMAL, Kind.FLOAT) or several else "class"
+
+
+def _score(source: _Source, places: Places, box: Whole, target: str, predicts: Prediction) -> TreeScores:
+    """Rows without a known number are left out where a number is predicted."""
+    texts = [row[-1] for row in source.rows]
+    if predicts == "class":
+        numbers = {
+            text: n for n, text in enumerate(sorted(set(texts), key=lambda text: (text is not None, text or "")))
+        }
+        return score_trees(places, box, np.array([numbers[text] for text in texts]), predicts)
+    if not source.kinds[target].is_numeric:
+        raise PolicyError(f"The target '{target}' is no number; leave the prediction of a number out.")
+    values = np.array([np.nan if text is None else float(text) for text in texts])
+    known = np.abs(values) <= 1e150  # false for NaN
+    if not known.any():
+        raise PolicyError(f"The target '{target}' holds no number.")
+    kept = Places(places.points[known], places.low, places.high, places.beyond)
+    return score_trees(kept, box[known], values[known], predicts)
+
+
+def _unlike() -> ConflictError:
+    return ConflictError(
+        "The rows of the source are not those that the release shows: the source changed after the run (run the policy "
+        "again with --replace), a CSV file lost the types of its columns (release to Parquet), or a column with show: "
+        "bounds holds NULL (use show: label)."
+    )

@@ -1,0 +1,89 @@
+"""Sessions with the tables and files of a policy, or of a command line: opened for reading."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.reading import FileReading, ReadOptions
+from sqlanon.models import PrivacyModel
+from sqlanon.plan.checks import released_names
+from sqlanon.plan.opening import open_release_table, open_source_table, open_table
+from sqlanon.policy import Policy, Role
+from sqlanon.sql import Relation
+
+
+@contextlib.contextmanager
+def open_release(
+    policy: Policy,
+    table: str | None = None,
+    models: Sequence[PrivacyModel] = (),
+    options: EngineOptions | None = None,
+    as_text: Sequence[str] = (),
+) -> Iterator[tuple[Engine, Relation]]:
+    """The released table, or another one beside it; for reading only unless a model needs a hierarchy built.
+
+    as_text: columns of a file of text that stay text, whatever they hold; others get the type that their values have.
+    """
+    file = policy.release.file
+    url = MEMORY_URL if file is not None else policy.release.url or policy.source.url or ""
+    read_only = file is None and not any(model.needs_hierarchy for model in models)
+    with connect(url, options, read_only=read_only) as engine:
+        if file is not None:
+            yield (
+                engine,
+                view_file(engine, table or file, ReadOptions(delimiter=",", types=dict.fromkeys(as_text, "text"))),
+            )
+        else:
+            with open_release_table(engine, policy, table) as found:
+                yield engine, found
+
+
+@contextlib.contextmanager
+def open_source(
+    policy: Policy, options: EngineOptions | None = None, *, read_only: bool = False
+) -> Iterator[tuple[Engine, Relation]]:
+    """The policy's microdata table, in a session that may make temporary tables unless it is for reading only."""
+    with connect(policy.source.url or MEMORY_URL, options, read_only=read_only) as engine:
+        if policy.source.file is not None:
+            yield engine, view_file(engine, policy.source.file, policy.source.reading)
+        else:
+            with open_source_table(engine, policy) as found:
+                yield engine, found
+
+
+def release_columns(policy: Policy, there: set[str]) -> list[str]:
+    """The quasi-identifiers' columns in a release; of one whose two bounds are not `there`, the column of its own name.
+
+    So a policy can be held against its source too.
+    """
+    columns: list[str] = []
+    for name, attribute in policy.attributes.items():
+        if attribute.role is Role.QUASI_IDENTIFIER:
+            released = released_names(name, attribute)
+            columns += [name] if name in there and not there.issuperset(released) else released
+    return columns
+
+
+@contextlib.contextmanager
+def connect_to_table(
+    url: str | None, table: str, options: EngineOptions | None, trusts_owner: bool
+) -> Iterator[tuple[Engine, Relation]]:
+    """A table, or without a URL a file, for reading only."""
+    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine:
+        if url is None:
+            yield engine, view_file(engine, table)
+        else:
+            with open_table(engine, table, trusts_owner=trusts_owner) as found:
+                yield engine, found
+
+
+def view_file(engine: Engine, path: str, options: ReadOptions | None = None) -> Relation:
+    return read_file_as(engine, path, options).relation
+
+
+def read_file_as(engine: Engine, path: str, options: ReadOptions | None, name: str = "viewed_file") -> FileReading:
+    return engine.read_file(Relation(name), path, options)

@@ -1,0 +1,55 @@
+"""Tables and columns by the names that people write, with the nearest right name for a wrong one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from sqlanon.catalog.tables import FALLBACK_PREFIX, VERSION_TABLE, Tables
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+from sqlanon.sql import Relation
+from sqlanon.support.suggest import did_you_mean
+
+_OF_CATALOGS = (VERSION_TABLE, "work_tables", "rule_sets")  # the schema that has them all is a catalog's
+_STRAY = {FALLBACK_PREFIX + table for table in Tables.names()}
+_OWN = re.compile(f"w_[0-9a-f]{{8}}_|{FALLBACK_PREFIX}")  # how tables of runs begin, and of a catalog without a schema
+
+
+def find_table(engine: Engine, text: str) -> Relation:
+    """The table as the database knows it. Raises PolicyError, with the nearest names, if there is none."""
+    found = engine.resolve(Relation.parse(text))
+    if found is None:
+        raise PolicyError(f"T{unknown_table(engine, text)[1:]}")
+    return found
+
+
+def unknown_table(engine: Engine, text: str) -> str:
+    """A sentence that offers the tables nearest in name, written with as many parts as the unknown one."""
+    parts = Relation.parse(text).parts
+    names = sorted({".".join(relation.parts[-len(parts) :]) for relation in _offered(engine.relations())})
+    offer = did_you_mean(".".join(parts), names) or "the database has no table that the session may see."
+    return f"there is no table '{text}'; {offer}"
+
+
+def is_of_a_catalog(engine: Engine, table: Relation) -> bool:
+    """Tell whether a table is, or would be, in a catalog's schema, or has the name of a catalog's table elsewhere."""
+    if table.name in _STRAY:
+        return True
+    return all(engine.resolve(table.sibling(name)) is not None for name in _OF_CATALOGS)
+
+
+def _offered(relations: Sequence[Relation]) -> list[Relation]:
+    """The tables that are not the program's own: neither a catalog's, nor a run's on its way."""
+    homes = [{r.sibling("") for r in relations if r.name == name} for name in _OF_CATALOGS]
+    own = set.intersection(*homes)
+    return [r for r in relations if r.sibling("") not in own and not _OWN.match(r.name)]
+
+
+def require_columns(engine: Engine, table: Relation, wanted: Iterable[str]) -> None:
+    """Raises PolicyError that lists every column the table lacks, each with the nearest names."""
+    names = [column.name for column in engine.columns(table)]
+    missing = [name for name in dict.fromkeys(wanted) if name not in names]
+    if missing:
+        shown = ".".join(table.parts[-2:])
+        raise PolicyError([f"{shown} has no column '{name}'; {did_you_mean(name, names)}" for name in missing])

@@ -1,0 +1,88 @@
+"""Identifiers that repeat: where they do, rows are not persons, and models that count rows protect rows.
+
+A column repeats if it holds two values or more, and one of them in more than one row. NULL is no value, and a column
+of a single value, such as the number of a tenant, tells nobody from anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine
+from sqlanon.results.source import RepeatingColumn
+from sqlanon.sql import Identifier, Relation
+from sqlanon.support.suggest import quoted
+from sqlanon.values.comparing import comparable
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """The identifiers of a table that repeat, and the names of those that the session may not read."""
+
+    columns: tuple[RepeatingColumn, ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str | None:
+        """The note beside every verdict on rows; None where no identifier repeats."""
+        if self.columns:
+            names = "; ".join(map(str, self.columns))
+            return f"Rows are counted, not persons: {names}. A class of k rows may be of fewer persons than k."
+        if self.unread:
+            names = ", ".join(quoted(self.unread))
+            return f"Rows are counted, not persons: {names} may not be read here, and so may repeat."
+        return None
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why a policy that says nothing of its subject is refused; None where it is not."""
+        reasons = [*map(str, self.columns), *([] if not self.unread else [_unread(self.unread)])]
+        if not reasons:
+            return None
+        return (
+            f"subject: {'; '.join(reasons)}. Where a person has several rows, a class of k rows may be of one person,"
+            " and the models protect rows, not persons. To release rows nevertheless, write `subject: none` at the top"
+            " of the policy; or make a view with one row a person, and release that."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the repetition for programs."""
+        repeating = [vars(column) for column in self.columns]
+        return {"repeating": repeating, "unread": list(self.unread), "note": self.sentence}
+
+
+def _unread(names: Sequence[str]) -> str:
+    have, they = ("has", "it repeats") if len(names) == 1 else ("have", "they repeat")
+    return (
+        f"{', '.join(quoted(names))} may not be read by this role and {have} no unique constraint, so that nobody knows"
+        f" whether {they}"
+    )
+
+
+def find_repeating(engine: Engine, table: Relation, columns: Sequence[Column]) -> Repetition:
+    """Find the columns that repeat: nothing is read of those that a constraint keeps unique, others are grouped once.
+
+    One statement a column, so that only the groups of one are in memory.
+    """
+    if not columns:
+        return Repetition()
+    unique, unreadable = engine.unique_columns(table), engine.unreadable_columns(table)
+    doubtful = [column for column in columns if column.name not in unique]
+    counted = [_count(engine, table, column) for column in doubtful if column.name not in unreadable]
+    return Repetition(
+        tuple(found for found in counted if found.values > 1 and found.most_rows > 1),
+        tuple(column.name for column in doubtful if column.name in unreadable),
+    )
+
+
+def _count(engine: Engine, table: Relation, column: Column) -> RepeatingColumn:
+    value = comparable(engine, Markup(Identifier(column.name)), column.kind)
+    rows, values, most = engine.query_one("plan/count_repeats", table=table, value=value)
+    return RepeatingColumn(column.name, int(rows), int(values), int(most))
+
+
+NO_REPETITION = Repetition()

@@ -1,0 +1,92 @@
+"""Centres of clusters, which the release shows in place of values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.coordinates import POSITION_BITS, Coordinate, Scale
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.policy import Show
+from sqlanon.releases.clustering import Clusters
+from sqlanon.sql import Identifier, Relation
+from sqlanon.staging.cells import Cell, Shown
+from sqlanon.staging.partition import Partition
+from sqlanon.staging.recode import Recoding, cell_name
+from sqlanon.work.workspace import Workspace
+
+FIXED_BITS = 52  # of a number from the least one on, in sums of numbers that are looked up
+
+
+@dataclass(frozen=True)
+class Centre(Shown):
+    """An axis that is shown by the centre of each cluster, under its own name."""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The column of the release that stands for this quasi-identifier."""
+        return (Cell(Identifier(self.name), Markup("NULL"), ()),)
+
+
+def create_centres(engine: Engine, workspace: Workspace, coded: CodedTable, clusters: Clusters) -> Recoding:
+    """Write down what each cluster shows: the mean of its numbers, exactly summed, and the centre of its categories."""
+    regions = workspace.table("regions")
+    centres = [_centre(engine, workspace, clusters, one) for one in clusters.coordinates]
+    order = [_order(engine, one) for one in clusters.coordinates]
+    engine.run("clusters/create_centres", regions=regions, assigned=clusters.assigned, centres=centres, order=order)
+    workspace.drop(*(one["centres"] for one in centres if one["centres"] is not None))
+    engine.analyze(regions)
+    partition = Partition(clusters.axes, regions, clusters.assigned, clusters.rounds, facts=clusters.facts)
+    shown = tuple(Centre(axis, engine.render) for axis in clusters.axes)
+    cells = tuple(cell for one in shown for cell in one.cells)
+    return Recoding(regions, cells, shown, partition, coded, has_ends=False)
+
+
+def _centre(engine: Engine, workspace: Workspace, clusters: Clusters, one: Coordinate) -> dict[str, Any]:
+    """The values of one attribute for the statement that writes centres.
+
+    A coded number is so many units of `1 / scale_of_units` from code 1 on, which are added up as they are; a looked-up
+    one is added up in units of `1 / power` from the least number on.
+    """
+    coding = one.field.coding
+    return {
+        "number": one.number,
+        "scale": one.scale,
+        "cell": cell_name(one.number),
+        "code": one.code,
+        "before": coding.before,
+        "scale_of_units": coding.scale or 1,
+        "dictionary": one.dictionary,
+        "alias": one.alias,
+        "value": one.value,
+        "low": one.low,
+        "power": math.ldexp(1.0, one.exponent + FIXED_BITS - POSITION_BITS),
+        "order": one.order,
+        "type": Markup(one.field.attribute.column.type),
+        "of_code": coding.value_of(Markup(f"modes_{one.number}.code")) if one.scale is Scale.NOMINAL else None,
+        "centres": _categories(engine, workspace, clusters, one),
+    }
+
+
+def _categories(engine: Engine, workspace: Workspace, clusters: Clusters, one: Coordinate) -> Relation | None:
+    """Create the table of the central category of each cluster; None of numbers."""
+    table, assigned = workspace.table("centre", one.number), clusters.assigned
+    if one.scale is Scale.CONTINUOUS:
+        return None
+    if one.scale is Scale.NOMINAL:
+        engine.run("clusters/create_modes", modes=table, assigned=assigned, code=one.code)
+    else:
+        is_convex = one.field.attribute.show is Show.CONVEX_MEDIAN
+        engine.run("clusters/create_medians", medians=table, rows=assigned, coordinates=[one], is_convex=is_convex)
+    return table
+
+
+def _order(engine: Engine, one: Coordinate) -> Markup:
+    """The key by which centres are ordered."""
+    cell = Markup(cell_name(one.number))
+    is_text = one.scale is not Scale.CONTINUOUS and one.field.attribute.column.kind is Kind.TEXT
+    return engine.render.macro("collate", cell) if is_text else cell

@@ -1,0 +1,239 @@
+"""Rows go down the tree of stored rules: a join a level, so many levels in one statement, or by one CASE.
+
+The rows are coded by themselves, as for a search. The cuts of the rules are looked up in these codes, so that a row
+goes by comparing integers; a group of a hierarchy is known by its level and label.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding.axes import NEVER, Axis, carried, mask_column
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Coding, Field, word_column
+from sqlanon.engines.base import Engine, Kind
+from sqlanon.policy import Show
+from sqlanon.releases.rules.node_layout import DEEPEST, MOST_RULES, Node, NodeLayout, Spelling, rule_case
+from sqlanon.releases.rules.store_rules import RuleAttribute, RuleTables
+from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
+from sqlanon.values.text import text_of
+from sqlanon.work.workspace import Workspace
+
+LEVELS = 40  # of one statement: planning a join takes longer the more there are
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Rows with their leaves: `(leaf, p0, …)`, with a column `odd` where some values are unknown to the rules.
+
+    routes: `(place, node, …)`: which node of the rules a leaf is, by its place.
+    odd: the bits that stand for attributes in that column.
+    """
+
+    rows: Relation
+    routes: Relation
+    odd: tuple[int, ...]
+
+
+def route(
+    engine: Engine, workspace: Workspace, coded: CodedTable, attributes: Sequence[RuleAttribute], rules: RuleTables
+) -> Routed:
+    """Send every coded row to its leaf."""
+    axes = tuple(Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
+    routes = _create_routes(engine, workspace, axes, attributes, rules)
+    engine.analyze(routes)
+    children = _create_children(engine, workspace, axes, rules, routes)
+    engine.analyze(*([children] if children else []))
+    odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
+    case = place_of_row(engine, routes, axes, rules) if children is None else None
+    depth, start = (rules.depth, Markup("0")) if case is None else (0, case.place)
+    rows, routed = coded.rows, workspace.table("routed")
+    for first in range(0, max(1, depth), LEVELS):
+        ends = first + LEVELS >= depth
+        to = routed if ends else workspace.table("going", first)
+        engine.run(
+            "rules/route_rows",
+            routed=to,
+            rows=rows,
+            routes=routes,
+            children=children,
+            words=_words_of(axes),
+            start=start,
+            shift=None if case is None else case.shift,
+            levels=min(LEVELS, depth - first),
+            odd=odd if ends else [],
+            carried=carried("r", coded.word_columns),
+        )
+        engine.analyze(to)
+        workspace.drop(*([rows] if first else []))
+        rows, start = to, Markup("r.leaf")
+    workspace.drop(*([children] if children else []), *(one["table"] for one in odd if one["table"]))
+    return Routed(routed, routes, tuple(one["bit"] for one in odd))
+
+
+def _create_routes(
+    engine: Engine, workspace: Workspace, axes: Sequence[Axis], attributes: Sequence[RuleAttribute], rules: RuleTables
+) -> Relation:
+    marks, routes = workspace.table("marks"), workspace.table("routes")
+    engine.run("rules/create_marks", marks=marks)
+    plain = [(axis, a) for axis, a in zip(axes, attributes, strict=True) if a.height is None]
+    if plain:
+        engine.run("rules/add_nulls", marks=marks, numbers=[axis.number for axis, _ in plain])
+    for axis, attribute in plain:
+        _mark(engine, axis.field, attribute, rules.segments, marks)
+    engine.analyze(marks)
+    engine.run(
+        "rules/create_routes",
+        routes=routes,
+        nodes=rules.nodes,
+        segments=rules.segments,
+        marks=marks,
+        axes=axes,
+        words=_words_of(axes),
+        never=NEVER,
+    )
+    workspace.drop(marks)
+    return routes
+
+
+def _words_of(axes: Sequence[Axis]) -> list[dict[str, Any]]:
+    """List the words of a row that the tree looks at: words beyond the last quasi-identifier are kept only."""
+    numbers = range(1 + max(axis.field.word for axis in axes))
+    return [{"number": w, "column": word_column(w), "mask": mask_column(w)} for w in numbers]
+
+
+def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Relation, marks: Relation) -> None:
+    values: dict[str, Any] = {"marks": marks, "segments": segments, "number": attribute.number}
+    coding = field.coding
+    cut = attribute.value_of(engine.render, Markup("s.value"))
+    beyond = RedactedValue(coding.leaves + 1)
+    if coding.scale is not None:
+        engine.run("rules/mark_fractions", beyond=beyond, cut=cut, **values, **_fractions(engine.render, coding))
+        return
+    if coding.dictionary is None:
+        engine.run("rules/mark_integers", beyond=beyond, before=coding.before, **values)
+        return
+    order = Markup("u.value")
+    if attribute.kind is Kind.TEXT:
+        order = engine.render.macro("collate", order)
+    engine.run("rules/mark_values", dictionary=coding.dictionary, order=order, cut=cut, **values)
+
+
+def _fractions(render: Renderer, coding: Coding) -> dict[str, Any]:
+    """Return the values for finding a cut `x.cut` among codes by units."""
+    return {
+        "before": coding.before,
+        "low": coding.value_of(Markup("CAST(1 AS BIGINT)")),
+        "high": coding.value_of(expression("CAST({leaves} AS BIGINT)", leaves=RedactedValue(coding.leaves))),
+        "whole": coding.whole_of(render, Markup("x.cut")),
+        "value": coding.value_of_whole(Markup("y.whole")),
+    }
+
+
+def _create_children(
+    engine: Engine, workspace: Workspace, axes: Sequence[Axis], rules: RuleTables, routes: Relation
+) -> Relation | None:
+    levels = []
+    for axis in axes:
+        hierarchy = axis.field.coding.hierarchy
+        for level, shift in enumerate(hierarchy.shifts[:-1] if hierarchy else ()):
+            levels.append({"attribute": axis.number, "number": level, "shift": shift, "table": axis.dimension})
+    if not levels:
+        return None
+    groups, children = workspace.table("groups"), workspace.table("children")
+    engine.run("rules/create_groups", groups=groups, levels=levels)
+    engine.analyze(groups)
+    nested = [axis.number for axis in axes if axis.dimension is not None]
+    values = {"nodes": rules.nodes, "segments": rules.segments, "routes": routes, "nested": nested}
+    engine.run("rules/create_children", children=children, groups=groups, **values)
+    workspace.drop(groups)
+    return children
+
+
+def _find_unknown(
+    engine: Engine,
+    workspace: Workspace,
+    coded: CodedTable,
+    axes: Sequence[Axis],
+    attributes: Sequence[RuleAttribute],
+    rules: RuleTables,
+) -> list[dict[str, Any]]:
+    """List the attributes with values that the rules can't show: NULL, codes in a table; and the bits that say so."""
+    odd: list[dict[str, Any]] = []
+    for axis, attribute in zip(axes, attributes, strict=True):
+        has_null = axis.field.attribute.name in coded.with_nulls
+        labeled = attribute.show is Show.LABEL and attribute.height is None
+        is_null = has_null and (attribute.hides_rows or (labeled and not attribute.has_null))
+        table = None
+        if labeled and attribute.listed:
+            table = _create_unknown(engine, workspace, axis, attribute, rules.domain)
+        if is_null or table:
+            alias, code = Identifier(f"unknown_{axis.number}"), axis.field.code(Identifier("r"))
+            odd.append({"is_null": is_null, "bit": axis.bit, "table": table, "alias": alias, "code": code})
+    return odd
+
+
+def _create_unknown(
+    engine: Engine, workspace: Workspace, axis: Axis, attribute: RuleAttribute, domain: Relation
+) -> Relation | None:
+    dictionary = axis.field.coding.dictionary
+    if dictionary is None:
+        return None
+    table = workspace.table("unknown", axis.number)
+    column = axis.field.attribute.column
+    text = text_of(engine.render, Markup("v.value"), column.kind, column.type)
+    engine.run(
+        "rules/create_unknown", unknown=table, dictionary=dictionary, domain=domain, number=attribute.number, text=text
+    )
+    (unknown,) = engine.query_one("count_rows", table=table)
+    if unknown:
+        return table
+    workspace.drop(table)
+    return None
+
+
+@dataclass(frozen=True)
+class PlaceCase:
+    """The place where a coded row `r` ends; its thresholds are shifted by a number, `secret.shift` in the statement.
+
+    A code tells the value where the least one is 0 or 1. So that a server's log of statements holds none, thresholds
+    are shifted by a number that is drawn for this statement and withheld.
+    """
+
+    place: Markup
+    shift: RedactedValue
+
+
+def place_of_row(engine: Engine, routes: Relation, axes: Sequence[Axis], rules: RuleTables) -> PlaceCase | None:
+    """The rules of a tree without hierarchies as one CASE; None where rows are to go by joins.
+
+    routes: `(place, first, threshold, mask_0, …)`, as `route` makes them.
+    """
+    if not engine.traits.prefers_case or rules.depth > DEEPEST:
+        return None
+    (count,) = engine.query_one("count_rows", table=routes)
+    if count > 2 * MOST_RULES:
+        return None
+    words = _words_of(axes)
+    rows = engine.query("rules/read_routes", routes=routes, masks=[word["mask"] for word in words])
+    drawn = secrets.randbelow(2**61)
+    number_of = {(axis.field.word, axis.mask): axis.number for axis in axes}
+    nodes = []
+    for place, first, threshold, *masks in rows:
+        split = next(((word, mask) for word, mask in enumerate(masks) if mask and first != place), None)
+        nodes.append(Node(place, first, split and number_of[split], threshold))
+
+    def value(number: int) -> Markup:
+        field = axes[number].field
+        return expression("(r.{word} & {mask})", word=word_column(field.word), mask=axes[number].mask)
+
+    def is_beyond(number: int, threshold: int) -> Markup:
+        return expression("{value} + secret.shift >= {least}", value=value(number), least=threshold + drawn)
+
+    case = rule_case(NodeLayout(nodes, [], {}), Spelling({}, value, is_beyond))
+    return PlaceCase(case, RedactedValue(drawn))

@@ -1,0 +1,194 @@
+"""The audit of a policy's release: its models, and every check of a run that the source at hand allows."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.dialects import is_embedded
+from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.files import STANDARD_INPUT
+from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError, SqlanonError
+from sqlanon.plan.connecting import open_release
+from sqlanon.plan.plan import Plan, resolve_source
+from sqlanon.plan.trust import reading
+from sqlanon.policy import Policy
+from sqlanon.report.audit.holding import LINKED, Held, hold_against_source
+from sqlanon.report.audit.past import Past, look_back
+from sqlanon.report.audit.published import (
+    bring_published,
+    expected_columns,
+    expected_names,
+    open_published,
+    wrong_columns,
+)
+from sqlanon.results.measures import Check
+from sqlanon.verification.release import verify_release
+from sqlanon.verification.verify import Verification
+from sqlanon.work.workspace import TemporaryWorkspace
+
+_OF_SOURCE = ("rows_add_up", "values_equal", *LINKED)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The findings of an audit.
+
+    verification: how the models stand; None where the release lacks columns that they are about.
+    checks: each check that was made, by its name. unchecked: those that were not, and why.
+    columns: the columns that are missing, too many, in another place or of another type.
+    run: the run that the catalog knows to have made the release.
+    same_source: whether the source is known to be what it was then.
+    left_out: rows of the source that are not in the release; None where the source was not read.
+    """
+
+    verification: Verification | None
+    checks: Mapping[str, Check] = field(default_factory=dict)
+    unchecked: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    run: str | None = None
+    same_source: bool = False
+    left_out: int | None = None
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The checks with violations."""
+        return tuple(name for name, check in self.checks.items() if check.violations)
+
+    @property
+    def satisfied(self) -> bool:
+        """Tell whether every model is satisfied, and no check that was made found a violation."""
+        return self.verification is not None and self.verification.satisfied and not self.failed
+
+
+def audit_release(
+    policy: Policy,
+    table: str | None = None,
+    options: EngineOptions | None = None,
+    *,
+    with_source: bool = True,
+) -> Audit:
+    """Check the policy's release, or another table (or file) in its place, against its models and its source.
+
+    with_source: whether the source is read; without it, names of columns and models alone are checked.
+
+    Raises PolicyError for an unknown table, AccessError where the release can't be read.
+    """
+    audit = _Audit(policy, table, options)
+    audit.check_names()
+    audit.check_models()
+    if with_source:
+        audit.check_source()
+    else:
+        audit.leave_out("the source was not to be read (--no-source)")
+    held = audit.held
+    return Audit(
+        audit.verification, held.checks, held.unchecked, tuple(audit.columns), audit.run, audit.sure, held.left_out
+    )
+
+
+class _Audit:
+    """An audit on its way."""
+
+    def __init__(self, policy: Policy, table: str | None, options: EngineOptions | None) -> None:
+        self.policy = policy
+        self.table = table
+        self.options = options
+        self.held = Held()
+        self.columns: list[str] = []
+        self.run: str | None = None
+        self.sure = False
+        self.verification: Verification | None = None
+
+    def check_names(self) -> None:
+        """Hold the names of the release's columns against the roles in the policy."""
+        with open_release(self.policy, self.table, (), self.options) as (engine, relation):
+            names = {column.name for column in engine.columns(relation)}
+            (rows,) = engine.query_one("count_rows", table=relation)
+        self.columns = sorted(names ^ set(expected_names(self.policy)))
+        self.held.checks["columns_equal"] = Check(len(self.columns), rows)
+
+    def check_models(self) -> None:
+        """Verify the models, if the release has the columns that they are about."""
+        try:
+            self.verification = verify_release(self.policy, self.table, self.options)
+        except PolicyError:
+            if not self.columns:
+                raise
+
+    def leave_out(self, reason: str) -> None:
+        """Say of all checks against the source that they were not made."""
+        self.held.unchecked |= dict.fromkeys(_OF_SOURCE, reason)
+        self.held.unchecked["types_equal"] = reason
+
+    def check_source(self) -> None:
+        """Make the checks that read the source."""
+        if self.policy.source.file == STANDARD_INPUT:
+            self.leave_out("the source was standard input")
+            return
+        past = look_back(self.policy, self.table, self.options)
+        self.run = None if past.run is None else past.run.id
+        try:
+            with self._source() as (engine, plan):
+                self._compare(engine, plan, past)
+        except (AccessError, ConflictError, PolicyError) as error:
+            self.leave_out(f"the source can't be read as the policy says: {_first_line(error)}")
+
+    @contextlib.contextmanager
+    def _source(self) -> Iterator[tuple[Engine, Plan]]:
+        url = self.policy.source.url or MEMORY_URL
+        read_only = is_embedded(url) and url != MEMORY_URL
+        file = self.policy.release.file
+        places = () if file is None else (str(Path(self.table or file).absolute()),)
+        options = replace(self.options or EngineOptions(), places=places)
+        with connect(url, options, read_only=read_only) as engine:
+            plan = resolve_source(self.policy, engine)
+            with reading(engine, plan.source, trusts_owner=self.policy.trust == "owner"):
+                yield engine, plan
+
+    def _compare(self, engine: Engine, plan: Plan, past: Past) -> None:
+        expected = expected_columns(plan, engine.traits)
+        with open_published(self.policy, engine, self.table, self.options) as (reader, found):
+            typed = reader is engine and self.policy.release.file is None
+            wrong = wrong_columns(expected, reader.columns(found), typed=typed)
+            if wrong:
+                self._refuse_columns(wrong)
+                return
+            same = past.is_of(engine, plan)
+            self.sure = bool(same)
+            if same is False:
+                self.leave_out(past.changed)
+                return
+            try:
+                release = bring_published(self.policy, engine, reader, found, self.table, expected)
+                if reader is not engine or self.policy.release.file is not None:
+                    wrong = wrong_columns(expected, engine.columns(release), typed=reader is engine)
+            except EngineError as error:
+                wrong = [_first_line(error)]
+            if wrong:
+                self._refuse_columns(wrong)
+                return
+            self._hold(engine, plan, release, past)
+
+    def _hold(self, engine: Engine, plan: Plan, release: Any, past: Past) -> None:
+        known = past.known if self.sure else replace(past.known, rows=None)
+        with TemporaryWorkspace(engine) as workspace:
+            found = hold_against_source(engine, workspace, plan, release, known)
+        self.held.left_out = found.left_out
+        self.held.checks |= found.checks
+        self.held.unchecked |= found.unchecked
+
+    def _refuse_columns(self, wrong: list[str]) -> None:
+        self.columns = wrong
+        rows = self.held.checks["columns_equal"].rows
+        self.held.checks["columns_equal"] = Check(len(wrong), rows)
+        self.held.unchecked |= dict.fromkeys(_OF_SOURCE, "the release has not the columns that the policy gives it")
+
+
+def _first_line(error: SqlanonError) -> str:
+    return str(error).splitlines()[0]

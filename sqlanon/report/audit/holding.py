@@ -1,0 +1,239 @@
+"""The checks of a published release against its source, by raw values and the policy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from markupsafe import Markup
+
+from sqlanon.encoding.coded_table import CodedTable, encode
+from sqlanon.engines.base import Column, Engine
+from sqlanon.hierarchies.limits import Limits
+from sqlanon.plan.checks import released_names
+from sqlanon.plan.plan import Plan
+from sqlanon.policy import Recodes
+from sqlanon.report.audit.placing import place_rows
+from sqlanon.report.audit.reach import ShownField, create_reaches, open_ends
+from sqlanon.report.audit.shapes import count_misshapen
+from sqlanon.results.measures import Check
+from sqlanon.sql import Identifier, Relation, Text
+from sqlanon.staging.labels import EVERYTHING
+from sqlanon.staging.recode import cell_name
+from sqlanon.values.comparing import comparable, exact
+from sqlanon.values.text import text_of
+from sqlanon.verification.limited import Checked, check_limits
+from sqlanon.verification.policy_labels import Ladder, load_lines
+from sqlanon.verification.release_checks import Claims, Region, multisets_equal, regions_contain
+from sqlanon.work.workspace import Workspace
+
+LINKED = ("regions_contain", "classes_equal", "labels_fit")
+"""The checks that need to know in which class a source row is."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Facts about the run that made a release.
+
+    boxed: whether it shows boxes from cut to cut, as stored rules do; None where nothing is known of it.
+    budget: the share of rows that it may leave out. rows: how many it released, where that is known of this source.
+    """
+
+    boxed: bool | None
+    budget: float
+    rows: int | None = None
+
+
+@dataclass
+class Held:
+    """Results of the checks: those that were made, the reasons why others were not, and the number of rows left out."""
+
+    left_out: int | None = None
+    checks: dict[str, Check] = field(default_factory=dict)
+    unchecked: dict[str, str] = field(default_factory=dict)
+
+
+def hold_against_source(engine: Engine, workspace: Workspace, plan: Plan, release: Relation, known: Known) -> Held:
+    """Make every check of a release that has the columns which the plan gives it."""
+    held = Held()
+    with engine.transaction():
+        coded = encode(engine, plan, workspace, whole=True)
+        released = {column.name: column for column in engine.columns(release)}
+        holding = _Holding(engine, workspace, plan, coded, release, released)
+        holding.count_rows(held, known)
+        holding.check_classes(held, known.boxed)
+    return held
+
+
+@dataclass(frozen=True)
+class _Holding:
+    """A release and its coded source in one session."""
+
+    engine: Engine
+    workspace: Workspace
+    plan: Plan
+    coded: CodedTable
+    release: Relation
+    released: Mapping[str, Column]
+
+    def count_rows(self, held: Held, known: Known) -> None:
+        """Check that no row is too many, that no more are left out than may be, and that all kept values are there.
+
+        Of a run that is known as many rows must be there as it released, though the policy may allow for fewer.
+        """
+        (rows,) = self.engine.query_one("count_rows", table=self.release)
+        omitted, stars = self.coded.source_rows - rows, self.plan.policy.stars
+        allowed = 0 if stars else int(Decimal(str(known.budget)) * self.coded.source_rows)
+        astray = 0 if known.rows is None else abs(rows - known.rows)
+        held.left_out = max(omitted, 0)
+        held.checks["rows_add_up"] = Check(max(-omitted, omitted - allowed, astray, 0), rows)
+        if self.coded.multiset is not None:
+            kept = [attribute.column for attribute in self.plan.kept]
+            violations = multisets_equal(self.engine, self.coded.multiset, self.release, kept, max(omitted, 0))
+            held.checks["values_equal"] = Check(violations, rows)
+
+    def check_classes(self, held: Held, boxed: bool | None) -> None:
+        """Find the class of each source row, then hold what it shows and keeps against the row's raw values."""
+        if self.plan.policy.algorithm.recodes is Recodes.CLUSTERS:
+            held.unchecked |= dict.fromkeys(LINKED, _CENTRES)
+            return
+        shown = self._shown()
+        classes = self._create_classes(shown)
+        starred = self._starred(shown, classes)
+        if boxed is None:
+            boxed = any(open_ends(self.engine, classes, one) for one in shown)
+        boxed = boxed or self.plan.policy.ranges == "cuts"
+        reaches = create_reaches(self.engine, self.workspace, self.coded, shown, classes, boxed)
+        placed = place_rows(self.engine, self.workspace, self.coded, shown, classes, reaches)
+        if placed.undecided and reaches.vague:
+            held.unchecked |= dict.fromkeys(LINKED, _UNDECIDED.format(columns=", ".join(reaches.vague)))
+            return
+        witness = self._create_witness(shown, placed.table, classes)
+        claims = Claims(witness, starred=starred)
+        (seen,) = self.engine.query_one("count_rows", table=witness)
+        limited = [self._limited(one) for one in shown]
+        regions = [self._region(one, boxed, found.limits) for one, found in zip(shown, limited, strict=True)]
+        outside = regions_contain(self.engine, claims, regions) + sum(found.violations for found in limited)
+        held.checks["regions_contain"] = Check(outside, seen)
+        held.checks["classes_equal"] = Check(self._misplaced(shown, witness), seen)
+        clear = [one for one in shown if one.column.name not in reaches.vague]
+        misshapen = count_misshapen(self.engine, self.plan.policy, clear, claims, boxed)
+        held.checks["labels_fit"] = Check(misshapen, seen)
+
+    def _shown(self) -> list[ShownField]:
+        shown, first = [], 0
+        for number, one in enumerate(self.coded.quasi_identifiers):
+            specified = self.plan.policy.attributes[one.attribute.name]
+            columns = tuple(self.released[name] for name in released_names(one.attribute.name, specified))
+            cells = tuple(cell_name(first + place) for place in range(len(columns)))
+            shown.append(ShownField(number, one, columns, cells))
+            first += len(columns)
+        return shown
+
+    def _published(self, column: Column) -> Markup:
+        return comparable(self.engine, Markup(Identifier(column.name)), column.kind)
+
+    def _create_classes(self, shown: list[ShownField]) -> Relation:
+        classes = self.workspace.table("classes")
+        pairs = [pair for one in shown for pair in zip(one.cells, one.released, strict=True)]
+        self.engine.run(
+            "audit/create_classes",
+            classes=classes,
+            release=self.release,
+            cells=[{"name": name, "value": self._published(column)} for name, column in pairs],
+            keys=[one.cells for one in shown],
+        )
+        self.engine.analyze(classes)
+        return classes
+
+    def _starred(self, shown: list[ShownField], classes: Relation) -> int | None:
+        """The class of suppressed rows, where the policy shows them."""
+        if not self.plan.policy.stars:
+            return None
+        texts = [
+            cell for one in shown for cell, column in zip(one.cells, one.released, strict=True) if column.kind == "text"
+        ]
+        others = [cell for one in shown for cell in one.cells if cell not in texts]
+        (leaf,) = self.engine.query_one(
+            "audit/find_starred", classes=classes, texts=texts, others=others, everything=Text(EVERYTHING)
+        )
+        return None if leaf is None or not texts else int(leaf)
+
+    def _create_witness(self, shown: list[ShownField], placed: Relation, classes: Relation) -> Relation:
+        witness = self.workspace.table("witnessed")
+        raw = [
+            *(Identifier(f"r{number}") for number in range(len(shown))),
+            *(Identifier(f"v{number}") for number in range(len(self.coded.kept))),
+        ]
+        self.engine.run(
+            "audit/create_witness",
+            witnessed=witness,
+            witness=self.coded.witness,
+            placed=placed,
+            classes=classes,
+            raw=raw,
+            axes=[{"x": one.x, "code": one.field.code(Identifier("r"))} for one in shown],
+            xs=[one.x for one in shown],
+            cells=[cell for one in shown for cell in one.cells],
+        )
+        self.engine.analyze(witness)
+        return witness
+
+    def _limited(self, shown: ShownField) -> Checked:
+        """The numbers that stand for all beyond them, by the policy and the raw values."""
+        raw, attribute = Markup(Identifier(f"r{shown.number}")), shown.field.attribute
+        said = self.plan.policy.attributes[attribute.name]
+        return check_limits(self.engine, self.coded.witness, raw, shown.column, said, attribute.limits, whole=True)
+
+    def _region(self, shown: ShownField, boxed: bool, limits: Limits) -> Region:
+        cells = tuple(cell.name for cell in shown.cells)
+        tight = not boxed and shown.field.coding.hierarchy is None
+        return Region(
+            shown.column,
+            f"r{shown.number}",
+            cells,
+            shown.show,
+            self._ladder(shown),
+            boxed=boxed,
+            tight=tight,
+            limits=limits,
+        )
+
+    def _ladder(self, shown: ShownField) -> Ladder | None:
+        """The hierarchy as the policy has it; a mask is as long as the longest text."""
+        spec = shown.field.attribute.hierarchy
+        if spec is None:
+            return None
+        if spec.mask is not None and spec.length is None:
+            raw = Markup(Identifier(f"r{shown.number}"))
+            text = text_of(self.engine.render, raw, shown.column.kind, shown.column.type)
+            (longest,) = self.engine.query_one("verify/measure_length", witness=self.coded.witness, text=text)
+            spec = spec.model_copy(update={"length": max(1, int(longest))})
+        lines = self.workspace.table("lines", shown.number)
+        return load_lines(self.engine, Ladder(spec), shown.column, self.plan.base_directory, lines)
+
+    def _misplaced(self, shown: list[ShownField], witness: Relation) -> int:
+        """Rows of the published classes, with their kept values, that differ from the source rows in them."""
+        keys = [
+            (self._published(column), Markup(cell))
+            for one in shown
+            for cell, column in zip(one.cells, one.released, strict=True)
+        ]
+        for number, kept in enumerate(self.coded.kept):
+            column = kept.attribute.column
+            published = exact(self.engine, column, Markup(Identifier(column.name)))
+            raw = exact(self.engine, column, Markup(Identifier(f"v{number}")))
+            keys += zip(published, raw, strict=True)
+        with self.engine.grouping_by_hash():
+            surplus, missing = self.engine.query_one(
+                "release/compare_classes", witness=witness, staged=self.release, keys=keys
+            )
+        return int(surplus) + int(missing)
+
+
+_CENTRES = "the centre of a cluster does not say which rows it is of; the run checked it before it published"
+_UNDECIDED = (
+    "what the release shows of {columns} does not say which values it stands for, so that rows of the source can't be"
+    " told apart by class"
+)

@@ -1,0 +1,93 @@
+"""Facts of the catalog about the run that made a release, and the test whether the source has changed since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlanon.catalog import Catalog, Run, Status
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.files import whole_path
+from sqlanon.errors import Cancelled, SqlanonError
+from sqlanon.plan.plan import Plan
+from sqlanon.policy import Policy
+from sqlanon.report.audit.holding import Known
+from sqlanon.report.signoff.release import place_of_release
+from sqlanon.runs.choices import choices_of
+from sqlanon.runs.fingerprint import fingerprint
+from sqlanon.sql import Relation
+from sqlanon.support.environment import resolved
+from sqlanon.work.session import look_into_catalog
+
+
+@dataclass(frozen=True)
+class Past:
+    """The run that made a release, and what is known of it; `run` is None where nothing is."""
+
+    known: Known
+    run: Run | None = None
+
+    def is_of(self, engine: Engine, plan: Plan) -> bool | None:
+        """Tell whether the source is the same as when the run read it; None where that is not known."""
+        if self.run is None:
+            return None
+        recorded = None if self.run.result is None else self.run.result.source.digest
+        if self.run.source_rows not in (None, plan.rows):
+            return False
+        if recorded is None or self.run.engine_version != engine.version:
+            return None
+        return bool(recorded == fingerprint(engine, plan))
+
+    @property
+    def changed(self) -> str:
+        """The reason why a release is not held against a source that has changed."""
+        assert self.run is not None
+        when = "" if self.run.finished is None else f" on {self.run.finished:%Y-%m-%d}"
+        return f"the source has changed since run {self.run.id} made the release{when}"
+
+
+def look_back(policy: Policy, table: str | None, options: EngineOptions | None) -> Past:
+    """Ask the catalog for the newest run that published this release of this source, if there is a catalog to ask.
+
+    It is read in a session of its own: a catalog is not read through one that may only read.
+    """
+    unknown = Past(Known(None, policy.suppression))
+    try:
+        with (
+            connect(policy.source.url or MEMORY_URL, options) as engine,
+            look_into_catalog(policy, engine, options) as catalog,
+        ):
+            run = None if catalog is None else _newest(catalog, policy, table or place_of_release(policy))
+            return unknown if catalog is None or run is None else Past(_known(catalog, run, policy), run)
+    except Cancelled:
+        raise
+    except SqlanonError:
+        return unknown
+
+
+def _newest(catalog: Catalog, policy: Policy, release: str) -> Run | None:
+    """The newest run that published the release, if it was of this source."""
+    file = policy.release.file is not None
+    for run in catalog.runs(None):
+        if run.status is Status.PUBLISHED and _is_named(run.release, release, file=file):
+            source = policy.source.file or policy.source.table or ""
+            return run if _is_named(run.source, source, file=policy.source.file is not None) else None
+    return None
+
+
+def _is_named(recorded: str, named: str, *, file: bool) -> bool:
+    """Tell whether a whole name in the catalog is the name that people wrote, of which parts may be left out."""
+    if file:
+        return whole_path(resolved(recorded)) == whole_path(named)
+    parts = Relation.parse(named).parts
+    return Relation.parse(recorded).parts[-len(parts) :] == parts
+
+
+def _known(catalog: Catalog, run: Run, policy: Policy) -> Known:
+    choices = choices_of(catalog, run)
+    budget = policy.suppression
+    if choices is not None and choices.on_violation == "suppress":
+        budget = 1.0 if choices.budget is None else choices.budget
+    rows = None if run.result is None else run.result.release.rows
+    return Known(choices is not None, budget, rows)

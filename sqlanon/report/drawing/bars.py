@@ -1,0 +1,69 @@
+"""Bars: shares in percent, side by side for before and after. Hollow is before, filled is after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlanon.report.drawing.svg import BLUE, FAINT, INK, PAPER, SOFT, cut, document, element, line, text, width_of
+
+WIDTH = 500.0
+_BAR, _GAP, _TOP, _NUMBER = 15.0, 14.0, 34.0, 62.0
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A label, and its shares from 0 to 1: after, and before where that is known; each with its words."""
+
+    label: str
+    after: float
+    after_text: str
+    before: float | None = None
+    before_text: str = ""
+
+
+def draw_bars(
+    title: str, description: str, bars: Sequence[Bar], key: str = "", *, width: float = WIDTH, full: float = 1.0
+) -> str:
+    """A picture of bars; one line each, or two where there is a before. A share of `full` takes all the room."""
+    left = min(max([width_of(cut(bar.label, 26), 13) for bar in bars], default=0) + 14, 200)
+    room = (width - left - _NUMBER) / full
+    paired = any(bar.before is not None for bar in bars)
+    parts = _legend(left) if paired else []
+    y = _TOP if paired else 6.0
+    top = y
+    for bar in bars:
+        height = 2 * _BAR + 2 if bar.before is not None else _BAR
+        parts.append(text(left - 10, y + height / 2 + 4.5, cut(bar.label, 26), font_size=13, text_anchor="end"))
+        if bar.before is not None:
+            parts += _drawn(left, y, room * bar.before, bar.before_text, hollow=True)
+        parts += _drawn(left, y + height - _BAR, room * bar.after, bar.after_text, hollow=False)
+        y += height + _GAP
+    parts.insert(0, line(left, top - 4, left, y - _GAP + 4, stroke=FAINT))
+    return document(width, y - _GAP + 10, title, description, parts, key)
+
+
+def _drawn(x: float, y: float, wide: float, words: str, *, hollow: bool) -> list[str]:
+    fill, stroke = (PAPER, INK) if hollow else (BLUE, BLUE)
+    inset = 0.6
+    shape = element(
+        "rect",
+        x=x + inset,
+        y=y + inset,
+        width=max(wide - 2 * inset, 0.0),
+        height=_BAR - 2 * inset,
+        fill=fill,
+        stroke=stroke,
+        stroke_width=1.2,
+    )
+    number = text(x + max(wide, 0) + 7, y + _BAR - 3.5, words, font_size=12, fill=SOFT if hollow else INK)
+    return [shape, number] if wide > 0 else [number]
+
+
+def _legend(x: float) -> list[str]:
+    return [
+        element("rect", x=x + 0.6, y=4, width=20, height=12, fill=PAPER, stroke=INK, stroke_width=1.2),
+        text(x + 28, 14, "before", font_size=12.5, fill=SOFT),
+        element("rect", x=x + 96, y=4, width=20, height=12, fill=BLUE, stroke=BLUE, stroke_width=1.2),
+        text(x + 123, 14, "after", font_size=12.5),
+    ]

@@ -1,0 +1,92 @@
+"""The first levels of a partition tree: every part as wide as its rows, under the part that it was split from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlanon.report.drawing.svg import (
+    BLUE,
+    DARK_BLUE,
+    INK,
+    PALE_BLUE,
+    PAPER,
+    cut,
+    document,
+    element,
+    text,
+    width_of,
+    words,
+)
+
+_WIDTH, _ROW, _GAP = 860.0, 58.0, 3.0
+
+
+@dataclass
+class Node:
+    """A part of the table: its rows, and the attribute that its own parts (the largest first) were split by."""
+
+    rows: int
+    split: str | None = None
+    parts: list[Node] = field(default_factory=list)
+
+
+def draw_tree(root: Node, key: str = "") -> str:
+    """Blocks in rows, one row a level."""
+    parts = list(_blocks(root, 0.0, 0, _WIDTH, None))
+    depth = _depth(root)
+    return document(_WIDTH, depth * _ROW + 2, "First levels of the partition tree", _described(root), parts, key)
+
+
+def _described(root: Node) -> str:
+    """The picture in words."""
+    if root.split is None:
+        return f"The tree is its root: {root.rows:,} rows that were not split."
+    parts = ", ".join(f"{part.rows:,}" for part in root.parts[:8]) + (" and others" if len(root.parts) > 8 else "")
+    next_ = sorted({part.split for part in root.parts if part.split})
+    then = f" The parts were split by {', '.join(next_)}." if next_ else ""
+    return f"{root.rows:,} rows were first split by {root.split}, into parts of {parts} rows.{then}"
+
+
+def _depth(node: Node) -> int:
+    return 1 + max((_depth(part) for part in node.parts), default=0)
+
+
+def _blocks(node: Node, x: float, level: int, wide: float, parent: str | None) -> Iterator[str]:
+    yield _block(node, x, level, wide, parent)
+    total = sum(part.rows for part in node.parts)
+    for part in node.parts:
+        share = wide * part.rows / total
+        yield from _blocks(part, x, level + 1, share, node.split)
+        x += share
+
+
+def _block(node: Node, x: float, level: int, wide: float, parent: str | None) -> str:
+    y = level * _ROW + 1
+    origin = "" if parent is None else f", a part by {parent}"
+    later = "" if node.split is None else f", split by {node.split}"
+    fill = (PALE_BLUE, PAPER)[level % 2]
+    shape = element(
+        "rect",
+        x=x + _GAP / 2,
+        y=y,
+        width=max(wide - _GAP, 0.8),
+        height=_ROW - _GAP,
+        rx=3,
+        fill=fill,
+        stroke=BLUE,
+        stroke_width=1.1,
+    )
+    labels = []
+    for place, (content, size, weight) in enumerate(_lines(node, parent)):
+        shown = cut(content, max(int((wide - 12) / (0.58 * size)), 0)) if wide > 44 else ""
+        if len(shown) > 2:
+            look = {"font_size": size, "font_weight": weight, "fill": INK if place == 0 else DARK_BLUE}
+            labels.append(text(x + wide / 2, y + 23 + 18 * place, shown, text_anchor="middle", **look))
+    return element("g", element("title", words(f"{node.rows:,} rows{origin}{later}")) + shape + "".join(labels))
+
+
+def _lines(node: Node, parent: str | None) -> list[tuple[str, float, str | None]]:
+    head = f"{node.rows:,} rows" if parent is None or width_of(f"{node.rows:,} rows", 13) < 110 else f"{node.rows:,}"
+    later = [] if node.split is None else [(f"by {node.split}", 12.0, None)]
+    return [(head, 13.0, "600"), *later]

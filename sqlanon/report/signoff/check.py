@@ -1,0 +1,120 @@
+"""A release against its record: whether either was altered since, and whether the models still hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import AccessError, EngineError, PolicyError
+from sqlanon.report.signoff.record import FORMAT, VERSION, document_digest
+from sqlanon.report.signoff.release import look_at_release, place_of_release, recorded_policy
+from sqlanon.support.documents import parse_json, read_bounded, refuse_odd_data
+from sqlanon.verification.release import verify_release
+from sqlanon.verification.verify import Verification
+
+_MOST_BYTES = 64 * 2**20  # of a file with a record: it holds a policy, and numbers of it
+
+
+@dataclass(frozen=True)
+class RecordCheck:
+    """The result of checking a record.
+
+    intact: whether the record is as it was written; of one that is not, nothing else is looked at.
+    recorded, digest: what the release's digest was, and is now; None where it is no longer there.
+    verification: how the models stand; None where there was nothing to measure, which `note` explains.
+    """
+
+    run: str
+    release: str
+    intact: bool
+    recorded: str | None = None
+    digest: str | None = None
+    verification: Verification | None = None
+    note: str | None = None
+
+    @property
+    def unchanged(self) -> bool:
+        """Tell whether the release is as it was published."""
+        return self.digest is not None and self.digest == self.recorded
+
+    @property
+    def satisfied(self) -> bool:
+        """Tell whether all is as it was signed."""
+        return self.intact and self.unchanged and self.verification is not None and self.verification.satisfied
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values."""
+        found = self.verification
+        return {
+            "run": self.run,
+            "release": self.release,
+            "intact": self.intact,
+            "there": self.digest is not None,
+            "unchanged": self.unchanged,
+            "recorded": self.recorded,
+            "digest": self.digest,
+            "models": [asdict(result) for result in found.models] if found is not None else None,
+            "satisfied": self.satisfied,
+            "note": self.note,
+        }
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read a record; raises PolicyError where there is none, or the file is no record, AccessError if denied."""
+    text = read_bounded(path, "record", _MOST_BYTES)
+    try:
+        document = parse_json(text)
+    except PolicyError as error:
+        raise PolicyError(f"{path} is no record that `sqlanon record` wrote. {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise PolicyError(f"{path} is no record that `sqlanon record` wrote.")
+    if document.get("version") != VERSION:
+        raise PolicyError(f"{path} is a record of another version than {VERSION}: use the sqlanon that wrote it.")
+    return document
+
+
+def _required(document: Mapping[str, Any], part: str, key: str) -> str:
+    """A text that every record has; PolicyError where this one lacks it."""
+    inside = document.get(part)
+    value = inside.get(key) if isinstance(inside, dict) else None
+    if not isinstance(value, str):
+        raise PolicyError(f"This is no record that `sqlanon record` wrote: {part}.{key} is missing.")
+    return value
+
+
+def check_record(
+    document: Mapping[str, Any],
+    *,
+    url: str | None = None,
+    table: str | None = None,
+    options: EngineOptions | None = None,
+) -> RecordCheck:
+    """Check a release against its record (see `read_record`), by the table alone; the catalog is not asked.
+
+    url: the database that the release is in, if not that of the record, or if that needs a password.
+    table: the table or file that the release is now, if it was renamed or copied.
+
+    Raises:
+        AccessError: the database can't be reached.
+        PolicyError: the record lacks parts, or holds what no record does.
+    """
+    refuse_odd_data(document)
+    if document_digest(document) != document.get("digest"):
+        return RecordCheck("?", "?", intact=False, note="Its digest is not that of its contents.")
+    run, recorded = _required(document, "run", "id"), _required(document, "release", "digest")
+    policy = recorded_policy(document, url)
+    place = table or place_of_release(policy)
+    now = look_at_release(policy, place, options)
+    checked = RecordCheck(run, place, True, recorded, now.digest, note=now.sentence(place))
+    if now.digest is None:
+        return checked
+    try:
+        verification = verify_release(policy, table, options)
+    except (PolicyError, EngineError, AccessError) as error:  # such as a column that is gone, or half a file
+        if checked.unchanged:
+            raise
+        return RecordCheck(checked.run, place, True, recorded, now.digest, note=str(error))
+    return RecordCheck(checked.run, place, True, recorded, now.digest, verification, verification.note)

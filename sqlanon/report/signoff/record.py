@@ -1,0 +1,123 @@
+"""The record of a run as one document: what was asked, what was made of what, what was checked, what was released."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlanon.catalog import Catalog, ReleaseRecord, Run, Status
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.releases.rules.store_rules import read_rules
+from sqlanon.report.signoff.release import look_at_release, place_of_release, recorded_policy
+from sqlanon.results.codec import to_json
+from sqlanon.results.run_result import ReleaseResult
+from sqlanon.runs.choices import choices_of
+from sqlanon.values.digest import FILE, table_digest
+
+FORMAT, VERSION = "sqlanon record", 1
+
+
+def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
+    """The record of a run that published a release, to be `sealed`.
+
+    Raises PolicyError for a run that published nothing, or of which too little was kept.
+    """
+    if run.status is not Status.PUBLISHED or run.result is None:
+        raise PolicyError(f"Run {run.id} has no record: its status is {run.status.value}, not published.")
+    release = next((one for one in catalog.releases(run.id) if one.relation == run.release), None)
+    if release is None:
+        raise PolicyError(f"The catalog holds no release of run {run.id}.")
+    origin = _origin(catalog, run, release)
+    hierarchies = run.result.hierarchies or (origin.result and origin.result.hierarchies) or ()
+    if release.content_digest is None:
+        _require_latest(catalog, run)
+    choices = choices_of(catalog, run)
+    digested = "record" if release.content_digest is None else "run"
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "run": {
+            "id": run.id,
+            "started": run.started.isoformat(),
+            "finished": run.finished.isoformat() if run.finished else None,
+            "job": run.job,
+            "sqlanon": run.sqlanon_version,
+            "engine": run.engine_version,
+            "database": run.database,
+        },
+        "source": {"table": run.source, "rows": run.source_rows},
+        "policy": json.loads(run.policy),
+        "application": None if choices is None else choices.as_json(),
+        "hierarchies": to_json(hierarchies),
+        "recoding": {"run": origin.id, **_recoding(catalog, origin.id, release)},
+        "release": {**_numbers(run.result.release), "digested": digested, "digest": release.content_digest},
+        "verification": {
+            "models": to_json(run.result.models),
+            "checks": to_json(run.result.checks or {}),
+            "risk": to_json(run.result.risk),
+            "metrics": to_json(run.result.metrics),
+            "verified": run.result.verified,
+        },
+    }
+
+
+def _require_latest(catalog: Catalog, run: Run) -> None:
+    """Refuse to record an undigested release that a later run has replaced: its content is no longer known."""
+    same = (one for one in catalog.runs(None) if one.status is Status.PUBLISHED and one.release == run.release)
+    if next(same).id != run.id:
+        raise PolicyError(
+            f"A later run replaced the release of run {run.id}, which was not digested before; to digest every release,"
+            " write `digest: run` in the policy."
+        )
+
+
+def sealed(document: Mapping[str, Any], url: str | None, options: EngineOptions | None) -> dict[str, Any]:
+    """The record with the digest of its release, which is taken now if the run took none, and with its own.
+
+    url: the database that the release is in, if not the recorded one, or if that needs a password.
+
+    Raises:
+        PolicyError: the release is no longer there, or something else is in its place.
+        AccessError: the database can't be reached.
+    """
+    release = dict(document["release"])
+    if release["digest"] is None:
+        policy = recorded_policy(document, url)
+        place = place_of_release(policy)
+        now = look_at_release(policy, place, options)
+        if now.digest is None:
+            raise PolicyError(f"Run {document['run']['id']} did not digest its release. {now.sentence(place)}")
+        release["digest"] = now.digest
+    whole = {**document, "release": release}
+    return {**whole, "digest": document_digest(whole)}
+
+
+def document_digest(document: Mapping[str, Any]) -> str:
+    """The SHA-256 of a record without its own digest, as JSON with sorted keys and no blanks."""
+    rest = {name: value for name, value in document.items() if name != "digest"}
+    text = json.dumps(rest, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return FILE + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _origin(catalog: Catalog, run: Run, release: ReleaseRecord) -> Run:
+    """The run whose rules these are; where the database applied them by itself, the hierarchies are of that run too."""
+    applied = json.loads(release.recoding).get("applied")
+    return run if applied is None else catalog.run(applied)
+
+
+def _recoding(catalog: Catalog, run: str, release: ReleaseRecord) -> dict[str, Any]:
+    """Describe the recoding function by its rules' record and tables, and by their digest."""
+    if catalog.rules(run) is None:
+        return {"kind": release.kind.value, "digest": FILE + release.digest}
+    stored = read_rules(catalog, run)
+    parts = [stored.record.content, *(table_digest(catalog.store, table) for table in stored.relations)]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return {"kind": stored.record.kind.value, "rules": stored.record.leaves, "digest": FILE + digest}
+
+
+def _numbers(release: ReleaseResult) -> dict[str, Any]:
+    """The figures of a release, without the sizes of its classes and the texts that explain it."""
+    return {name: value for name, value in vars(release).items() if name not in ("class_sizes", "nulls")}

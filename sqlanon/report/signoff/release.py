@@ -1,0 +1,64 @@
+"""The release that a record tells of: where it is, and its digest as it is now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlanon.engines import connect
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import PolicyError
+from sqlanon.plan.opening import is_star_of, open_release_table, other_kind, replaced_sentence
+from sqlanon.policy import Policy
+from sqlanon.policy.loading import parse_stored
+from sqlanon.sql import Relation
+from sqlanon.support.environment import require_set
+from sqlanon.values.digest import file_digest, table_digest
+
+
+def recorded_policy(document: Mapping[str, Any], url: str | None = None) -> Policy:
+    """The policy of a record as it was run, with the URL of the release where another one is given."""
+    data = document.get("policy")
+    if not isinstance(data, dict):
+        raise PolicyError("This is no record that `sqlanon record` wrote: policy is missing.")
+    policy = parse_stored(json.dumps(data, ensure_ascii=False))
+    if url is None or policy.release.file is not None:
+        return policy
+    return policy.model_copy(update={"release": policy.release.model_copy(update={"url": url})})
+
+
+def place_of_release(policy: Policy) -> str:
+    """The table or file of a release, as the policy names it."""
+    require_set(policy.release.file)
+    return policy.release.file or policy.release.table or ""
+
+
+@dataclass(frozen=True)
+class ReleasedNow:
+    """The content of a release's place: the release's digest, the kind of another relation, or nothing."""
+
+    digest: str | None = None
+    other: str | None = None
+
+    def sentence(self, place: str) -> str:
+        """Say why there is no digest."""
+        if self.other is None:
+            return f"{place} is no longer there."
+        return replaced_sentence(place, self.other)
+
+
+def look_at_release(policy: Policy, place: str, options: EngineOptions | None) -> ReleasedNow:
+    """Take the digest of a release as it is now. What is no table, nor the view of a star, is not read."""
+    if policy.release.file is not None:
+        return ReleasedNow(file_digest(place) if Path(place).is_file() else None)
+    with connect(policy.release.url or policy.source.url or "", options, read_only=True) as engine:
+        found = engine.resolve(Relation.parse(place))
+        if found is None:
+            return ReleasedNow()
+        if not is_star_of(engine, policy, found) and (other := other_kind(engine, found)) is not None:
+            return ReleasedNow(other=other)
+        with open_release_table(engine, policy, place) as held:
+            return ReleasedNow(table_digest(engine, held))

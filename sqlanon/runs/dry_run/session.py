@@ -1,0 +1,61 @@
+"""The session of a dry run: the databases of a run, which are looked at and never written."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from sqlanon.catalog import Catalog
+from sqlanon.catalog.location import find_location, is_there
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.embedded import MEMORY_URL, database_file
+from sqlanon.errors import AccessError
+from sqlanon.policy import Policy
+from sqlanon.runs.dry_run.answers import FakeAnswers
+from sqlanon.runs.dry_run.catalog import RecordingCatalog
+from sqlanon.runs.dry_run.engine import RecordingEngine
+from sqlanon.sql import Relation
+from sqlanon.work.session import Session, catalog_place, database_url, has_own_catalog, open_engines
+
+_RELEASE = "-- In the release's database.\n"
+_CATALOG = "-- In the catalog's database.\n"
+
+
+@contextlib.contextmanager
+def open_dry_session(policy: Policy, options: EngineOptions, answers: FakeAnswers) -> Iterator[Session]:
+    """All that a run needs, where nothing is written; a DuckDB file that a run would make is not made."""
+    with contextlib.ExitStack() as stack:
+        opened: list[RecordingEngine] = []
+
+        def opening(url: str, options: EngineOptions, *, create: bool) -> Engine:
+            opened.append(_look(stack, url, options, create, answers, _RELEASE if opened else ""))
+            return opened[-1]
+
+        engine, target = stack.enter_context(open_engines(policy, options, opening))
+        url, schema, fallback = catalog_place(policy)
+        is_own = url == database_url(policy)
+        store = opened[0] if is_own else _look(stack, url, options, True, answers, _CATALOG)
+        there = None
+        if is_there(store.inner, schema, fallback):
+            there = stack.enter_context(Catalog.open(store.inner, schema, fallback_schema=fallback, upgrade=False))
+        location = find_location(store, schema, fallback) if there is None else there.location
+        with RecordingCatalog(engine, store, answers.script, location, there) as catalog:
+            catalog.upgrade()
+            yield Session(engine, target, catalog, own_catalog=has_own_catalog(policy))
+
+
+def _look(
+    stack: contextlib.ExitStack, url: str, options: EngineOptions, create: bool, answers: FakeAnswers, where: str
+) -> RecordingEngine:
+    """A session that writes nothing; an empty database in memory stands for a DuckDB file that a run would make."""
+    try:
+        return RecordingEngine(stack.enter_context(connect(url, options)), answers, where)
+    except AccessError:
+        file = database_file(url)
+        if not create or file is None or file.exists():
+            raise
+    inner = stack.enter_context(connect(MEMORY_URL, options))
+    inner.run("engine/attach_memory", name=Relation(file.stem))
+    inner.run("catalog/use_schema", schema=Relation(file.stem))
+    return RecordingEngine(inner, answers, where, file.absolute())

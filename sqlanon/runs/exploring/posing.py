@@ -1,0 +1,128 @@
+"""A policy's lattice problem over its source, for whoever searches without a release.
+
+Nothing is written but work tables: on DuckDB temporary ones; on PostgreSQL those of a run, which the catalog records
+as `dry`, so that `gc` clears what a kill leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlanon.algorithms import SearchRequest, algorithm_of
+from sqlanon.algorithms.full_domain import lattice_problem
+from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.algorithms.lattice.problem import Problem
+from sqlanon.catalog import Catalog, RunStart, Status
+from sqlanon.encoding.coded_table import encode
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.engines.embedded import MEMORY_URL
+from sqlanon.engines.files import require_unchanged, source_version
+from sqlanon.errors import SqlanonError
+from sqlanon.models import models_of
+from sqlanon.plan.plan import Plan, resolve_source
+from sqlanon.plan.trust import hold_trusted
+from sqlanon.policy import Policy, seed_of
+from sqlanon.policy.writer import policy_text
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Silent, status_after
+from sqlanon.work.session import open_catalog
+from sqlanon.work.workspace import TemporaryWorkspace, Workspace
+
+NO_RELEASE = "-"  # what the catalog says of an exploration's release
+
+
+@dataclass(frozen=True)
+class OpenProblem:
+    """A problem, the plan it comes from, and when work on it began (`time.perf_counter()`)."""
+
+    plan: Plan
+    problem: Problem
+    started: float
+
+
+@contextlib.contextmanager
+def posed(
+    policy: Policy,
+    options: EngineOptions | None = None,
+    search_options: SearchOptions | None = None,
+    journal: Journal | None = None,
+) -> Iterator[OpenProblem]:
+    """Code the policy's source and pose its problem; everything is dropped at the end.
+
+    Raises PolicyError if the policy doesn't fit the table, AccessError if the source may not be read.
+    """
+    journal = journal or Journal(Silent())
+    with connect(policy.source.url or MEMORY_URL, options) as engine:
+        engine.require_writable()
+        engine.listener = journal.note
+        with journal.during("plan"):
+            version = source_version(policy.source.file)
+            plan = resolve_source(policy, engine)
+        with _workspace(plan, engine, journal) as workspace:
+            with journal.during("encode"), engine.transaction():
+                hold_trusted(policy, engine, plan.source)
+                coded = encode(engine, _judged_only(plan), workspace)
+            require_unchanged(policy.source.file, version)
+            with journal.during("search"):
+                started = time.perf_counter()
+                models = models_of(policy)
+                chosen_options = search_options or SearchOptions()
+                request = SearchRequest(engine, workspace, coded, models, policy, chosen_options, journal.progress)
+                request = request.with_tuples(algorithm_of(policy.algorithm))
+                yield OpenProblem(plan, lattice_problem(request), started)
+
+
+def _judged_only(plan: Plan) -> Plan:
+    """The plan without the columns that neither the lattice nor a model looks at: there is no release to keep them."""
+    looked_at = {model.attribute for model in models_of(plan.policy)}
+    quasi = plan.quasi_identifiers
+    return replace(plan, attributes=tuple(a for a in plan.attributes if a in quasi or a.name in looked_at))
+
+
+@contextlib.contextmanager
+def _workspace(plan: Plan, engine: Engine, journal: Journal) -> Iterator[Workspace]:
+    """The workspace of an exploration; see the module."""
+    if engine.traits.is_embedded:
+        yield TemporaryWorkspace(engine)
+        return
+    with open_catalog(plan.policy, engine) as catalog:
+        run = catalog.start_run(_start(plan, engine))
+        journal.observer.started(run)
+        try:
+            home = plan.policy.catalog.schema_ if plan.policy.catalog.url else None
+            with (
+                Workspace(engine, catalog, run, home) as workspace,
+                Control(catalog.channel(run), journal, engine),
+            ):
+                yield workspace
+        except BaseException as error:
+            _end(catalog, run, journal, error)
+            raise
+        _end(catalog, run, journal)
+
+
+def _start(plan: Plan, engine: Engine) -> RunStart:
+    return RunStart(
+        source=plan.source_name,
+        release=NO_RELEASE,
+        policy=policy_text(plan.policy),
+        algorithm=plan.policy.algorithm.name,
+        engine_version=engine.version,
+        source_rows=plan.rows,
+        seed=seed_of(plan.policy.algorithm),
+    )
+
+
+def _end(catalog: Catalog, run: str, journal: Journal, error: BaseException | None = None) -> None:
+    """Record the end; what fails here must not hide what failed before."""
+    try:
+        catalog.add_steps(run, journal.steps)
+        catalog.finish_run(run, Status.DRY if error is None else status_after(error), error=error)
+    except SqlanonError as failure:
+        if error is None:
+            raise
+        error.add_note(f"The end of the run could not be recorded ({failure}).")

@@ -1,0 +1,213 @@
+"""Trying several k: what each would cost, before one of them is released. Nothing is published or verified."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlanon.algorithms.lattice.options import SearchOptions
+from sqlanon.catalog import Run, Status
+from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import Cancelled, PolicyError, ProtectionError
+from sqlanon.measures.metrics import ClassStatistics
+from sqlanon.plan.plan import Plan, resolve_source
+from sqlanon.policy import Policy
+from sqlanon.policy.privacy import k_asked, models_with_k
+from sqlanon.releases.base import Release
+from sqlanon.results.run_result import RunResult
+from sqlanon.runs.execution import Encoded, RunExecution
+from sqlanon.runs.exploring.posing import NO_RELEASE
+from sqlanon.runs.flow import carry_out
+from sqlanon.runs.sink import Sink
+from sqlanon.runs.source import ReleaseSource, Search
+from sqlanon.verification.verify import Verification
+from sqlanon.work.journal import Observer, Silent
+from sqlanon.work.session import open_session
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The result of one k; `result` is None where k can't be met, and `refusal` says why."""
+
+    k: int
+    result: RunResult | None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True)
+class Point:
+    """A release, made or tried, between privacy and utility.
+
+    k: what was asked for; least: the rows of the smallest class; loss: the GCP; published: whether it was released.
+    """
+
+    k: int
+    least: int
+    classes: int
+    suppressed: int
+    rows: int
+    c_avg: float
+    loss: float
+    risk: float
+    published: bool = False
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Several k of one policy, ascending."""
+
+    source: str
+    trials: tuple[Trial, ...]
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The points of the trials that could be met."""
+        met = (None if one.result is None else point_of(one.k, one.result) for one in self.trials)
+        return tuple(point for point in met if point is not None)
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values; each trial that could be met holds what `run --json` prints of a run."""
+        best = {point.k for point in frontier(self.points)}
+        return {
+            "source": self.source,
+            "trials": [
+                {
+                    "k": one.k,
+                    "met": one.result is not None,
+                    "refusal": one.refusal,
+                    "frontier": one.k in best,
+                    "outcome": None if one.result is None else one.result.as_json(),
+                }
+                for one in self.trials
+            ],
+        }
+
+
+def sweep(
+    policy: Policy,
+    ks: Sequence[int],
+    *,
+    options: EngineOptions | None = None,
+    observer: Observer | None = None,
+) -> Sweep:
+    """Search with each k in place of the policy's, and measure what the release would be; its other models stay.
+
+    Each trial is recorded in the catalog as a dry run, for reports to draw; one whose k can't be met, as refused.
+    Raises PolicyError (the policy doesn't fit the table, or a k is below 1), AccessError, EngineError, Cancelled.
+    """
+    if not ks or min(ks) < 1:
+        raise PolicyError("A sweep needs whole numbers from 1 on, such as --k 2,5,10.")
+    given = options or EngineOptions(), observer or Silent()
+    try:
+        trials = tuple(_try(with_k(policy, k), k, *given) for k in sorted(set(ks)))
+    except KeyboardInterrupt:  # between two statements; during one the engine says so
+        raise Cancelled("Interrupted.") from None
+    return Sweep(policy.source.file or policy.source.table or "", trials)
+
+
+def with_k(policy: Policy, k: int) -> Policy:
+    """The policy with this k in its k-anonymity, which it gets if it has none."""
+    return policy.model_copy(update={"privacy": models_with_k(policy.privacy, k)})
+
+
+def point_of(k: int, result: RunResult) -> Point | None:
+    """The place of a release between privacy and utility; None where its loss is not known."""
+    release, metrics = result.release, result.metrics
+    if metrics.gcp is None:
+        return None
+    return Point(
+        k=k,
+        least=release.min_class_size,
+        classes=release.classes,
+        suppressed=release.suppressed,
+        rows=result.source.rows,
+        c_avg=metrics.c_avg,
+        loss=metrics.gcp,
+        risk=result.risk.prosecutor_max,
+        published=result.published,
+    )
+
+
+def frontier(points: Sequence[Point]) -> tuple[Point, ...]:
+    """The points that no other beats: none has classes as large, or larger, and loses less."""
+    return tuple(
+        one
+        for one in points
+        if not any(
+            other.least >= one.least and other.loss <= one.loss and (other.least, other.loss) != (one.least, one.loss)
+            for other in points
+        )
+    )
+
+
+def largest_k(policy: dict[str, Any]) -> int:
+    """The k of a recorded policy, or 1."""
+    return max((model["k"] for model in policy["privacy"] if model["model"] == "k-anonymity"), default=1)
+
+
+def recorded_points(run: Run, trials: Sequence[Run]) -> tuple[Point, ...]:
+    """A recorded run, and the trials (the newest first) of its policy with other k: the newest of each, by k."""
+    policy = json.loads(run.policy)
+    found: dict[tuple[int, bool], Point | None] = {}
+    for one in (run, *trials):
+        tried = json.loads(one.policy)
+        if one.result is None or _family(tried) != _family(policy):
+            continue
+        k = largest_k(tried)
+        found.setdefault((k, one.id == run.id), point_of(k, one.result))
+    return tuple(found[key] for key in sorted(found) if found[key] is not None)  # type: ignore[misc]
+
+
+def _family(policy: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of a policy that its trials share."""
+    others = [model for model in policy["privacy"] if model["model"] != "k-anonymity"]
+    kept = {key: value for key, value in policy.items() if key not in ("release", "catalog")}
+    return {**kept, "privacy": others}
+
+
+def _try(policy: Policy, k: int, options: EngineOptions, observer: Observer) -> Trial:
+    with open_session(_in_database_of_source(policy), options) as session:
+        try:
+            return Trial(k, carry_out(session, policy, Search(policy.algorithm, SearchOptions()), Measure(), observer))
+        except ProtectionError as error:
+            return Trial(k, None, str(error))
+
+
+def _in_database_of_source(policy: Policy) -> Policy:
+    """The policy without a release in another database, which would be made for nothing."""
+    if policy.source.url is None or policy.release.url in (None, policy.source.url):
+        return policy
+    return policy.model_copy(update={"release": policy.release.model_copy(update={"url": None})})
+
+
+class Measure(Sink):
+    """A sink for releases that are measured and not made: their classes are counted by the regions."""
+
+    ends_as = Status.DRY
+    publishes = False
+
+    def plan(self, run: RunExecution, source: ReleaseSource) -> Plan:  # noqa: ARG002
+        plan, k = resolve_source(with_k(run.policy, 1), run.engine), k_asked(run.policy.privacy)
+        if plan.rows < k:  # of a policy that is a mistake, of a sweep an answer
+            raise ProtectionError(f"{plan.source_name} holds {plan.rows:,} rows.")
+        return replace(plan, policy=run.policy)
+
+    def release_name(self, plan: Plan) -> str:  # noqa: ARG002
+        return NO_RELEASE
+
+    def lock(self, run: RunExecution) -> contextlib.AbstractContextManager[None]:  # noqa: ARG002
+        """Lock nothing: no others could be about to publish the same."""
+        return contextlib.nullcontext()
+
+    def take(self, run: RunExecution, source: ReleaseSource, encoded: Encoded, release: Release) -> None:  # noqa: ARG002
+        """Measure the classes by their regions."""
+        outcome = run.outcome
+        with run.journal.during("recode"):
+            sizes = release.class_sizes(run.engine)
+        outcome.trial = True
+        outcome.verification = Verification(
+            ClassStatistics(outcome.source_rows - release.omitted, release.starred, sizes), ()
+        )

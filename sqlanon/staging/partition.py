@@ -1,0 +1,51 @@
+"""The result of every search: the classes of the release, and the class of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from markupsafe import Markup
+
+from sqlanon.encoding.axes import Axis
+from sqlanon.results.facts import Facts, TreeFacts
+from sqlanon.sql import Relation
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The leaves of a partition, as intervals of codes, and the rows in them.
+
+    leaves: `(leaf, n, lo_0, hi_0, …)`, the tight interval of codes of every quasi-identifier. Where the axes are
+        `leveled` there is also `level_0, …`, and `lo_0` and `hi_0` are the code of any one value of the region.
+    assigned: `(leaf, p0, p1, …)`, every source row's words with its leaf, the same for the same words; rows that are
+        left out are not in it, or their leaves are not among those that the release shows.
+    suppressed: how many rows are suppressed, left out or not.
+    starred: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
+    facts: of the search, for people and programs.
+    tree: the partition tree of a search that grows one (see `forest.Grown`).
+    """
+
+    axes: tuple[Axis, ...]
+    leaves: Relation | Markup
+    assigned: Relation | Markup
+    rounds: int
+    suppressed: int = 0
+    starred: int | None = None
+    facts: Facts = field(default_factory=TreeFacts)
+    tree: Relation | Markup | None = None
+
+    @property
+    def levels(self) -> tuple[frozenset[int], ...] | None:
+        """The levels at which each axis may be shown, where the whole column is shown at few; None elsewhere."""
+        return None
+
+    @property
+    def omitted(self) -> int:
+        """The source rows that the release does not hold."""
+        return self.suppressed if self.starred is None else 0
+
+    def as_searched(self, rounds: int, facts: Facts, chart: Mapping[str, Any] | None) -> Self:  # noqa: ARG002
+        """The same classes, with what an earlier search said of itself; its tree is written down already."""
+        return replace(self, rounds=rounds, facts=facts, tree=None)

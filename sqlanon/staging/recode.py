@@ -1,0 +1,168 @@
+"""From a partition to the staged release: every row shows its region instead of its quasi-identifiers.
+
+The order of the staged rows is a function of the released multiset alone (by region, then by the kept columns), so
+that it tells nothing about the order of the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import MOST_BITS
+from sqlanon.engines.base import Engine
+from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.staging.cells import Cell, Shown
+from sqlanon.staging.labels import quote_member
+from sqlanon.staging.partition import Partition
+from sqlanon.values.doubles import double_of
+from sqlanon.values.text import text_of
+from sqlanon.work.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """The regions of a partition as the release shows them.
+
+    regions: `(leaf, n, region, c0, c1, …, e0, e1, …)`; region numbers rank the regions by what they show, `e0, e1, …`
+        are the ends of those that are shown as a number.
+    cells: the release's columns for `c0, c1, …`.
+    boxed: whether a region is shown from cut to cut: bounds leave out the upper one, and are NULL where there is none.
+    has_ends: whether `regions` has the ends of those that are shown as a number.
+    """
+
+    regions: Relation
+    cells: tuple[Cell, ...]
+    shown: tuple[Shown, ...]
+    partition: Partition
+    coded: CodedTable
+    boxed: bool = False
+    has_ends: bool = True
+
+    def columns_of(self, attribute: str) -> tuple[Identifier, ...]:
+        """The release's columns that stand for a quasi-identifier."""
+        return tuple(cell.column for shown in self.shown if shown.name == attribute for cell in shown.cells)
+
+
+def create_regions(engine: Engine, workspace: Workspace, coded: CodedTable, partition: Partition) -> Recoding:
+    """Write down what each leaf shows."""
+    shown = tuple(Shown(axis, engine.render) for axis in partition.axes)
+    known = _create_known(engine, workspace, partition)
+    extras = [
+        *[_create_set(engine, workspace, partition, s) for s in shown if s.needs_set],
+        *[_create_mean(engine, workspace, partition, s) for s in shown if s.needs_mean],
+    ]
+    cells = tuple(cell for s in shown for cell in s.cells)
+    regions = workspace.table("regions")
+    engine.run(
+        "release/create_regions",
+        regions=regions,
+        leaves=partition.leaves,
+        axes=partition.axes,
+        known=known,
+        dictionaries=[_ends(s) for s in shown if s.axis.field.coding.dictionary is not None],
+        extras=extras,
+        cells=[{"name": cell_name(i), "value": cell.value} for i, cell in enumerate(cells)],
+        ends=[{"name": end_name(i), "value": value} for i, value in enumerate(end for s in shown for end in s.ends)],
+        order=[key for cell in cells for key in cell.order],
+    )
+    workspace.drop(*(extra["table"] for extra in extras), *([known] if known else []))
+    engine.analyze(regions)
+    return Recoding(regions, cells, shown, partition, coded)
+
+
+def cell_name(number: int) -> Identifier:
+    """The name of a cell in work tables."""
+    return Identifier(f"c{number}")
+
+
+def end_name(number: int) -> Identifier:
+    """The name, in work tables, of the end of a region that is shown as a number."""
+    return Identifier(f"e{number}")
+
+
+def _ends(shown: Shown) -> dict[str, Any]:
+    number, coding = shown.axis.number, shown.axis.field.coding
+    return {
+        "table": coding.hierarchy.table if coding.hierarchy is not None else coding.dictionary,
+        "low": Identifier(f"low_{number}"),
+        "high": Identifier(f"high_{number}"),
+        "known": Identifier(f"known_{number}"),
+        "hi": shown.axis.hi,
+    }
+
+
+def _create_known(engine: Engine, workspace: Workspace, partition: Partition) -> Relation | None:
+    """The least known code of leaves that hold NULL beside known values."""
+    axes = [axis for axis in partition.axes if axis.has_null]
+    if not axes:
+        return None
+    table = workspace.table("known")
+    engine.run("release/create_known", known=table, assigned=partition.assigned, leaves=partition.leaves, axes=axes)
+    return table
+
+
+def _create_set(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
+    table = workspace.table("set", shown.axis.number)
+    coding = shown.axis.field.coding
+    text = text_of(engine.render, Markup(Identifier("value")), shown.kind, shown.axis.field.attribute.column.type)
+    engine.run(
+        "release/create_sets",
+        sets=table,
+        assigned=partition.assigned,
+        leaves=partition.leaves,
+        axis=shown.axis,
+        dictionary=coding.dictionary,
+        member=quote_member(engine.render, text),
+        always_quoted=quote_member(engine.render, text, always=True),
+        limit=shown.axis.field.attribute.set_limit,
+        last=RedactedValue(coding.leaves) if coding.leaves <= MOST_BITS else None,
+    )
+    return {"table": table, "alias": Identifier(f"set_{shown.axis.number}")}
+
+
+def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, shown: Shown) -> dict[str, Any]:
+    table, field = workspace.table("mean", shown.axis.number), shown.axis.field
+    value = (
+        Markup(Identifier("value"))
+        if field.coding.dictionary is not None
+        else field.coding.value_of(Markup(Identifier("code")))
+    )
+    value = double_of(engine.render, value, shown.kind)
+    engine.run(
+        "release/create_means",
+        means=table,
+        assigned=partition.assigned,
+        starred=-1 if partition.starred is None else partition.starred,
+        axis=shown.axis,
+        dictionary=field.coding.dictionary,
+        value=value,
+        scale=2.0**64,
+    )
+    return {"table": table, "alias": Identifier(f"mean_{shown.axis.number}")}
+
+
+def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
+    """Raw quasi-identifiers `r0…`, kept values `v0…`, beside the `leaf`, cells and ends of the region they went to."""
+    table = workspace.table("witnessed")
+    engine.run(
+        "release/create_witness",
+        witnessed=table,
+        sample=recoding.coded.witness_is_sample,
+        witness=recoding.coded.witness,
+        assigned=recoding.partition.assigned,
+        regions=recoding.regions,
+        words=recoding.coded.witnessed_words,
+        raw=[
+            *(Identifier(f"r{i}") for i in range(len(recoding.shown))),
+            *(Identifier(f"v{i}") for i in range(len(recoding.coded.kept))),
+        ],
+        cells=[cell_name(i) for i in range(len(recoding.cells))],
+        ends=[end_name(i) for i in range(sum(len(shown.ends) for shown in recoding.shown))]
+        if recoding.has_ends
+        else [],
+    )
+    return table

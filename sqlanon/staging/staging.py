@@ -1,0 +1,177 @@
+"""Staging of a release before anybody sees it: a table or part file beside the place that the release will take."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlanon.engines.base import Engine
+from sqlanon.engines.star import Star, create_view
+from sqlanon.plan.plan import Plan
+from sqlanon.sql import Relation
+from sqlanon.staging.recode import Recoding
+from sqlanon.staging.rows import rows_for_a_file, stage
+from sqlanon.staging.star import stage_star, star_columns
+from sqlanon.values.digest import table_digest
+from sqlanon.work.publish import FileRelease, Grants, Record, guard_staging, open_file, publish, publish_star, transfer
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
+
+
+class Staged(ABC):
+    """A staged release.
+
+    relation: the staged rows, in the database where the source was coded.
+    engine, final: the session and relation that will be the release; the same where one database holds all.
+    star: the tables that `relation` reads, where it is a view.
+    """
+
+    star: Star | None = None
+
+    def __init__(self, relation: Relation, engine: Engine, final: Relation) -> None:
+        self.relation = relation
+        self.engine = engine
+        self.final = final
+
+    def digest(self) -> str:
+        """The digest of what will be released."""
+        return table_digest(self.engine, self.final)
+
+    @abstractmethod
+    def publish(self, record: Record) -> tuple[str, ...]:
+        """Let the release take its name, with `record` in the same transaction where there is one; notes for people."""
+
+
+class StagedTable(Staged):
+    """A table beside the release."""
+
+    def __init__(
+        self, relation: Relation, engine: Engine, final: Relation, release: Relation, grants: Grants, replace: bool
+    ) -> None:
+        super().__init__(relation, engine, final)
+        self._release = release
+        self._grants = grants
+        self._replace = replace
+
+    def publish(self, record: Record) -> tuple[str, ...]:
+        publication = publish(
+            self.engine, self.final, self._release, replace=self._replace, grants=self._grants, record=record
+        )
+        return publication.notes
+
+
+class StagedStar(Staged):
+    """Two tables and their view beside the release."""
+
+    def __init__(
+        self, aside: Star, engine: Engine, star: Star, release: Relation, grants: Grants, replace: bool
+    ) -> None:
+        super().__init__(aside.view, engine, star.view)
+        self.star = aside
+        self._star = star
+        self._release = release
+        self._grants = grants
+        self._replace = replace
+
+    def publish(self, record: Record) -> tuple[str, ...]:
+        publication = publish_star(
+            self.engine, self._star, self._release, replace=self._replace, grants=self._grants, record=record
+        )
+        return publication.notes
+
+
+class StagedFile(Staged):
+    """A part file beside the release file."""
+
+    def __init__(self, relation: Relation, engine: Engine, final: Relation, file: FileRelease) -> None:
+        super().__init__(relation, engine, final)
+        self._file = file
+
+    def digest(self) -> str:
+        return self._file.digest()
+
+    def publish(self, record: Record) -> tuple[str, ...]:
+        self._file.commit()
+        record(self.engine)
+        return ()
+
+
+@contextlib.contextmanager
+def stage_release(
+    session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool
+) -> Iterator[Staged]:
+    """Build the staged release; an unpublished part file is removed at the end, tables go with the workspace."""
+    if plan.policy.release.file is not None:
+        with FileRelease(session.target, plan.policy.release.file, replace=replace) as file:
+            yield _stage_file(session, plan, workspace, recoding, file)
+    elif plan.policy.release.layout == "star":
+        yield _stage_star(session, plan, workspace, recoding, replace)
+    else:
+        yield _stage_table(session, plan, workspace, recoding, replace)
+
+
+def _stage_table(session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool) -> StagedTable:
+    engine, target = session.engine, session.target
+    final = workspace.staging(plan.release, target)
+    if session.is_one_database:
+        with engine.transaction():
+            stage(engine, workspace, plan, recoding, final)
+            grants = guard_staging(engine, final)
+        return StagedTable(final, engine, final, plan.release, grants, replace)
+    staged = _stage_aside(engine, workspace, plan, recoding)
+    grants = transfer(engine, staged, target, final)
+    return StagedTable(staged, target, final, plan.release, grants, replace)
+
+
+def _stage_star(session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, replace: bool) -> StagedStar:
+    engine, target = session.engine, session.target
+    columns, release = star_columns(plan, recoding), Star.of(plan.release)
+    view, rows, classes = (workspace.staging(one, target) for one in (release.view, *release.tables))
+    final = aside = Star(view, rows, classes, columns)
+    if not session.is_one_database:
+        view, rows, classes = (workspace.table(f"staged_{part}") for part in ("view", "rows", "classes"))
+        aside = Star(view, rows, classes, columns)
+    with engine.transaction():
+        stage_star(engine, workspace, plan, recoding, aside)
+        if session.is_one_database:
+            grants = _guard(engine, final)
+    if not session.is_one_database:
+        for table, place in zip(aside.tables, final.tables, strict=True):
+            transfer(engine, table, target, place)
+        with target.transaction():
+            create_view(target, final)
+            grants = guard_staging(target, final.view)
+    return StagedStar(aside, target, final, plan.release, grants, replace)
+
+
+def _guard(engine: Engine, star: Star) -> Grants:
+    """Guard the tables, which readers of the view do not need, and the view, whose grants are the release's."""
+    for table in star.tables:
+        guard_staging(engine, table)
+    return guard_staging(engine, star.view)
+
+
+def _stage_file(
+    session: Session, plan: Plan, workspace: Workspace, recoding: Recoding, file: FileRelease
+) -> StagedFile:
+    engine, target = session.engine, session.target
+    if session.is_one_database:
+        view = Relation("released_rows", "main", "temp")
+        with rows_for_a_file(engine, workspace, plan, recoding, view) as columns:
+            file.write(view)
+        final = open_file(target, Path(file.part), columns)
+        return StagedFile(final, target, final, file)
+    staged, rows = _stage_aside(engine, workspace, plan, recoding), Relation("released_rows", "main", "memory")
+    transfer(engine, staged, target, rows)
+    file.write(rows)
+    return StagedFile(staged, target, open_file(target, Path(file.part), target.columns(rows)), file)
+
+
+def _stage_aside(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding) -> Relation:
+    """Stage into a work table, to be carried elsewhere."""
+    staged = workspace.table("staged")
+    with engine.transaction():
+        stage(engine, workspace, plan, recoding, staged)
+    return staged

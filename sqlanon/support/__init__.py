@@ -1,0 +1,1 @@
+"""Small things of the machine and of texts: processes, environment, bounded reading, plugins, nearest words."""

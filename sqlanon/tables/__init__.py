@@ -1,1 +1,0 @@
-"""Live tables as they are looked at before a run: ranges and NULLs, identifiers that repeat, what names say."""

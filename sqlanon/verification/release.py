@@ -1,0 +1,43 @@
+"""Verification of the release of a policy, by the table that is published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlanon.engines.base import EngineOptions
+from sqlanon.models import PrivacyModel, models_of
+from sqlanon.plan.connecting import open_release, release_columns
+from sqlanon.plan.lookup import require_columns
+from sqlanon.policy import Policy
+from sqlanon.staging.labels import EVERYTHING
+from sqlanon.verification.model_hierarchies import checked_hierarchies
+from sqlanon.verification.verify import Verification, verify_table
+
+
+def verify_release(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> Verification:
+    """Check the policy's release, or another table (or file, where the release is one), against the policy's models.
+
+    Raises PolicyError for an unknown table, or one that lacks columns of a release.
+    """
+    models = models_of(policy)
+    with open_release(policy, table, models, options) as (engine, relation):
+        columns = release_columns(policy, {column.name for column in engine.columns(relation)})
+        sensitive = policy.sensitive
+        require_columns(engine, relation, [*columns, *attributes_of(models), *sensitive])
+        label = EVERYTHING if policy.stars else None
+        with checked_hierarchies(engine, policy, models, relation) as hierarchies:
+            return verify_table(
+                engine,
+                relation,
+                columns,
+                models,
+                hierarchies=hierarchies,
+                suppressed_label=label,
+                exempt=policy.exempts_stars,
+                sensitive=sensitive,
+            )
+
+
+def attributes_of(models: Sequence[PrivacyModel]) -> list[str]:
+    """Return the sensitive attributes that models judge."""
+    return [model.attribute for model in models if model.attribute is not None]
