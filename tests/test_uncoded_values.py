@@ -95,3 +95,21 @@ def test_models_and_targets_see_codes(database: Database, monkeypatch: pytest.Mo
     outcome = anonymize(database.policy(table, roles, privacy=models, algorithm=algorithm))
     assert outcome.metrics.rmse is not None
     assert database.sql(f"SELECT count(*) FROM {table}_r") == [(ROWS,)]
+
+
+def test_there_is_no_more_than_needed_of_each_row(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of values that are not coded numbers its rows by 32 bits, and that of kept values counts by 16."""
+    monkeypatch.setattr(dictionaries, "UNCODED_ROWS", 1)
+    types: list[str] = []
+    create_regions = generalized.create_regions
+
+    def watched(engine: Any, workspace: Any, coded: Any, partition: Any) -> Recoding:
+        aside = next(field.coding.dictionary for field in coded.kept if field.coding.is_aside)
+        code, count = engine.columns(aside)[0], engine.columns(coded.multiset)[-1]
+        types.extend([f"{code.name} {code.type}".lower(), f"{count.name} {count.type}".lower()])
+        return create_regions(engine, workspace, coded, partition)
+
+    monkeypatch.setattr(generalized, "create_regions", watched)
+    table = database.create(COLUMNS, _rows())
+    anonymize(database.policy(table, dict.fromkeys(KEPT, "insensitive") | {"q": "quasi-identifier"}))
+    assert types == ["code integer", "n smallint"]

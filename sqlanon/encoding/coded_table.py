@@ -174,7 +174,7 @@ def _code_rows(
 
 def _put_aside(engine: Engine, encoded: Relation, fields: Sequence[Field], aside: Sequence[Field]) -> None:
     """Create the table of kept values that are not coded, from coded rows that have them too."""
-    table, code = aside[0].coding.dictionary, aside[0].code(Identifier("e"))
+    table, code = aside[0].coding.dictionary, aside[0].short_code(Identifier("e"))
     assert table is not None
     columns = [{"name": field.value_column, "raw": raw_column(fields, field)} for field in aside]
     engine.run("encoding/create_aside", aside=table, encoded=encoded, code=code, columns=columns)

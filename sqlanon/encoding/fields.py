@@ -13,6 +13,7 @@ from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, macro
 
 WORD_BITS = 62  # of a signed BIGINT: codes stay positive, and a bit is left for a carry
 MOST_BITS = 62  # codes above 0 that have a bit of their own in a BIGINT
+SHORT = 31  # bits of an INTEGER
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,11 @@ class Field:
     def code(self, alias: Identifier) -> Markup:
         """The field's code, read from a coded row `alias`."""
         return macro("bits.field", self.column, self.mask, self.shift, alias)
+
+    def short_code(self, alias: Identifier) -> Markup:
+        """The code as an INTEGER if it fits: the number of a row is joined with a table that has as many."""
+        code = self.code(alias)
+        return macro("bits.short", code) if self.coding.bits <= SHORT else code
 
 
 def word_column(word: int) -> Identifier:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_rows import MOST_JOINS
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.fields import WORD_BITS, Field
+from sqlanon.encoding.fields import SHORT, WORD_BITS, Field
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Role, Show
@@ -26,7 +26,6 @@ from sqlanon.work.workspace import Workspace
 
 TEXT = Markup("TEXT")
 _TEXT_TYPE = "VARCHAR"  # what DuckDB calls it
-SHORT = 31  # bits of an INTEGER
 ASIDE = Identifier("aside")  # the alias of kept values that are not coded
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
 FEW_ROWS = 1_000_000  # so many different rows are few
@@ -210,7 +209,7 @@ def _sources(engine: Engine, recoding: Recoding, columns: list[ReleasedColumn], 
         "assigned": recoding.partition.assigned,
         "regions": {"table": recoding.regions, "cells": cells},
         "columns": named,
-        "codes": [{"name": Identifier(f"k{f.number}"), "code": f.code(Identifier("a"))} for f in coded.kept],
+        "codes": [{"name": Identifier(f"k{f.number}"), "code": _code(f)} for f in coded.kept],
         "order": _order(engine, coded),
         "stages": [_dictionaries(early[n : n + MOST_JOINS], types) for n in range(0, len(early), MOST_JOINS)],
         "dictionaries": _dictionaries([f for f in coded.kept if f not in early], types),
@@ -233,7 +232,7 @@ def _order(engine: Engine, coded: CodedTable) -> list[Markup]:
 def _shortened(key: tuple[Markup, int]) -> Markup:
     """A key before others, as short as it can be: DuckDB sorts keys of more than 24 bytes in twice the time."""
     code, bits = key
-    return macro("rows.short", code) if bits <= SHORT else code
+    return macro("bits.short", code) if bits <= SHORT else code
 
 
 def _order_of_value(engine: Engine, field: Field) -> Markup:
@@ -267,11 +266,16 @@ def _dictionaries(fields: Sequence[Field], types: _Texts) -> list[dict[str, Any]
             "value": _typed(f.coding.dictionary, Identifier("value"), types),
             "alias": alias,
             "code": Identifier(f"k{f.number}"),
-            "of_row": f.code(Identifier("a")),
+            "of_row": _code(f),
         }
         for alias, f in reversed(entries.items())
         if f.coding.dictionary is not None
     ]
+
+
+def _code(field: Field) -> Markup:
+    """The code of a kept value of a row; a row's number is as short as in the table of values that are not coded."""
+    return field.short_code(Identifier("a")) if field.coding.is_aside else field.code(Identifier("a"))
 
 
 def _typed(table: Relation, column: Identifier, types: _Texts) -> dict[str, Identifier | None]:
