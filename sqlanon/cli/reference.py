@@ -154,13 +154,13 @@ def _limits(info: FieldInfo) -> str:
 
 def _cli_page() -> str:
     every = dict(commands(program(), "sqlanon"))
-    shared = _repeated([_options(function) for function in every.values()], least=3)
+    shared = _repeated([_own_rows(function) for function in every.values()], least=3)
     sections = [
         "# The command line",
         "Generated from the code (`python -m sqlanon.cli.reference`).",
         _paragraphs(str(program().info.help)),
         _common(),
-        "## Options of several commands\n\n" + _table(["option", "meaning"], shared),
+        "## Arguments of several commands\n\n" + _table(["argument", "meaning"], shared),
         *(_command(name, function, shared) for name, function in every.items()),
     ]
     return "\n\n".join(sections) + "\n"
@@ -206,24 +206,26 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _command(name: str, function: Callable[..., Any], shared: list[list[str]]) -> str:
-    """The section of a command, with the options that several commands have by name alone."""
+    """The section of a command, with the arguments that several commands have by name alone."""
     arguments = [part for part in _parameters(function) if isinstance(_info(part), ArgumentInfo)]
-    rows = [[f"`{_metavar(part)}`", _meaning(part)] for part in arguments]
-    options = _options(function)
     usage = " ".join([name, *(_metavar(part) for part in arguments), "[OPTIONS]"])
     text = [f"## `{name}`", f"```\n{usage}\n```", _paragraphs(inspect.getdoc(function) or "")]
-    rows += [row for row in options if row not in shared]
-    if rows:
-        text.append(_table(["argument", "meaning"], rows))
-    if any(row in shared for row in options):
-        text.append(f"[Also](#options-of-several-commands) {_names(options, shared)}.")
+    rows = _own_rows(function)
+    if any(row not in shared for row in rows):
+        text.append(_table(["argument", "meaning"], [row for row in rows if row not in shared]))
+    if any(row in shared for row in rows):
+        text.append(f"[Also](#arguments-of-several-commands) {_names(rows, shared)}.")
     return "\n\n".join(text)
 
 
-def _options(function: Callable[..., Any]) -> list[list[str]]:
-    """The rows of a command's own options."""
+def _own_rows(function: Callable[..., Any]) -> list[list[str]]:
+    """The rows of a command's arguments and options, without the common ones."""
     own = [part for part in _parameters(function) if part.name not in (*COMMON, *LIMITS)]
-    return [[f"`{_spelled(part)}`", _meaning(part)] for part in own if isinstance(_info(part), OptionInfo)]
+    arguments = [part for part in own if isinstance(_info(part), ArgumentInfo)]
+    options = [part for part in own if isinstance(_info(part), OptionInfo)]
+    return [[f"`{_metavar(part)}`", _meaning(part)] for part in arguments] + [
+        [f"`{_spelled(part)}`", _meaning(part)] for part in options
+    ]
 
 
 def _info(part: inspect.Parameter) -> Any:

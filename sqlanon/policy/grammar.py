@@ -36,24 +36,23 @@ class Policy(Part):
     class that a reader sees, so with `star` they satisfy every model like any other class: further classes are starred
     until they do, or nothing is published. With `{star: unprotected}` they need not, and every verdict says so."""
     ranges: Literal["observed", "cuts"] = "observed"
-    """The reach of ranges shown by a search that cuts a table in parts (mondrian, rothko-t, rothko-s):
-    `observed`, over the values of the class; `cuts`, from cut to cut of the tree, so that rows that the rules are
-    applied to later (`apply`, jobs, exports) show the same labels as in the first release."""
+    """The reach of ranges shown by a search that cuts a table in parts (mondrian, rothko-t, rothko-s): `observed`, over
+    the values of the class; `cuts`, from cut to cut of the tree, so that rows that the rules are applied to later show
+    the same labels."""
     republish: Literal["allow", "same-recoding"] | None = None
-    """Releases of the source by other rules than before: who holds both releases can intersect the classes of a person.
-    `same-recoding`: there are none, by this policy and, once it has released the source, by any other; `apply` and jobs
-    with the rules of a release go on. `allow`: there may be, whatever policies of earlier releases say. If not given
-    there may be unless one of these says `same-recoding`. A warning is given where there may be."""
+    """Releases of the source by other rules than before. `same-recoding`: refused, by this policy and, once it has
+    released the source, by any other; `apply` and jobs with the rules of a release go on. `allow`: published, with a
+    warning, whatever policies of earlier releases say. If not given: as `allow`, unless one of these says
+    `same-recoding`."""
     digest: Literal["run", "record"] = "record"
     """The time at which the release is digested for its record: in the `run`, before it is published; or when the
-    `record` is written, which costs runs nothing, and can't tell of what was done to the release before that."""
+    `record` is written, which costs runs nothing, and can't tell of changes before that."""
     subject: Literal["none"] | None = None
     """The persons behind the rows. `none`: rows are counted and protected, whoever they are about. It must be given
-    where an identifier repeats, or may not be looked at: a class of k rows may be of fewer persons than k there."""
+    where an identifier repeats, or may not be looked at."""
     trust: Literal["owner"] | None = None
     """Code that may run when the source is read, on PostgreSQL, with the rights of the role that reads. `owner`: code
-    of whoever owns the source, so that views, foreign tables and functions of theirs are no reason to refuse it. If
-    not given, only code of superusers, of the database's owner and of the role itself may."""
+    of the source's owner, too. Else only code of superusers, of the database's owner and of the role itself."""
     catalog: Catalog = Catalog()
     """The database and schema in which runs are recorded."""
 
