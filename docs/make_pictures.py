@@ -16,7 +16,7 @@ import duckdb
 from playwright.sync_api import Browser, sync_playwright
 
 from sqlanon import explore, run, run_report
-from sqlanon.api.calls import demo
+from sqlanon.api import demo
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy, load_policy
 from sqlanon.report.drawing.picture import draw
