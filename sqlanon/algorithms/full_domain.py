@@ -30,7 +30,7 @@ def lattice_problem(request: SearchRequest) -> Problem:
 
 
 class FullDomainGeneralization(Algorithm[Generalization]):
-    """One level of its hierarchy for every column; docs/optimal.md says which search is for what."""
+    """One level of its hierarchy for every column; docs/algorithms.md says which search is for what."""
 
     worth = OFTEN_READ_SHARE
 
