@@ -101,6 +101,13 @@ def needs_of_folder(folder: str) -> frozenset[str]:
     return frozenset[str]().union(*(needs(file) for file in template_files() if file.rpartition("/")[0] == folder))
 
 
+@functools.cache
+def _unneeded(template: str, names: tuple[str, ...]) -> list[str]:
+    """The names that neither a template nor another one of its folder has a use for."""
+    known = needs_of(template) | needs_of_folder(template.rpartition("/")[0])
+    return sorted(set(names) - known) if files_of(template) else []
+
+
 def refuse_unneeded_values() -> None:
     """Let rendering fail where a call passes what its template has no use for; what it lacks fails by itself.
 
@@ -109,9 +116,8 @@ def refuse_unneeded_values() -> None:
     render = Renderer.__call__
 
     def checked(self: Renderer, template: str, **values: Any) -> Statement:
-        known = needs_of(template) | needs_of_folder(template.rpartition("/")[0])
-        unneeded = values.keys() - known if files_of(template) else set()
-        assert not unneeded, f"{template} has no use for {', '.join(sorted(unneeded))}"
+        unneeded = _unneeded(template, tuple(values))
+        assert not unneeded, f"{template} has no use for {', '.join(unneeded)}"
         return render(self, template, **values)
 
     Renderer.__call__ = checked  # type: ignore[method-assign]

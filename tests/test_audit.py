@@ -14,6 +14,7 @@ from sqlanon.policy import Policy
 from sqlanon.report.audit.auditing import Audit, audit_release
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.stored import Application
+from tests.random_cases import many
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
 JOBS = {"nurse": ["health", "*"], "doctor": ["health", "*"], "smith": ["craft", "*"], "baker": ["craft", "*"]}
@@ -99,12 +100,6 @@ ALTERATIONS: dict[str, tuple[str, ...]] = {
 TABLE = "people"
 
 
-@pytest.fixture(params=KINDS)
-def policy(request: pytest.FixtureRequest, database_url: str) -> Policy:
-    """The policy of a release that has been made."""
-    return release(database_url, *KINDS[request.param])
-
-
 def release(url: str, attributes: dict[str, Any], asked: dict[str, Any]) -> Policy:
     with open_database(url) as database:
         database.create(COLUMNS, ROWS, TABLE)
@@ -139,7 +134,10 @@ RESTORE = (
 )
 
 
-def test_a_release_holds_and_every_alteration_is_found(policy: Policy, database_url: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_holds_and_every_alteration_is_found(database_url: str, kind: str) -> None:
+    """By default PostgreSQL has every alteration of one of the kinds."""
+    policy = release(database_url, *KINDS[kind])
     found = audit(policy)
     assert found.satisfied, (found.checks, found.columns)
     assert found.unchecked == {}
@@ -148,7 +146,8 @@ def test_a_release_holds_and_every_alteration_is_found(policy: Policy, database_
         "columns_equal", "rows_add_up", "values_equal", "regions_contain", "classes_equal", "labels_fit",
     }  # fmt: skip
     missed = []
-    for name, statements in ALTERATIONS.items():
+    kinds = 1 if database_url.startswith("duckdb") or many(1) > 1 else len(KINDS)
+    for name, statements in list(ALTERATIONS.items())[list(KINDS).index(kind) % kinds :: kinds]:
         with open_database(database_url) as database:
             change(database, *RESTORE, *statements)
             assert contents(database, f"{TABLE}_r") != contents(database, f"{TABLE}_kept"), name
@@ -175,6 +174,7 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.either_engine
 def test_releases_of_all_shapes_hold(database_url: str, shape: str) -> None:
     policy = release(database_url, *SHAPES[shape])
     found = audit(policy)

@@ -94,6 +94,7 @@ def _share(count: float, rows: int = len(ROWS)) -> float:
 
 
 @pytest.mark.parametrize("name", RUNS)
+@pytest.mark.either_engine
 def test_every_column_has_bars_that_add_up(database: Database, name: str) -> None:
     found = _found(_policy(database, name))
     assert (found["rows"], found["least"], found["sampled"]) == (600, K, False)

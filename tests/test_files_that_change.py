@@ -24,6 +24,7 @@ CHANGES: dict[str, Callable[[Path], Any]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("step", ["encode", "search", "release"])
+@pytest.mark.either_engine
 def test_the_file_of_a_hierarchy(
     database: Database, step: str, change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,12 +37,14 @@ TYPES = ["INTEGER", "DECIMAL(12, 0)", "DOUBLE PRECISION", "REAL"]
 
 
 @pytest.mark.parametrize("show", OPEN)
-@pytest.mark.parametrize("type_", TYPES)
-def test_numbers_beyond_the_limits_count_as_these(database: Database, type_: str, show: str) -> None:
-    table = database.create({"q": type_, "id": "INTEGER"}, [(n, i) for i, n in enumerate(INCOMES)])
+def test_numbers_beyond_the_limits_count_as_these(database: Database, show: str) -> None:
+    columns = {f"q{place}": type_ for place, type_ in enumerate(TYPES)}
+    table = database.create({**columns, "id": "INTEGER"}, [(*[n] * len(TYPES), i) for i, n in enumerate(INCOMES)])
     role = {"role": "quasi-identifier", "show": show, "bottom": 500, "top": 10_000}
-    released = database.release(table, {"q": role, "id": "insensitive"})
-    assert {row[:-1] for row in released} == set(OPEN[show])
+    released = database.release(table, {**dict.fromkeys(columns, role), "id": "insensitive"})
+    width = len(OPEN[show][0])
+    for place in range(0, width * len(TYPES), width):
+        assert {row[place : place + width] for row in released} == set(OPEN[show]), TYPES[place // width]
     assert sorted(row[-1] for row in released) == list(range(8))
 
 
@@ -168,6 +170,7 @@ SEARCHES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search["name"])
 @pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.either_engine
 def test_the_interval_of_a_limit_is_open(database: Database, type_: str, search: dict[str, Any]) -> None:
     values = [3, 4, 21, 22, 31, 33, 96, 120, 5_000_000, -70]
     table = database.create({"q": type_, "id": "INTEGER"}, [(n, i) for i, n in enumerate(values)])
@@ -305,6 +308,7 @@ def test_later_releases_keep_the_number_of_a_quantile(
 
 
 @pytest.mark.parametrize("show", ["label", "bounds", "mean", "midpoint"])
+@pytest.mark.either_engine
 def test_a_release_of_numbers_that_were_not_clamped_is_refused(
     database: Database, show: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,6 +361,7 @@ def test_an_end_that_is_not_open_is_refused(database: Database, method: str, mon
         ([*range(900), 10**6], "40]}}"),
     ],
 )
+@pytest.mark.either_engine
 def test_a_draft_codes_rare_ends(database: Database, values: list[int], proposed: str) -> None:
     table = database.create({"age": "BIGINT", "sex": "TEXT"}, [(n, "mf"[n % 2]) for n in values])
     with connect(database.url) as engine:

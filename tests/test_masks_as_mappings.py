@@ -58,6 +58,7 @@ def test_the_leaves_of_groups_are_counted_as_a_mapping_has_them(engine: Engine, 
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda one: "-".join(one.values()))
+@pytest.mark.either_engine
 def test_a_mask_gives_what_its_labels_as_a_mapping_give(
     database: Database, algorithm: dict[str, Any], side: str
 ) -> None:

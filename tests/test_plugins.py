@@ -94,6 +94,7 @@ def _known(counts: Counter[str | None]) -> list[int]:
 
 @pytest.mark.usefixtures("example")
 @pytest.mark.parametrize("algorithm", TREES_AND_LATTICES)
+@pytest.mark.either_engine
 def test_a_model_of_a_package_is_searched_and_verified(database: Database, algorithm: str) -> None:
     table = database.create(COLUMNS, ROWS)
     wanted = {"privacy": [K2, DEASSOCIATION], "algorithm": {"name": algorithm}}
@@ -197,6 +198,7 @@ def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("example")
 @pytest.mark.parametrize("knows_bounds", [True, False])
 @pytest.mark.parametrize("held", [10**9, 1])
+@pytest.mark.either_engine
 def test_the_best_by_a_quality_model_of_a_package_is_found(
     database: Database, monkeypatch: pytest.MonkeyPatch, knows_bounds: bool, held: int
 ) -> None:

@@ -39,6 +39,7 @@ def exchange_labels(engine: Engine, coded: CodedTable) -> None:
 
 @pytest.mark.parametrize("algorithm", ["optimal", "mondrian", "top-down"])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.either_engine
 def test_exchanged_labels_are_refused(
     database: Database, kind: str, algorithm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def verified(database: Database, table: str, *models: PrivacyModel) -> Verificat
 
 @pytest.mark.parametrize("algorithm", ["mondrian", "rothko-t", "rothko-s", "optimal", "top-down"])
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model["model"])
+@pytest.mark.either_engine
 def test_null_adds_no_diversity(database: Database, model: dict[str, Any], algorithm: str) -> None:
     """A class of HIV and NULL is not diverse; where NULL is a value, it is."""
     table = database.create(COLUMNS, HALF_KNOWN)
