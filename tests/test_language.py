@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,11 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("sqlanon", "tests", "benchmarks", "migrations", "docs", "examples")
-MODULES = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
-    for folder in FOLDERS
-    for path in (ROOT / folder).rglob("*.py")
-}
 
 # A docstring begins with a verb (of a function), or with a noun (of data, properties, classes and modules).
 QUESTIONS = re.compile(r"(What|Which|Whether|How|Where|Who|Whom|Whose|Why)\b")
@@ -77,9 +73,19 @@ LEFT = {
 }
 
 
+@functools.cache
+def modules() -> dict[str, ast.Module]:
+    """Parse all modules, once, and only where these tests run."""
+    return {
+        str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+    }
+
+
 def docstrings() -> Iterator[tuple[str, str]]:
     """Yield the place and the text of every docstring, with those of attributes."""
-    for module, tree in MODULES.items():
+    for module, tree in modules().items():
         for node in ast.walk(tree):
             match node:
                 case ast.Expr(ast.Constant(str(text))):
@@ -88,7 +94,7 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 def names() -> Iterator[str]:
     """Yield the program's names of modules, classes, functions, parameters and attributes; not of local variables."""
-    for module, tree in MODULES.items():
+    for module, tree in modules().items():
         if not module.startswith("sqlanon/"):
             continue
         yield Path(module).stem

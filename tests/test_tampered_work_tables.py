@@ -54,7 +54,7 @@ FORMS = {
 EVERY = tuple(FORMS)
 CELLS = {"c0": ("exchange", "set"), "c1": ("exchange", "set"), "c2": ("exchange", "set")}
 STAGED = dict.fromkeys(COLUMNS, ("exchange", "set")) | {"id": EVERY}
-REGIONS = {**CELLS, "region": EVERY, "leaf": EVERY, "n": ("exchange",)}
+REGIONS = {**CELLS, "region": ("exchange", "set"), "leaf": EVERY, "n": ("exchange",)}
 
 Tampered = tuple[str, str, str, dict[str, tuple[str, ...]]]
 """When a statement of a template is sent, before or after it, and the parameter with the table; forms by columns."""
