@@ -131,7 +131,7 @@ SORTED_CASES = st.tuples(
 
 
 @pytest.mark.usefixtures("example")
-@for_random(SORTED_CASES, {"duckdb": 30, "postgres": 10})
+@for_random(SORTED_CASES, {"duckdb": 12, "postgres": 6})
 def test_its_classes_satisfy_the_models_and_hold_their_rows(
     database: Database, case: tuple[list[Row], int, int]
 ) -> None:
@@ -262,7 +262,7 @@ NUMBER_CASES = st.tuples(
 
 
 @pytest.mark.usefixtures("example")
-@for_random(NUMBER_CASES, {"duckdb": 15, "postgres": 5})
+@for_random(NUMBER_CASES, {"duckdb": 9, "postgres": 4})
 def test_labels_of_a_hierarchy_of_a_package_are_those_of_the_values(
     database: Database, case: tuple[list[int | None], float, str]
 ) -> None:
@@ -364,7 +364,7 @@ CASES = st.tuples(
 
 
 @pytest.mark.usefixtures("example")
-@for_random(CASES, {"duckdb": 30, "postgres": 10})
+@for_random(CASES, {"duckdb": 12, "postgres": 6})
 def test_no_value_is_too_common_in_any_class(database: Database, case: tuple[list[Row], float]) -> None:
     rows, alpha = case
     most = Fraction(str(alpha))

@@ -168,6 +168,7 @@ def test_sub_trees_in_sessions_of_their_own_make_no_difference(
         {"sample": 25, "alpha": 0.49, "seed": 2},  # with these, something is pruned
     ],
 )
+@pytest.mark.either_engine
 def test_rows_that_are_clustered_and_attributes_tried_one_by_one_are_released_alike(
     database: Database, monkeypatch: pytest.MonkeyPatch, algorithm: dict[str, Any]
 ) -> None:

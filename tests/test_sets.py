@@ -44,6 +44,7 @@ def _members(label: str) -> int:
 
 @pytest.mark.parametrize("streets", [40, 300])
 @pytest.mark.parametrize(("sets", "most"), [("auto", 12), ("range", 1), ("list", 100), (None, 100)])
+@pytest.mark.either_engine
 def test_larger_sets_show_their_ends(database: Database, sets: str | None, most: int, streets: int) -> None:
     table = database.create(COLUMNS, _rows(streets))
     released = database.release(table, _roles(sets), privacy=K)
@@ -56,6 +57,7 @@ def test_larger_sets_show_their_ends(database: Database, sets: str | None, most:
 
 @pytest.mark.parametrize("sets", ["auto", "range"])
 @pytest.mark.parametrize("streets", [40, 300])
+@pytest.mark.either_engine
 def test_later_releases_show_the_same(database: Database, sets: str, streets: int) -> None:
     table = database.create(COLUMNS, _rows(streets))
     run = anonymize(database.policy(table, _roles(sets), privacy=K, ranges="cuts")).run

@@ -73,6 +73,7 @@ def test_costs_are_those_of_runs(database_url: str) -> None:
         assert (attempt.loss, attempt.classes) == gcp(without(policy, name))
 
 
+@pytest.mark.either_engine
 def test_the_draft_says_what_its_parts_cost(database_url: str) -> None:
     make_visits(database_url)
     found, trial = drafted(database_url)
@@ -90,6 +91,7 @@ def test_the_draft_says_what_its_parts_cost(database_url: str) -> None:
     assert draft(database_url, "visits").text == found.text  # nothing in it depends on the clock
 
 
+@pytest.mark.either_engine
 def test_l_is_below_the_number_of_sensitive_values(database_url: str) -> None:
     make_visits(database_url)
     policy = parse_policy(draft(database_url, "visits", trying=False).text)
@@ -103,6 +105,7 @@ def test_k_goes_by_the_size_of_the_table(rows: int, k: int) -> None:
     assert choose_k(rows) == k
 
 
+@pytest.mark.either_engine
 def test_columns_that_follow_from_others_are_named(database_url: str) -> None:
     make_visits(database_url)
     execute(database_url, "ALTER TABLE visits ADD COLUMN town TEXT", "UPDATE visits SET town = 't' || city")
@@ -113,6 +116,7 @@ def test_columns_that_follow_from_others_are_named(database_url: str) -> None:
     assert "#   city -> region: region says nothing more" in found.text
 
 
+@pytest.mark.either_engine
 def test_a_sensitive_value_that_follows_from_others_is_named(database_url: str) -> None:
     make_visits(database_url)
     execute(database_url, "UPDATE visits SET illness = 'd' || region")
@@ -175,6 +179,7 @@ def test_a_file_is_tried_without_a_database(tmp_path: Path) -> None:
     assert "; loses " in (tmp_path / "policy.yml").read_text()
 
 
+@pytest.mark.either_engine
 def test_the_trial_can_be_left_out(database_url: str) -> None:
     make_visits(database_url)
     result = call("init", database_url, "visits", "--no-try")
@@ -183,6 +188,7 @@ def test_the_trial_can_be_left_out(database_url: str) -> None:
     assert "; loses " not in result.stdout
 
 
+@pytest.mark.either_engine
 def test_programs_read_what_the_draft_costs(database_url: str, tmp_path: Path) -> None:
     make_visits(database_url)
     result = call("init", database_url, "visits", "--json", "-o", tmp_path / "policy.yml")
