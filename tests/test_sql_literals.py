@@ -30,8 +30,8 @@ LEFT: dict[str, tuple[int, int]] = {
     "plan": (1, 0),
     "releases": (115, 46),
     "runs": (2, 1),
-    "staging": (4, 1),
-    "verification": (2, 0),
+    "staging": (6, 2),
+    "verification": (4, 1),
     "work": (1, 0),
 }
 

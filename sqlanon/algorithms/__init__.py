@@ -27,6 +27,7 @@ OWN: Mapping[str, str] = {
     "optimal": _FULL_DOMAIN,
     "datafly": _FULL_DOMAIN,
     "microaggregation": "sqlanon.algorithms.clustering:Clustering",
+    "r-gather": "sqlanon.algorithms.clustering:Gathering",
 }
 """The classes of the program's own algorithms: each family brings libraries of its own."""
 

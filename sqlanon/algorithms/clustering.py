@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
-from sqlanon.algorithms.clusters import mdav
-from sqlanon.releases.clustering import Clusters
+from sqlanon.algorithms.clusters import gathering, mdav
+from sqlanon.releases.clustering import Clusters, Gathered
 from sqlanon.releases.clusters import Centres
+from sqlanon.releases.gathered import GatheredClusters
 
 
 class Clustering(Algorithm[Clusters]):
@@ -27,3 +28,22 @@ class Clustering(Algorithm[Clusters]):
 
     def release(self, request: SearchRequest, decision: Clusters) -> Centres:
         return Centres.create(request.engine, request.workspace, request.coded, decision)
+
+
+class Gathering(Algorithm[Gathered]):
+    """Clusters of at least r rows around centres, released as one row each."""
+
+    needs_all_witnesses: ClassVar[bool] = True
+
+    def search(self, request: SearchRequest) -> Gathered:
+        return gathering.search(
+            request.engine,
+            request.workspace,
+            request.coded,
+            request.models,
+            request.policy,
+            request.report,
+        )
+
+    def release(self, request: SearchRequest, decision: Gathered) -> GatheredClusters:
+        return GatheredClusters.create(request.engine, request.workspace, request.coded, decision, self.parameters)

@@ -10,12 +10,14 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.models import models_of
-from sqlanon.policy import Attribute, Policy, Recodes, Role, Show
+from sqlanon.policy import Attribute, Policy, Recodes, RGather, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.doubles import double_of
 from sqlanon.values.text import text_of
 
+MOST_GATHERED = 20_000  # rows, of which all pairs are compared
+GATHERED_COLUMNS = ("cluster", "rows", "radius")  # beside the centre
 LARGEST = 1e150  # numbers whose squares doubles can hold
 _CENTRED = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN, Kind.UUID, Kind.ENUM)
 
@@ -89,12 +91,38 @@ def cluster_problems(
             continue
         yield from (f"{place}: {problem}" for problem in _column_problems(name, column, attribute))
         yield from (f"{place}: {problem}" for problem in _value_problems(uncountable.get(column.name)))
+    if isinstance(policy.algorithm, RGather):
+        yield from gathering_problems(policy, [column for column, _ in attributes], rows)
+        return
     k = max(model.least_rows for model in models_of(policy))
     if clusters and k <= rows < 2 * k:
         yield (
             f"algorithm: {name} needs at least {2 * k} rows for clusters of {k}, and the table holds {rows}: all of"
             " them would show one centre. Ask for a smaller k, or take more rows together."
         )
+
+
+def gathering_problems(policy: Policy, columns: Sequence[Column], rows: int) -> Iterator[str]:
+    """Say what keeps a release from being one row a cluster, with a second table of values."""
+    if rows > MOST_GATHERED:
+        yield (
+            f"algorithm: r-gather compares all pairs of rows, and takes {MOST_GATHERED:,} rows at most; the table holds"
+            f" {rows:,}. Use microaggregation."
+        )
+    if policy.release.file is not None:
+        yield "release.file: r-gather releases two tables, and a file holds one; write a table."
+    if policy.release.layout != "flat":
+        yield "release.layout: r-gather releases one row a cluster, which has no layout: star; leave it out."
+    if policy.stars:
+        yield "suppressed: star shows rows, and r-gather releases clusters; use omit."
+    models = models_of(policy)
+    if policy.suppression and not all(model.decided_by_size for model in models):
+        yield "suppression: r-gather leaves rows out with k-anonymity alone; leave suppression or the other models out."
+    for column in columns:
+        role = policy.attributes[column.name].role
+        if role is Role.QUASI_IDENTIFIER and column.name.lower() in GATHERED_COLUMNS:
+            place = path_text(("attributes", column.name))
+            yield f"{place}: r-gather has a column '{column.name}' of its own; rename it in a view."
 
 
 def _foreign_problems(name: str, attribute: Attribute) -> Iterator[str]:
@@ -105,6 +133,9 @@ def _foreign_problems(name: str, attribute: Attribute) -> Iterator[str]:
 
 
 def _column_problems(name: str, column: Column, attribute: Attribute) -> Iterator[str]:
+    if name == "r-gather":
+        yield from _gathered_problems(column, attribute)
+        return
     if attribute.hierarchy is not None:
         yield f"{name} uses no hierarchy; leave it out."
     for key in ("bottom", "top"):
@@ -121,6 +152,17 @@ def _column_problems(name: str, column: Column, attribute: Attribute) -> Iterato
         shown = " or ".join(show.value for show in usual if show is not Show.LABEL)
         remedy = "" if attribute.order or column.kind.is_numeric else "; categories have a median if they have an order"
         yield f"{name} shows this column by {shown}, not {attribute.show.value}; leave show out{remedy}."
+
+
+def _gathered_problems(column: Column, attribute: Attribute) -> Iterator[str]:
+    """Say what a column has that clusters around rows do not use; their distances are those of numbers."""
+    if not column.kind.is_numeric:
+        yield f"r-gather measures distances of numbers, and the column is {column.type}; use microaggregation."
+    for key in ("hierarchy", "order", "bottom", "top"):
+        if getattr(attribute, key) is not None:
+            yield f"r-gather has no {key}; leave it out."
+    if attribute.show is not Show.LABEL:
+        yield "r-gather shows the number in the centre of a cluster; leave show out."
 
 
 def policy_show(column: Column, attribute: Attribute) -> tuple[Show, ...]:

@@ -18,12 +18,13 @@ from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.plan.subject import Subject, look
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, Role, Show
+from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, RGather, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.results.source import Origin
 from sqlanon.sql import Identifier, Relation, short_hash
 from sqlanon.support.environment import Expanded, named
 from sqlanon.work.publish import carrying_problems, check_file, target_problems, type_problems
+from sqlanon.work.publish.companion import companion_problems
 from sqlanon.work.session import carried_to, catalog_place
 
 
@@ -126,6 +127,8 @@ def resolve(
     target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
     shared = target is not None and is_same_database(engine, target)  # however their URLs are written
     release, found = _release(policy, source if shared else None, target, replace)
+    if not shared and isinstance(policy.algorithm, RGather):
+        found = [*found, PolicyError("release: r-gather writes its two tables in the database of a source table.")]
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
     subject = _look(policy, engine, source, pinned)
@@ -253,6 +256,8 @@ def _release(
         place = "is, or would be, among the tables of the catalog; choose another schema or name."
         return release, [PolicyError(f"release.table: {release} {place}")]
     errors = target_problems(target, release, replace, policy.release.layout == "star")
+    if isinstance(policy.algorithm, RGather):
+        errors += companion_problems(target, release, replace)
     return release, [type(error)(f"release.table: {error}") for error in errors]
 
 

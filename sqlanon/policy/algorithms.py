@@ -352,9 +352,35 @@ class Microaggregation(AlgorithmParameters):
         return Show.MEAN if is_numeric else Show.MODE
 
 
+class RGather(AlgorithmParameters):
+    """Gathers at least k rows within a radius that is as small as can be in each cluster, and releases one row a
+    cluster: its centre, how many rows it has, and its radius. A second table, `<table>_values`, tells how often each
+    kept value occurs in each cluster. docs/r-gather.md says more."""
+
+    sentence: ClassVar[str] = (
+        "Rows were gathered around centres, and the release has one row a cluster: its centre, its rows, its radius."
+    )
+    recodes: ClassVar[Recodes] = Recodes.CLUSTERS
+    name: Literal["r-gather"]
+    radius: Literal["least"] = "least"
+    """`least`: the greatest radius is as small as the search finds, at most four times the least possible."""
+    standardize: bool = Field(default=True, strict=True)
+    """The unit of numbers in distances: the standard deviation of each (`true`), or the number as it is."""
+
+    def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:
+        is_centre = attribute.role is Role.QUASI_IDENTIFIER and is_numeric
+        return Show.MEAN if is_centre else attribute.show
+
+    @property
+    def suppresses(self) -> bool:
+        return True
+
+
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
 Tree = Mondrian | RothkoT
-_Own = Annotated[Mondrian | RothkoT | RothkoS | TopDown | FullDomain | Microaggregation, Field(discriminator="name")]
+_Own = Annotated[
+    Mondrian | RothkoT | RothkoS | TopDown | FullDomain | Microaggregation | RGather, Field(discriminator="name")
+]
 OWN_ALGORITHMS: Mapping[str, type[AlgorithmParameters]] = {
     get_args(part.model_fields["name"].annotation)[0]: part for part in get_args(get_args(_Own)[0])
 }

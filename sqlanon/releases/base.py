@@ -19,6 +19,7 @@ from sqlanon.plan.plan import Plan
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.facts import Facts
 from sqlanon.results.measures import Check, Distributions
+from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
@@ -71,6 +72,10 @@ class Release(ABC):
     @abstractmethod
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
         """Check what the release claims of its staged rows, by name, from raw values and policy alone."""
+
+    def create_judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Relation:  # noqa: ARG002
+        """Return the relation that models judge, with a row for each row that the release tells of."""
+        return staged.final
 
     @abstractmethod
     def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:

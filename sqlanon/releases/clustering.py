@@ -1,7 +1,8 @@
-"""The result of a search for clusters."""
+"""The results of searches for clusters."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from sqlanon.encoding.axes import Axis
@@ -28,3 +29,50 @@ class Clusters:
     def omitted(self) -> int:
         """The source rows that the release does not hold: none."""
         return 0
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points in blocks.
+
+    table: `(point, block, p0, …, z0, …)`: rows of a block have consecutive numbers, in the order of their values.
+    rows, blocks, largest: the number of rows, of blocks, and of the rows of the largest.
+    """
+
+    table: Relation
+    axes: tuple[Axis, ...]
+    coordinates: tuple[Coordinate, ...]
+    rows: int
+    blocks: int
+    largest: int
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Clusters around points.
+
+    points: the coded rows with coordinates. clustered: `(point, cluster)`, a cluster named by the point in its centre.
+    scale: coordinates in a unit of distance; reach: the R of the module, in coordinates.
+    radius: the greatest distance from a centre, in coordinates.
+    omitted: rows without a cluster. guesses: distances that were tried.
+    """
+
+    points: Points
+    clustered: Relation
+    scale: float
+    reach: float
+    clusters: int
+    rows: int
+    smallest: int
+    largest: int
+    radius: float
+    guesses: int
+
+    @property
+    def omitted(self) -> int:
+        return self.points.rows - self.rows
+
+    @property
+    def factor(self) -> float:
+        """Bound how many times the least possible radius the greatest one is."""
+        return 1.0 if not self.radius else max(1.0, 2 * self.radius / self.reach) if self.reach else math.inf

@@ -56,6 +56,9 @@ CHECKS = {
     "regions_contain": "Every row lies within the group that its class shows.",
     "classes_numbered": "Every row has one class, and classes are numbered by what they show.",
     "centres_true": "Every cluster shows the centre of the values of just the source rows that went to it.",
+    "radius_holds": "Every row lies within the radius of its cluster, measured from the published centre.",
+    "clusters_true": "Every cluster has at least k rows, as many as it says, and one of them in its centre.",
+    "values_counted": "The second table tells just how often each kept value occurs in each cluster.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
 }
 _CLASSES = ": classes are the groups of equal values in the rows as they were to be published."

@@ -113,6 +113,25 @@ class ClusterFacts(Facts):
 
 
 @dataclass(frozen=True)
+class GatheredFacts(Facts):
+    """Clusters around centres.
+
+    gathered: how many there are, of `smallest` to `largest` rows.
+    greatest_radius: of all clusters; its unit is the standard deviation of each number if `standardized`.
+    factor: how many times the least possible it is, at most; 1 where all rows of clusters are alike.
+    """
+
+    kind = "gathered"
+
+    gathered: int
+    smallest: int
+    largest: int
+    standardized: bool
+    greatest_radius: float
+    factor: float
+
+
+@dataclass(frozen=True)
 class AppliedFacts(Facts):
     """Rules of another run, applied.
 
@@ -144,7 +163,8 @@ class OtherFacts(Facts):
 
 
 KINDS: dict[str, type[Facts]] = {
-    one.kind: one for one in (TreeFacts, SampledTreeFacts, LatticeFacts, TopDownFacts, ClusterFacts, AppliedFacts)
+    one.kind: one
+    for one in (TreeFacts, SampledTreeFacts, LatticeFacts, TopDownFacts, ClusterFacts, GatheredFacts, AppliedFacts)
 }
 
 
@@ -161,6 +181,7 @@ def kind_of(data: Mapping[str, Any]) -> str:
         "levels": "lattice",
         "specializations": "top-down",
         "clusters": "clusters",
+        "gathered": "gathered",
     }
     return next((kind for key, kind in marks.items() if key in data), TreeFacts.kind)
 

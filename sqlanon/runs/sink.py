@@ -111,10 +111,11 @@ def _verify(run: RunExecution, release: Release, staged: Staged) -> None:
     """Check the staged release on its own; raises VerificationError, and then nothing is published."""
     outcome, policy = run.outcome, run.policy
     outcome.checks = release.check_claims(run.engine, run.workspace, run.plan, staged)
-    with checked_hierarchies(staged.engine, policy, run.models, staged.final) as hierarchies:
+    judged = release.create_judged(run.engine, run.workspace, run.plan, staged)
+    with checked_hierarchies(staged.engine, policy, run.models, judged) as hierarchies:
         outcome.verification = verify_table(
             staged.engine,
-            staged.final,
+            judged,
             release.shown_columns,
             run.models,
             hierarchies=hierarchies,

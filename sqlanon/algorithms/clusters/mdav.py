@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlanon.algorithms.clusters.merging import merge_violating
-from sqlanon.algorithms.clusters.points import Points, create_points
+from sqlanon.algorithms.clusters.points import create_points
 from sqlanon.algorithms.clusters.refining import refine
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Microaggregation
-from sqlanon.releases.clustering import Clusters
+from sqlanon.releases.clustering import Clusters, Points
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.sql import Relation
 from sqlanon.work.journal import Progress

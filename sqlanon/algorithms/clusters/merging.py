@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from sqlanon.algorithms.clusters.points import Points
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
 from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.releases.clustering import Points
 from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
 

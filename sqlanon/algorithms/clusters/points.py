@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from sqlanon.algorithms.tree import mondrian
-from sqlanon.encoding.axes import Axis, measured_axes
+from sqlanon.encoding.axes import measured_axes
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.coordinates import Coordinate, coordinates_of, measure_positions
+from sqlanon.encoding.coordinates import coordinates_of, measure_positions
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.policy import Microaggregation, Mondrian
+from sqlanon.releases.clustering import Points
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
@@ -22,22 +22,6 @@ EXACT_ROWS = 4_000  # of a table that `blocks: auto` takes for one block
 MOST_ROWS = 4_000  # of a block, about, of a table of `FAST_ROWS`
 FAST_ROWS = 100_000  # larger tables get smaller blocks
 LEAST_ROWS = 500  # about, of a block of any table
-
-
-@dataclass(frozen=True)
-class Points:
-    """Points in blocks.
-
-    table: `(point, block, p0, …, z0, …)`: rows of a block have consecutive numbers, in the order of their values.
-    rows, blocks, largest: the number of rows, of blocks, and of the rows of the largest.
-    """
-
-    table: Relation
-    axes: tuple[Axis, ...]
-    coordinates: tuple[Coordinate, ...]
-    rows: int
-    blocks: int
-    largest: int
 
 
 def create_points(

@@ -8,8 +8,8 @@ are others in every round.
 
 from __future__ import annotations
 
-from sqlanon.algorithms.clusters.points import Points
 from sqlanon.engines.base import Engine
+from sqlanon.releases.clustering import Points
 from sqlanon.sql import Identifier, Relation
 from sqlanon.work.workspace import Workspace
 

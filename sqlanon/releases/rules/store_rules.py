@@ -222,7 +222,7 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     if record is None:
         raise PolicyError(
             f"The catalog holds no rules of run {run}: it published nothing, is of an older version, or its algorithm"
-            " leaves none, as microaggregation, whose clusters are of the rows that there were."
+            " leaves none, as microaggregation and r-gather, whose clusters are of the rows that there were."
         )
     return stored_rules(catalog, record, catalog.recoding_digest(run) or "")
 

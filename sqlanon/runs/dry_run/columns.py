@@ -9,10 +9,11 @@ from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Attribute, Plan
-from sqlanon.policy import Show
+from sqlanon.policy import RGather, Show
 from sqlanon.sql import Relation
 from sqlanon.staging.cells import RANGE_TYPES
 from sqlanon.staging.recode import cell_name
+from sqlanon.work.publish.companion import COLUMNS, companion_of
 
 _RULES = {
     "nodes": ("node", "parent", "depth", "attribute", "lo", "hi"),
@@ -30,6 +31,8 @@ def columns_of(relation: Relation, plan: Plan, dialect: type[Dialect]) -> list[C
     if "_rule_" in relation.name and part in (*_RULES, "leaves"):
         return _rule_columns(part, plan, dialect)
     number = Column(CLASS_NUMBER, dialect.types["int64"], Kind.INTEGER)
+    if isinstance(plan.policy.algorithm, RGather):
+        return _gathered_columns(relation, part, plan, dialect)
     if plan.policy.release.layout == "star" and part in ("rows", "classes"):
         return [number, *(cells if part == "classes" else (one.column for one in plan.kept))]
     return [
@@ -50,6 +53,17 @@ def _cells(attribute: Attribute, plan: Plan, dialect: type[Dialect]) -> Iterator
     }.get(attribute.show, (column.type, column.kind) if attribute.show.is_centre else texts)
     for name in released_names(attribute.name, plan.policy.attributes[attribute.name]):
         yield Column(name, type_, kind)
+
+
+def _gathered_columns(relation: Relation, part: str, plan: Plan, dialect: type[Dialect]) -> list[Column]:
+    """The columns of a release of clusters, of its second table, or of the rows that they tell of."""
+    if relation.name == companion_of(plan.release).name:
+        return [Column(name, dialect.types["text"], Kind.TEXT) for name in COLUMNS]
+    cluster, rows = (Column(name, dialect.types["int64"], Kind.INTEGER) for name in ("cluster", "rows"))
+    if part == "expanded":
+        return [cluster, *(one.column for one in plan.kept)]
+    radius = Column("radius", dialect.types["float64"], Kind.FLOAT)
+    return [cluster, *(one.column for one in plan.quasi_identifiers), rows, radius]
 
 
 def _rule_columns(part: str, plan: Plan, dialect: type[Dialect]) -> list[Column]:

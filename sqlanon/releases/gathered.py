@@ -1,0 +1,160 @@
+"""Releases of one row a cluster, with a second table of how often each kept value occurs in each cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlanon.catalog import Catalog
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.measures.loss import Loss
+from sqlanon.measures.workload.measures import Measures
+from sqlanon.plan.plan import Plan
+from sqlanon.policy import RGather
+from sqlanon.releases.base import Release
+from sqlanon.releases.clustering import Gathered
+from sqlanon.releases.rules.store_rules import StoredRules
+from sqlanon.releases.showing import describe_clusters
+from sqlanon.results.facts import GatheredFacts
+from sqlanon.results.measures import Check, Distributions
+from sqlanon.sql import Relation
+from sqlanon.staging.gathered import expand_clusters, stage_clusters
+from sqlanon.staging.recode import cell_name
+from sqlanon.staging.staging import Staged, StagedTable
+from sqlanon.verification.gathered import Claims, check_gathered
+from sqlanon.work.publish import Grants, Record, guard_staging, publish
+from sqlanon.work.publish.companion import companion_of, publish_companion
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
+
+
+class StagedGathering(StagedTable):
+    """Two tables beside their places: clusters, and the values that occur in them.
+
+    values: the second table, as staged.
+    """
+
+    def __init__(
+        self, engine: Engine, final: Relation, values: Relation, release: Relation, grants: Grants, replace: bool
+    ) -> None:
+        super().__init__(final, engine, final, release, grants, replace)
+        self.values = values
+
+    def publish(self, record: Record) -> tuple[str, ...]:
+        def together(session: Engine) -> None:
+            publish_companion(session, self.values, self._release)
+            record(session)
+
+        publication = publish(
+            self.engine, self.final, self._release, replace=self._replace, grants=self._grants, record=together
+        )
+        return publication.notes
+
+
+@dataclass(frozen=True)
+class GatheredClusters(Release):
+    """Clusters around centres, each released as a row: centre, rows, radius.
+
+    assigned: every row's words with its cluster; regions: clusters, as they are shown.
+    """
+
+    coded: CodedTable
+    gathered: Gathered
+    assigned: Relation
+    regions: Relation
+    parameters: RGather
+
+    @classmethod
+    def create(
+        cls, engine: Engine, workspace: Workspace, coded: CodedTable, gathered: Gathered, parameters: RGather
+    ) -> GatheredClusters:
+        """Write down the clusters and which one every row is in."""
+        assigned, points = workspace.table("assigned"), gathered.points.table
+        engine.run(
+            "clusters/assign_rows",
+            assigned=assigned,
+            clustered=gathered.clustered,
+            points=points,
+            words=coded.word_columns,
+        )
+        engine.analyze(assigned)
+        regions = describe_clusters(engine, workspace, coded, gathered)
+        workspace.drop(points, gathered.clustered)
+        return cls(coded, gathered, assigned, regions, parameters)
+
+    @property
+    def rounds(self) -> int:
+        return self.gathered.guesses
+
+    @property
+    def suppressed(self) -> int:
+        return self.gathered.omitted
+
+    @property
+    def omitted(self) -> int:
+        return self.gathered.omitted
+
+    @property
+    def facts(self) -> GatheredFacts:
+        found = self.gathered
+        return GatheredFacts(
+            gathered=found.clusters,
+            smallest=found.smallest,
+            largest=found.largest,
+            standardized=self.parameters.standardize,
+            greatest_radius=float(f"{found.radius / found.scale:.6g}"),
+            factor=round(found.factor, 6),
+        )
+
+    @property
+    def lattice(self) -> Mapping[str, Any] | None:
+        return None
+
+    @property
+    def shown_columns(self) -> list[str]:
+        return ["cluster"]
+
+    @contextlib.contextmanager
+    def stage(self, session: Session, plan: Plan, workspace: Workspace, *, replace: bool) -> Iterator[Staged]:
+        engine, companion = session.engine, companion_of(plan.release)
+        final, values = workspace.staging(plan.release, engine), workspace.staging(companion, engine)
+        with engine.transaction():
+            stage_clusters(engine, self.coded, self.assigned, self.regions, final, values)
+            grants = guard_staging(engine, final)
+            guard_staging(engine, values)
+        yield StagedGathering(engine, final, values, plan.release, grants, replace)
+
+    def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
+        assert isinstance(staged, StagedGathering)
+        claims = Claims(self.coded, self.assigned, self.regions, staged.final, staged.values, self.omitted)
+        return check_gathered(engine, workspace, plan, claims, standardize=self.parameters.standardize)
+
+    def create_judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Relation:
+        assert isinstance(staged, StagedGathering)
+        return expand_clusters(engine, workspace, plan, staged.final, staged.values)
+
+    def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:  # noqa: ARG002
+        """Keep none: centres are those of the rows that there were."""
+        return None
+
+    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:  # noqa: ARG002
+        return None
+
+    def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:  # noqa: ARG002
+        return None
+
+    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:  # noqa: ARG002
+        return None
+
+    def count_labels(self, engine: Engine) -> dict[str, int]:
+        cells = [cell_name(number) for number in range(len(self.coded.quasi_identifiers))]
+        found = engine.query_one("gathering/count_centres", regions=self.regions, cells=cells)
+        names = [field.attribute.name for field in self.coded.quasi_identifiers]
+        return {name: int(count) for name, count in zip(names, found, strict=True)}
+
+    def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
+        sizes = engine.query("release/measure_regions", regions=self.regions)
+        return tuple((int(size), int(classes)) for size, classes in sizes)

@@ -1,0 +1,63 @@
+"""The staged tables of clusters: one row a cluster, and how often each kept value occurs in each cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.encoding.fields import Field
+from sqlanon.engines.base import Engine
+from sqlanon.plan.plan import Plan
+from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.staging.recode import cell_name
+from sqlanon.values.text import text_of
+from sqlanon.work.workspace import Workspace
+
+NAMES = {name: Identifier(name) for name in ("cluster", "rows", "radius", "column", "value", "count")}
+"""The columns of the two tables, beside the centre."""
+
+
+def stage_clusters(
+    engine: Engine, coded: CodedTable, assigned: Relation, regions: Relation, clusters: Relation, values: Relation
+) -> None:
+    """Create both staged tables; run it inside `engine.transaction()`."""
+    columns = [
+        {"name": Identifier(field.attribute.name), "cell": cell_name(number)}
+        for number, field in enumerate(coded.quasi_identifiers)
+    ]
+    engine.run("gathering/stage_clusters", staging=clusters, regions=regions, columns=columns, names=NAMES)
+    kept = [_kept(engine, field) for field in coded.kept]
+    engine.run("gathering/stage_values", staging=values, assigned=assigned, regions=regions, columns=kept, names=NAMES)
+    for table in (clusters, values):
+        engine.analyze(table)
+
+
+def expand_clusters(engine: Engine, workspace: Workspace, plan: Plan, clusters: Relation, values: Relation) -> Relation:
+    """Write a row for each row that the tables tell of; values of different columns are paired at random."""
+    expanded = workspace.table("expanded")
+    columns = [
+        {"name": Identifier(one.name), "title": Text(one.name), "type": Markup(one.column.type)} for one in plan.kept
+    ]
+    engine.run(
+        "gathering/expand_clusters", expanded=expanded, clusters=clusters, values=values, columns=columns, names=NAMES
+    )
+    engine.analyze(expanded)
+    return expanded
+
+
+def _kept(engine: Engine, field: Field) -> dict[str, Any]:
+    """The text of a kept value of the coded row `r`."""
+    column, code = field.attribute.column, field.code(Identifier("r"))
+    if field.coding.dictionary is not None:
+        value = expression("v.{column}", column=field.value_column)
+    else:
+        known = field.coding.value_of(code)
+        value = expression("CASE WHEN {code} > 0 THEN {known} END", code=code, known=known)
+    return {
+        "title": Text(column.name),
+        "text": text_of(engine.render, value, column.kind, column.type),
+        "dictionary": field.coding.dictionary,
+        "code": code,
+    }
