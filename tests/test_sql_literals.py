@@ -28,10 +28,10 @@ LEFT: dict[str, tuple[int, int]] = {
     "measures": (10, 0),
     "models": (1, 0),
     "plan": (1, 0),
-    "releases": (115, 46),
+    "releases": (120, 47),
     "runs": (2, 1),
     "staging": (6, 2),
-    "verification": (4, 1),
+    "verification": (10, 7),
     "work": (1, 0),
 }
 

@@ -8,6 +8,7 @@ from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.algorithms.clusters import gathering, mdav
 from sqlanon.releases.clustering import Clusters, Gathered
 from sqlanon.releases.clusters import Centres
+from sqlanon.releases.condensed import Condensed
 from sqlanon.releases.gathered import GatheredClusters
 
 
@@ -47,3 +48,10 @@ class Gathering(Algorithm[Gathered]):
 
     def release(self, request: SearchRequest, decision: Gathered) -> GatheredClusters:
         return GatheredClusters.create(request.engine, request.workspace, request.coded, decision, self.parameters)
+
+
+class Condensing(Clustering):
+    """Groups of at least k similar rows, shown by synthetic ones."""
+
+    def release(self, request: SearchRequest, decision: Clusters) -> Condensed:
+        return Condensed.draw(request.engine, request.workspace, request.coded, decision, self.parameters.scale)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.models import models_of
-from sqlanon.policy import Attribute, Policy, Recodes, RGather, Role, Show
+from sqlanon.policy import Attribute, Clustering, Condensation, Policy, Recodes, RGather, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.doubles import double_of
@@ -18,6 +18,7 @@ from sqlanon.values.text import text_of
 
 MOST_GATHERED = 20_000  # rows, of which all pairs are compared
 GATHERED_COLUMNS = ("cluster", "rows", "radius")  # beside the centre
+MOST_NUMBERS = 32  # whose covariances and factors one row of a statement can hold
 LARGEST = 1e150  # numbers whose squares doubles can hold
 _CENTRED = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN, Kind.UUID, Kind.ENUM)
 
@@ -91,14 +92,19 @@ def cluster_problems(
             continue
         yield from (f"{place}: {problem}" for problem in _column_problems(name, column, attribute))
         yield from (f"{place}: {problem}" for problem in _value_problems(uncountable.get(column.name)))
-    if isinstance(policy.algorithm, RGather):
+    algorithm = policy.algorithm
+    if isinstance(algorithm, RGather):
         yield from gathering_problems(policy, [column for column, _ in attributes], rows)
         return
+    if isinstance(algorithm, Condensation):
+        yield from _condensation_problems(attributes)
     k = max(model.least_rows for model in models_of(policy))
+    if isinstance(algorithm, Clustering):
+        k = algorithm.rows_of(k)
     if clusters and k <= rows < 2 * k:
         yield (
             f"algorithm: {name} needs at least {2 * k} rows for clusters of {k}, and the table holds {rows}: all of"
-            " them would show one centre. Ask for a smaller k, or take more rows together."
+            " them would be one. Ask for a smaller k, or take more rows together."
         )
 
 
@@ -123,6 +129,19 @@ def gathering_problems(policy: Policy, columns: Sequence[Column], rows: int) -> 
         if role is Role.QUASI_IDENTIFIER and column.name.lower() in GATHERED_COLUMNS:
             place = path_text(("attributes", column.name))
             yield f"{place}: r-gather has a column '{column.name}' of its own; rename it in a view."
+
+
+def _condensation_problems(attributes: Sequence[tuple[Column, Attribute]]) -> Iterator[str]:
+    """Say what keeps synthetic rows from being drawn."""
+    quasi = [(column, one) for column, one in attributes if one.role is Role.QUASI_IDENTIFIER]
+    numbers = sum(column.kind.is_numeric and one.order is None for column, one in quasi)
+    if not numbers:
+        yield (
+            "algorithm: condensation draws numbers, and no quasi-identifier is one; use microaggregation or, for"
+            " categories alone, a generalization."
+        )
+    if numbers > MOST_NUMBERS:
+        yield f"algorithm: condensation takes at most {MOST_NUMBERS} quasi-identifiers that are numbers, not {numbers}."
 
 
 def _foreign_problems(name: str, attribute: Attribute) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
@@ -323,18 +324,10 @@ class Datafly(_FullDomain):
     name: Literal["datafly"]
 
 
-class Microaggregation(AlgorithmParameters):
-    """Gathers at least k similar rows in a cluster, again and again, and shows the centre of its cluster in place of
-    every row: numbers stay numbers. docs/microaggregation.md says when clusters are better than regions."""
+class Clustering(AlgorithmParameters):
+    """A search that gathers at least k similar rows in a cluster, again and again."""
 
-    sentence: ClassVar[str] = (
-        "Similar rows were gathered in clusters, and every row shows the centre of its cluster in place of its values."
-    )
     recodes: ClassVar[Recodes] = Recodes.CLUSTERS
-    name: Literal["microaggregation"]
-    method: Literal["mdav"] = "mdav"
-    """`mdav`: of the rows that are left, those nearest to the row farthest from their average, and those nearest to the
-    row farthest from that one (Domingo-Ferrer, Torra, DMKD 2005)."""
     blocks: Annotated[Literal["auto", "exact"] | int, BeforeValidator(_blocks)] = "auto"
     """The rows among which clusters are sought at once: `exact`, all of them, in quadratic time; a number, blocks of
     about so many neighbouring rows; `auto`, all rows of a small table, and blocks of a larger one."""
@@ -343,6 +336,10 @@ class Microaggregation(AlgorithmParameters):
     their centres."""
     standardize: bool = Field(default=True, strict=True)
     """The unit of numbers in distances: the standard deviation of each (`true`), or the number as it is."""
+
+    def rows_of(self, k: int) -> int:
+        """Count the rows of the smallest cluster, where classes need k."""
+        return k
 
     def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:
         if attribute.role is not Role.QUASI_IDENTIFIER or attribute.show is not Show.LABEL:
@@ -376,10 +373,43 @@ class RGather(AlgorithmParameters):
         return True
 
 
+class Microaggregation(Clustering):
+    """Gathers at least k similar rows in a cluster, again and again, and shows the centre of its cluster in place of
+    every row: numbers stay numbers. docs/microaggregation.md says when clusters are better than regions."""
+
+    sentence: ClassVar[str] = (
+        "Similar rows were gathered in clusters, and every row shows the centre of its cluster in place of its values."
+    )
+    name: Literal["microaggregation"]
+    method: Literal["mdav"] = "mdav"
+    """`mdav`: of the rows that are left, those nearest to the row farthest from their average, and those nearest to the
+    row farthest from that one (Domingo-Ferrer, Torra, DMKD 2005)."""
+
+
+class Condensation(Clustering):
+    """Gathers at least k similar rows in a group, and shows synthetic rows in their place, as many as there were: with
+    the means, variances and covariances of the group, and its categories. docs/condensation.md says what that
+    protects."""
+
+    sentence: ClassVar[str] = (
+        "Similar rows were gathered in groups, and each group was replaced by as many synthetic rows, drawn at random"
+        " with its means, variances and covariances."
+    )
+    name: Literal["condensation"]
+    groups: Literal["mdav"] = "mdav"
+    """The search for groups: `mdav` as in microaggregation."""
+    scale: Number = Field(default=1, ge=1, le=1000)
+    """A group has at least `scale` times k rows, rounded up: larger ones protect more and keep less."""
+
+    def rows_of(self, k: int) -> int:
+        return math.ceil(self.scale * k)
+
+
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
 Tree = Mondrian | RothkoT
 _Own = Annotated[
-    Mondrian | RothkoT | RothkoS | TopDown | FullDomain | Microaggregation | RGather, Field(discriminator="name")
+    Mondrian | RothkoT | RothkoS | TopDown | FullDomain | Microaggregation | RGather | Condensation,
+    Field(discriminator="name"),
 ]
 OWN_ALGORITHMS: Mapping[str, type[AlgorithmParameters]] = {
     get_args(part.model_fields["name"].annotation)[0]: part for part in get_args(get_args(_Own)[0])

@@ -6,9 +6,11 @@ it needs and looks at nothing else: neither at the search that found it nor at i
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 from sqlanon.catalog import Catalog
@@ -23,6 +25,15 @@ from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
 from sqlanon.work.session import Session
 from sqlanon.work.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Rows whose classes the models judge: a relation of a session, and the columns whose values make its classes."""
+
+    engine: Engine
+    relation: Relation
+    columns: list[str]
 
 
 class Release(ABC):
@@ -73,9 +84,10 @@ class Release(ABC):
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
         """Check what the release claims of its staged rows, by name, from raw values and policy alone."""
 
-    def create_judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Relation:  # noqa: ARG002
-        """Return the relation that models judge, with a row for each row that the release tells of."""
-        return staged.final
+    @contextlib.contextmanager
+    def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:  # noqa: ARG002
+        """Give the rows whose classes the models judge, and the columns whose values make these."""
+        yield Judged(staged.engine, staged.final, self.shown_columns)
 
     @abstractmethod
     def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:

@@ -14,7 +14,7 @@ from sqlanon.measures.loss import Loss
 from sqlanon.measures.workload.measures import Measures
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import RGather
-from sqlanon.releases.base import Release
+from sqlanon.releases.base import Judged, Release
 from sqlanon.releases.clustering import Gathered
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.releases.showing import describe_clusters
@@ -132,9 +132,12 @@ class GatheredClusters(Release):
         claims = Claims(self.coded, self.assigned, self.regions, staged.final, staged.values, self.omitted)
         return check_gathered(engine, workspace, plan, claims, standardize=self.parameters.standardize)
 
-    def create_judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Relation:
+    @contextlib.contextmanager
+    def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:
         assert isinstance(staged, StagedGathering)
-        return expand_clusters(engine, workspace, plan, staged.final, staged.values)
+        rows = expand_clusters(engine, workspace, plan, staged.final, staged.values)
+        yield Judged(engine, rows, self.shown_columns)
+        workspace.drop(rows)
 
     def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:  # noqa: ARG002
         """Keep none: centres are those of the rows that there were."""

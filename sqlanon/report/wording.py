@@ -59,6 +59,9 @@ CHECKS = {
     "radius_holds": "Every row lies within the radius of its cluster, measured from the published centre.",
     "clusters_true": "Every cluster has at least k rows, as many as it says, and one of them in its centre.",
     "values_counted": "The second table tells just how often each kept value occurs in each cluster.",
+    "groups_spread": "The synthetic numbers of every group are spread about its means as the source's are.",
+    "groups_equal": "Every group has as many synthetic rows as rows, with just their categories and kept values.",
+    "rows_new": "No synthetic row has the numbers of a row of the source.",
     "classes_equal": "Every class holds just the kept values of the source rows that went to it.",
 }
 _CLASSES = ": classes are the groups of equal values in the rows as they were to be published."

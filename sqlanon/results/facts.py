@@ -132,6 +132,23 @@ class GatheredFacts(Facts):
 
 
 @dataclass(frozen=True)
+class CondensedFacts(Facts):
+    """Groups of similar rows, replaced by synthetic ones.
+
+    scale: as the policy says. groups: how many there are, of `smallest` to `largest` rows.
+    widened: how often a number that all rows of a group had was given a variance.
+    """
+
+    kind = "condensed"
+
+    scale: float
+    groups: int
+    smallest: int
+    largest: int
+    widened: int
+
+
+@dataclass(frozen=True)
 class AppliedFacts(Facts):
     """Rules of another run, applied.
 
@@ -164,7 +181,16 @@ class OtherFacts(Facts):
 
 KINDS: dict[str, type[Facts]] = {
     one.kind: one
-    for one in (TreeFacts, SampledTreeFacts, LatticeFacts, TopDownFacts, ClusterFacts, GatheredFacts, AppliedFacts)
+    for one in (
+        TreeFacts,
+        SampledTreeFacts,
+        LatticeFacts,
+        TopDownFacts,
+        ClusterFacts,
+        GatheredFacts,
+        CondensedFacts,
+        AppliedFacts,
+    )
 }
 
 

@@ -111,12 +111,14 @@ def _verify(run: RunExecution, release: Release, staged: Staged) -> None:
     """Check the staged release on its own; raises VerificationError, and then nothing is published."""
     outcome, policy = run.outcome, run.policy
     outcome.checks = release.check_claims(run.engine, run.workspace, run.plan, staged)
-    judged = release.create_judged(run.engine, run.workspace, run.plan, staged)
-    with checked_hierarchies(staged.engine, policy, run.models, judged) as hierarchies:
+    with (
+        release.judged(run.engine, run.workspace, run.plan, staged) as judged,
+        checked_hierarchies(judged.engine, policy, run.models, judged.relation) as hierarchies,
+    ):
         outcome.verification = verify_table(
-            staged.engine,
-            judged,
-            release.shown_columns,
+            judged.engine,
+            judged.relation,
+            judged.columns,
             run.models,
             hierarchies=hierarchies,
             suppressed_label=EVERYTHING if release.starred else None,

@@ -11,7 +11,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import Microaggregation
+from sqlanon.policy import Clustering
 from sqlanon.releases.clustering import Clusters, Points
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.sql import Relation
@@ -24,7 +24,7 @@ def search(
     workspace: Workspace,
     coded: CodedTable,
     models: tuple[PrivacyModel, ...],
-    algorithm: Microaggregation,
+    algorithm: Clustering,
     report: Callable[[Progress], None],
 ) -> Clusters:
     """Gather the coded rows in clusters.
@@ -33,7 +33,7 @@ def search(
     """
     sensitive = create_domains(engine, workspace, coded, models)
     require_attainable(engine, coded.source_rows, models, sensitive)
-    k = max(model.least_rows for model in models)
+    k = algorithm.rows_of(max(model.least_rows for model in models))
     points = create_points(engine, workspace, coded, algorithm, k, report)
     clustered = _gather(engine, workspace, points, k)
     refined = 0
@@ -65,7 +65,7 @@ def _gather(engine: Engine, workspace: Workspace, points: Points, k: int) -> Rel
     return clustered
 
 
-def _measure(engine: Engine, points: Points, clustered: Relation, algorithm: Microaggregation) -> ClusterFacts:
+def _measure(engine: Engine, points: Points, clustered: Relation, algorithm: Clustering) -> ClusterFacts:
     """Count the clusters, and measure the share of the variance that is lost in them."""
     clusters, smallest, largest, *sums = engine.query_one(
         "clusters/measure_clusters", clustered=clustered, points=points.table, coordinates=points.coordinates
@@ -76,7 +76,7 @@ def _measure(engine: Engine, points: Points, clustered: Relation, algorithm: Mic
     about_centres = sum(squares) - sum(of_centres)
     share = 100 * about_centres / about_table if about_table > 0 else 0.0
     return ClusterFacts(
-        method=algorithm.method,
+        method="mdav",
         standardized=algorithm.standardize,
         blocks=points.blocks,
         clusters=int(clusters),

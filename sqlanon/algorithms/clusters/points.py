@@ -12,7 +12,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.coordinates import coordinates_of, measure_positions
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.models.k_anonymity import KAnonymity
-from sqlanon.policy import Microaggregation, Mondrian
+from sqlanon.policy import Clustering, Mondrian
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Identifier, Relation, expression
 from sqlanon.work.journal import Progress
@@ -28,7 +28,7 @@ def create_points(
     engine: Engine,
     workspace: Workspace,
     coded: CodedTable,
-    algorithm: Microaggregation,
+    algorithm: Clustering,
     k: int,
     report: Callable[[Progress], None],
 ) -> Points:
@@ -62,7 +62,7 @@ def create_points(
     return Points(table, axes, coordinates, coded.source_rows, blocks, largest)
 
 
-def rows_of_block(algorithm: Microaggregation, rows: int, k: int) -> int | None:
+def rows_of_block(algorithm: Clustering, rows: int, k: int) -> int | None:
     """Count the rows of the smallest block; None where all rows are one block."""
     if algorithm.blocks == "exact" or (algorithm.blocks == "auto" and rows <= EXACT_ROWS):
         return None

@@ -1,0 +1,52 @@
+"""Releases that show synthetic rows, as many as there were, in place of groups of similar ones."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlanon.encoding.coded_table import CodedTable
+from sqlanon.engines.base import Engine
+from sqlanon.plan.plan import Plan
+from sqlanon.releases.base import Judged
+from sqlanon.releases.clustering import Clusters
+from sqlanon.releases.clusters import Centres
+from sqlanon.releases.synthetic import draw_rows
+from sqlanon.results.measures import Check
+from sqlanon.staging.staging import Staged
+from sqlanon.verification.condensed import Drawn, check_condensed, create_judged
+from sqlanon.work.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Condensed(Centres):
+    """Groups of similar rows, each replaced by synthetic ones with its means and covariances.
+
+    Released rows have no classes that a reader could see: models judge the groups of source rows. As centres do, they
+    leave no rules.
+    """
+
+    drawn: Drawn
+
+    @classmethod
+    def draw(
+        cls, engine: Engine, workspace: Workspace, coded: CodedTable, clusters: Clusters, scale: float
+    ) -> Condensed:
+        """Draw the synthetic rows of every group."""
+        drawn = draw_rows(engine, workspace, coded, clusters, scale)
+        return cls(drawn.recoding, drawn)
+
+    def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
+        released = staged.engine.columns(staged.final)
+        return check_condensed(engine, workspace, plan, self.drawn, staged.relation, released, staged.star)
+
+    @contextlib.contextmanager
+    def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:  # noqa: ARG002
+        relation, group = create_judged(engine, workspace, self.drawn)
+        yield Judged(engine, relation, [group])
+        workspace.drop(relation)
+
+    def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
+        sizes = engine.query("release/measure_regions", regions=self.drawn.factors)
+        return tuple((int(size), int(groups)) for size, groups in sizes)

@@ -1,0 +1,161 @@
+"""The checks of a staged release of synthetic rows: as many as there were, spread as the source's, none of them one.
+
+The groups are taken from the search as a claim; all else is reckoned from the staged rows and from what was captured of
+the source, in raw values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.star import Star
+from sqlanon.plan.plan import Plan
+from sqlanon.results.measures import Check
+from sqlanon.sql import Identifier, RedactedValue, Relation, expression
+from sqlanon.staging.recode import Recoding, cell_name
+from sqlanon.values.comparing import exact
+from sqlanon.values.doubles import double_of
+from sqlanon.verification.checking import check_kept
+from sqlanon.work.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Synthetic rows.
+
+    recoding: a region for each of them, with the number `grouped` of its group.
+    groups: `(leaf, p0, p1, …)`, the words of every source row with its group.
+    factors: `(leaf, region, n, …)`, the statistics of each group.
+    floors: the standard deviation, by quasi-identifier, of a number that all rows of a group have.
+    """
+
+    recoding: Recoding
+    groups: Relation
+    factors: Relation
+    floors: dict[int, RedactedValue]
+
+
+def check_condensed(
+    engine: Engine,
+    workspace: Workspace,
+    plan: Plan,
+    drawn: Drawn,
+    staged: Relation,
+    released: Sequence[Column],
+    star: Star | None = None,
+) -> dict[str, Check]:
+    """All checks by name, each done however the others turn out; see `checking.check_release`."""
+    recoding = drawn.recoding
+    checks = check_kept(engine, plan, recoding, staged, released, star)
+    witness, grouped, group = _create_witness(engine, workspace, drawn), workspace.table("grouped"), _group(recoding)
+    cells = [{"name": cell.column, "cell": cell_name(place)} for place, cell in enumerate(recoding.cells)]
+    engine.run(
+        "condensation/create_staged", grouped=grouped, staged=staged, regions=recoding.regions, cells=cells, group=group
+    )
+    engine.analyze(grouped)
+    (seen,) = engine.query_one("count_rows", table=witness)
+    missed = abs(recoding.coded.source_rows - seen)
+    checks["groups_equal"] = Check(_unequal(engine, drawn, witness, grouped, group) + missed, seen)
+    checks["groups_spread"] = Check(_strayed(engine, drawn, witness, grouped, group), seen)
+    pairs = [(shown, raw) for _, shown, raw in _numbers(engine, drawn)]
+    (shown_rows,) = engine.query_one("verify/count_shown_rows", staged=staged, witness=witness, pairs=pairs)
+    checks["rows_new"] = Check(int(shown_rows), seen)
+    workspace.drop(witness, grouped)
+    return checks
+
+
+def create_judged(engine: Engine, workspace: Workspace, drawn: Drawn) -> tuple[Relation, str]:
+    """Create a table of the kept values of all source rows with their groups; also returns the groups' column."""
+    judged, group, witness = (
+        workspace.table("judged"),
+        _group(drawn.recoding),
+        _create_witness(engine, workspace, drawn),
+    )
+    kept = [
+        {"name": Identifier(field.attribute.name), "value": Identifier(f"v{place}")}
+        for place, field in enumerate(drawn.recoding.coded.kept)
+    ]
+    engine.run("condensation/create_judged", judged=judged, witness=witness, group=group, kept=kept)
+    engine.analyze(judged)
+    workspace.drop(witness)
+    return judged, group.name
+
+
+def _group(recoding: Recoding) -> Identifier:
+    """A name that no column of the release has."""
+    coded = recoding.coded
+    taken = {field.attribute.name.lower() for field in (*coded.quasi_identifiers, *coded.kept)}
+    name = "group_number"
+    while name in taken:
+        name += "_"
+    return Identifier(name)
+
+
+def _create_witness(engine: Engine, workspace: Workspace, drawn: Drawn) -> Relation:
+    """Create a table of raw values with the group that each source row went to."""
+    table, coded = workspace.table("witnessed"), drawn.recoding.coded
+    engine.run(
+        "condensation/create_witness",
+        witnessed=table,
+        witness=coded.witness,
+        assigned=drawn.groups,
+        words=coded.word_columns,
+    )
+    engine.analyze(table, columns=[Identifier("leaf")])
+    return table
+
+
+def _numbers(engine: Engine, drawn: Drawn) -> list[tuple[int, Markup, Markup]]:
+    """The places of numbers among quasi-identifiers, with the released and the raw value."""
+    return [
+        (
+            place,
+            expression("s.{name}", name=cell.column),
+            double_of(engine.render, expression("w.{name}", name=Identifier(f"r{place}")), shown.kind),
+        )
+        for place, (cell, shown) in enumerate(zip(drawn.recoding.cells, drawn.recoding.shown, strict=True))
+        if place in drawn.floors
+    ]
+
+
+def _strayed(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation, group: Identifier) -> int:
+    """Count rows of groups whose released numbers are not spread about the raw means as the raw ones are."""
+    counts = [
+        engine.query_one(
+            "verify/count_strayed",
+            witness=witness,
+            staged=grouped,
+            group=group,
+            raw=raw,
+            shown=shown,
+            floor=drawn.floors[place],
+            numbers=len(drawn.floors),
+        )
+        for place, shown, raw in _numbers(engine, drawn)
+    ]
+    return sum(int(strayed) for (strayed,) in counts)
+
+
+def _unequal(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation, group: Identifier) -> int:
+    """Count rows by which groups differ in their kept values, or in one of their categories."""
+    base = [(expression("s.{group}", group=group), Markup("w.leaf"))]
+    kept = [(field.attribute.column, f"v{place}") for place, field in enumerate(drawn.recoding.coded.kept)]
+    sides = [kept]
+    for place, shown in enumerate(drawn.recoding.shown):
+        if place not in drawn.floors:
+            sides.append([(shown.axis.field.attribute.column, f"r{place}")])
+    total = 0
+    for columns in sides:
+        keys = list(base)
+        for column, raw in columns:
+            published = exact(engine, column, expression("s.{name}", name=Identifier(column.name)))
+            seen = exact(engine, column, expression("w.{name}", name=Identifier(raw)))
+            keys += zip(published, seen, strict=True)
+        with engine.grouping_by_hash():
+            surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=grouped, keys=keys)
+        total += int(surplus) + int(missing)
+    return total

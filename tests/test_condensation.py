@@ -1,0 +1,135 @@
+"""Condensation: synthetic rows on both engines, what is claimed of them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlanon.cli.program import main
+from sqlanon.errors import PolicyError, ProtectionError
+from sqlanon.results.facts import CondensedFacts
+from tests.run_support import Database, Row, anonymize
+
+QUASI = "quasi-identifier"
+CONDENSED = {"name": "condensation"}
+COLUMNS = {"a": "INTEGER", "b": "DOUBLE PRECISION", "c": "VARCHAR", "s": "VARCHAR", "id": "INTEGER"}
+ROLES = {"a": QUASI, "b": QUASI, "c": QUASI, "s": "sensitive", "id": "insensitive"}
+
+
+def rows_of(count: int, seed: int = 0) -> list[Row]:
+    draw = random.Random(seed)
+    rows = []
+    for number in range(count):
+        wealth = draw.gauss(0, 1)
+        rows.append(
+            (round(1000 * wealth), 3 * wealth + draw.gauss(0, 1), draw.choice("xyz"), draw.choice("pq"), number)
+        )
+    return rows
+
+
+def covariance(rows: list[Row], one: int, other: int) -> float:
+    means = [sum(row[place] for row in rows) / len(rows) for place in (one, other)]
+    return sum((row[one] - means[0]) * (row[other] - means[1]) for row in rows) / len(rows)
+
+
+def anonymity(k: int) -> list[dict[str, Any]]:
+    return [{"model": "k-anonymity", "k": k}]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_synthetic_rows_keep_covariances_categories_and_kept_values(database: Database, seed: int) -> None:
+    rows = rows_of(600, seed)
+    table = database.create(COLUMNS, rows)
+    policy = database.policy(table, ROLES, algorithm=CONDENSED, privacy=anonymity(10))
+    result = anonymize(policy)
+    released = database.sql(f"SELECT * FROM {table}_r")
+    assert len(released) == len(rows)
+    assert Counter(row[2] for row in released) == Counter(row[2] for row in rows)
+    assert sorted(row[3:] for row in released) == sorted(row[3:] for row in rows)
+    for one, other in ((0, 0), (0, 1), (1, 1)):
+        assert covariance(released, one, other) == pytest.approx(covariance(rows, one, other), rel=0.15)
+    facts = result.algorithm.facts
+    assert isinstance(facts, CondensedFacts)
+    assert facts.smallest >= 10
+    assert {row[:2] for row in released}.isdisjoint(row[:2] for row in rows)
+    assert database.leftovers() == []
+
+
+def test_each_run_draws_anew(database: Database) -> None:
+    table = database.create(COLUMNS, rows_of(60))
+    drawn = [database.release(table, ROLES, algorithm=CONDENSED) for _ in range(2)]
+    assert drawn[0] != drawn[1]
+
+
+def test_scale_makes_groups_larger(database: Database) -> None:
+    table = database.create(COLUMNS, rows_of(100))
+    policy = database.policy(table, ROLES, algorithm=CONDENSED | {"scale": 2.5}, privacy=anonymity(3))
+    facts = anonymize(policy).algorithm.facts
+    assert isinstance(facts, CondensedFacts)
+    assert facts.smallest >= 8
+
+
+def test_a_number_that_all_rows_of_a_group_have_is_widened(database: Database) -> None:
+    rows = [(1000 * (number // 10), float(number), "x", "p", number) for number in range(40)]
+    table = database.create(COLUMNS, rows)
+    result = anonymize(database.policy(table, ROLES, algorithm=CONDENSED, privacy=anonymity(5)))
+    facts = result.algorithm.facts
+    assert isinstance(facts, CondensedFacts)
+    assert facts.widened > 0
+    assert all(row[0] not in (0, 1000, 2000, 3000) for row in database.sql(f"SELECT * FROM {table}_r"))
+
+
+def test_groups_satisfy_other_models(database: Database) -> None:
+    table = database.create(COLUMNS, rows_of(120))
+    privacy = [*anonymity(3), {"model": "distinct-l-diversity", "l": 2, "attribute": "s"}]
+    result = anonymize(database.policy(table, ROLES, algorithm=CONDENSED, privacy=privacy))
+    assert all(model.satisfied for model in result.models)
+
+
+def test_equal_numbers_are_refused(database: Database) -> None:
+    table = database.create({"a": "INTEGER"}, [(5,)] * 20)
+    with pytest.raises(ProtectionError, match="All rows have the same numbers"):
+        anonymize(database.policy(table, {"a": QUASI}, algorithm=CONDENSED))
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "more", "problem"),
+    [
+        ("VARCHAR", ["a", "b"] * 3, {}, "condensation draws numbers, and no quasi-identifier is one"),
+        ("INTEGER", [1, 2, 3, 4, 5, None], {}, "attributes.q: 1 rows hold NULL"),
+        ("INTEGER", [1, 2, 3, 4, 5, 6], {"scale": 2}, "needs at least 8 rows for clusters of 4"),
+        ("INTEGER", [1, 2, 3, 4, 5, 6], {"scale": 0.5}, "scale"),
+        ("INTEGER", [1, 2, 3, 4, 5, 6], {"groups": "nearby"}, "groups"),
+    ],
+)
+def test_what_cannot_be_condensed_is_refused(
+    database: Database, type_: str, values: list[Any], more: dict[str, Any], problem: str
+) -> None:
+    table = database.create({"q": type_}, [(value,) for value in values])
+    with pytest.raises(PolicyError, match=problem):
+        anonymize(database.policy(table, {"q": QUASI}, algorithm=CONDENSED | more))
+
+
+def test_the_command_line_condenses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, release = tmp_path / "source.csv", tmp_path / "release.csv"
+    lines = [",".join(map(str, row)) for row in rows_of(80)]
+    source.write_text("\n".join([",".join(COLUMNS), *lines]) + "\n", encoding="utf-8")
+    policy = tmp_path / "policy.yml"
+    roles = "".join(f"  {name}: {{role: {role}}}\n" for name, role in ROLES.items())
+    policy.write_text(
+        f"source: {{file: {source}}}\nrelease: {{file: {release}}}\nattributes:\n{roles}"
+        "privacy: [{model: k-anonymity, k: 5}]\nalgorithm: {name: condensation}\n"
+        f"catalog: {{url: 'duckdb:///{tmp_path}/catalog.duckdb'}}\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(policy), "--json"])
+    assert not ended.value.code
+    result = json.loads(capsys.readouterr().out)
+    assert result["checks"]["rows_new"]["violations"] == 0
+    assert len(release.read_text(encoding="utf-8").splitlines()) == 81
