@@ -50,7 +50,7 @@ def main() -> None:
             started = time.perf_counter()
             result = run_procedure(engine, catalog, job)
             jobs.append(time.perf_counter() - started)
-            print("job: " + json.dumps(result["seconds"]))
+            print("job: " + json.dumps(dict(result.seconds.parts)))
             writes.append(execute(engine, f"CREATE TABLE written AS SELECT * FROM {job.release}"))
             execute(engine, "DROP TABLE written")
             recodes.append(execute(engine, f"CREATE TABLE written AS {job.recoding}"))
