@@ -144,7 +144,7 @@ def test_what_comes_of_it_is_refused_or_true(
 ) -> None:
     """A search that is misled may find other classes: they are published if they are true and protected.
 
-    What follows a tampering is the same code on either engine: by default PostgreSQL has one for each table.
+    What follows a tampering is the same code on either engine: by default each has every other form for a table.
     """
     roles, more = RUNS[run]
     policy = database.policy(database.create(COLUMNS, ROWS), roles, privacy=PRIVACY, **more)
@@ -154,8 +154,8 @@ def test_what_comes_of_it_is_refused_or_true(
     require_truth(released, run)
     wrong = []
     tamperings = [(column, form) for column, forms in TABLES[run][place][3].items() for form in forms]
-    some = many(1) if database.engine == "postgres" else len(tamperings)
-    for column, form in tamperings[:some]:
+    own = tamperings[database.engine == "postgres" :: 2] or tamperings
+    for column, form in own if many(1) == 1 else tamperings:
         tampering = Tampering(TABLES[run][place], column, form)
         monkeypatch.setattr(Engine, "run", _tampered(tampering, original))
         try:
