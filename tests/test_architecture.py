@@ -12,6 +12,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 from sqlanon.engines.dialects import OWN, dialects
+from sqlanon.policy.algorithms import OWN_ALGORITHMS
 
 PROGRAM = Path(__file__).parent.parent / "sqlanon"
 PAGE = (PROGRAM.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -103,3 +104,16 @@ def names_of_engines(tree: ast.AST) -> Iterator[str]:
                 yield from (alias.name for alias in aliases if alias.name.partition(".")[0] in ("duckdb", "psycopg"))
             case ast.ImportFrom(module=str() as module) if module.partition(".")[0] in ("duckdb", "psycopg"):
                 yield module
+
+
+def test_algorithms_are_told_apart_in_their_folders_only() -> None:
+    """Other parts ask what an algorithm says of itself, so that one of a package is asked too."""
+    classes = {one.__name__ for one in OWN_ALGORITHMS.values()} | {"Splits", "Clustering", "FullDomain"}
+    asking = {
+        module
+        for module, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance"
+        if classes & {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+    }
+    assert {module for module in asking if not module.startswith(("sqlanon.algorithms.", "sqlanon.policy."))} == set()

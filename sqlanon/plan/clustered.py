@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.models import models_of
-from sqlanon.policy import Attribute, Clustering, Condensation, Policy, Recodes, RGather, Role, Show
+from sqlanon.policy import Attribute, Policy, Recodes, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.values.doubles import double_of
@@ -93,14 +93,12 @@ def cluster_problems(
         yield from (f"{place}: {problem}" for problem in _column_problems(name, column, attribute))
         yield from (f"{place}: {problem}" for problem in _value_problems(uncountable.get(column.name)))
     algorithm = policy.algorithm
-    if isinstance(algorithm, RGather):
+    if algorithm.releases_clusters:
         yield from gathering_problems(policy, [column for column, _ in attributes], rows)
         return
-    if isinstance(algorithm, Condensation):
+    if algorithm.draws_numbers:
         yield from _condensation_problems(attributes)
-    k = max(model.least_rows for model in models_of(policy))
-    if isinstance(algorithm, Clustering):
-        k = algorithm.rows_of(k)
+    k = algorithm.rows_of(max(model.least_rows for model in models_of(policy)))
     if clusters and k <= rows < 2 * k:
         yield (
             f"algorithm: {name} needs at least {2 * k} rows for clusters of {k}, and the table holds {rows}: all of"

@@ -18,7 +18,7 @@ from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
 from sqlanon.plan.subject import Subject, look
 from sqlanon.plan.trust import hold_trusted
-from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, RGather, Role, Show
+from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.results.source import Origin
 from sqlanon.sql import Identifier, Relation, short_hash
@@ -127,7 +127,7 @@ def resolve(
     target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
     shared = target is not None and is_same_database(engine, target)  # however their URLs are written
     release, found = _release(policy, source if shared else None, target, replace)
-    if not shared and isinstance(policy.algorithm, RGather):
+    if not shared and policy.algorithm.releases_clusters:
         found = [*found, PolicyError("release: r-gather writes its two tables in the database of a source table.")]
     if source is None:
         raise _together([f"source.table: {unknown_table(engine, policy.source.table or '')}"], found)
@@ -256,7 +256,7 @@ def _release(
         place = "is, or would be, among the tables of the catalog; choose another schema or name."
         return release, [PolicyError(f"release.table: {release} {place}")]
     errors = target_problems(target, release, replace, policy.release.layout == "star")
-    if isinstance(policy.algorithm, RGather):
+    if policy.algorithm.releases_clusters:
         errors += companion_problems(target, release, replace)
     return release, [type(error)(f"release.table: {error}") for error in errors]
 

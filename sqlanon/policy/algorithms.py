@@ -81,6 +81,10 @@ class AlgorithmParameters(Part):
     """True if the search knows, at any time, the best release so far."""
     samples: ClassVar[bool] = False
     """True if models must be testable on samples of the rows."""
+    releases_clusters: ClassVar[bool] = False
+    """True if the release has a row for each cluster, and a second table of the values of each."""
+    draws_numbers: ClassVar[bool] = False
+    """True if the release has synthetic rows, which need quasi-identifiers that are numbers."""
 
     sentence: ClassVar[str] = ""
     """The search, explained for readers of reports."""
@@ -97,6 +101,15 @@ class AlgorithmParameters(Part):
     def predicts(self) -> Literal["classes", "numbers"] | None:
         """The kind of target that the search needs; None for searches without a target."""
         return None
+
+    @property
+    def counted_target(self) -> str | None:
+        """Name the attribute whose values the search counts in every group; None for a search that counts none."""
+        return None
+
+    def rows_of(self, k: int) -> int:
+        """Count the rows of the smallest class that the search makes, where classes need k."""
+        return k
 
     @property
     def suppresses(self) -> bool:
@@ -139,6 +152,10 @@ class Splits(AlgorithmParameters):
     @property
     def predicts(self) -> Literal["classes", "numbers"] | None:
         return {"information-gain": "classes", "regression": "numbers"}.get(self.split)  # type: ignore[return-value]
+
+    @property
+    def counted_target(self) -> str | None:
+        return self.target
 
     @property
     def least(self) -> float:
@@ -337,10 +354,6 @@ class Clustering(AlgorithmParameters):
     standardize: bool = Field(default=True, strict=True)
     """The unit of numbers in distances: the standard deviation of each (`true`), or the number as it is."""
 
-    def rows_of(self, k: int) -> int:
-        """Count the rows of the smallest cluster, where classes need k."""
-        return k
-
     def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:
         if attribute.role is not Role.QUASI_IDENTIFIER or attribute.show is not Show.LABEL:
             return attribute.show
@@ -358,6 +371,7 @@ class RGather(AlgorithmParameters):
         "Rows were gathered around centres, and the release has one row a cluster: its centre, its rows, its radius."
     )
     recodes: ClassVar[Recodes] = Recodes.CLUSTERS
+    releases_clusters: ClassVar[bool] = True
     name: Literal["r-gather"]
     radius: Literal["least"] = "least"
     """`least`: the greatest radius is as small as the search finds, at most four times the least possible."""
@@ -395,6 +409,7 @@ class Condensation(Clustering):
         "Similar rows were gathered in groups, and each group was replaced by as many synthetic rows, drawn at random"
         " with its means, variances and covariances."
     )
+    draws_numbers: ClassVar[bool] = True
     name: Literal["condensation"]
     groups: Literal["mdav"] = "mdav"
     """The search for groups: `mdav` as in microaggregation."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import Algorithm, Clustering, FullDomain, Mondrian, RGather, TopDown
+from sqlanon.policy import Algorithm
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,5 @@ def groups_of(algorithm: Algorithm, models: Sequence[PrivacyModel]) -> Groups:
     Top-down specialization counts its target's classes once, over all rows, and full-domain generalization has none, so
     their distinct tuples need not hold it.
     """
-    target = None if isinstance(algorithm, Mondrian | TopDown | FullDomain | Clustering | RGather) else algorithm.target
     names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
-    return Groups(target, tuple(names))
+    return Groups(algorithm.counted_target, tuple(names))

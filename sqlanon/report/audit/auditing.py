@@ -17,7 +17,7 @@ from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError,
 from sqlanon.plan.connecting import open_release
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.trust import reading
-from sqlanon.policy import Policy, RGather
+from sqlanon.policy import Policy
 from sqlanon.report.audit.holding import LINKED, Held, hold_against_source
 from sqlanon.report.audit.past import Past, look_back
 from sqlanon.report.audit.published import (
@@ -79,7 +79,7 @@ def audit_release(
 
     Raises PolicyError for an unknown table, AccessError where the release can't be read.
     """
-    if isinstance(policy.algorithm, RGather):
+    if policy.algorithm.releases_clusters:
         raise PolicyError(
             "An audit is of a table of rows, and r-gather releases clusters: the run that publishes them has verified"
             " them, and `sqlanon show` has its checks."

@@ -9,7 +9,7 @@ from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Attribute, Plan
-from sqlanon.policy import RGather, Show
+from sqlanon.policy import Show
 from sqlanon.sql import Relation
 from sqlanon.staging.cells import RANGE_TYPES
 from sqlanon.staging.recode import cell_name
@@ -31,7 +31,7 @@ def columns_of(relation: Relation, plan: Plan, dialect: type[Dialect]) -> list[C
     if "_rule_" in relation.name and part in (*_RULES, "leaves"):
         return _rule_columns(part, plan, dialect)
     number = Column(CLASS_NUMBER, dialect.types["int64"], Kind.INTEGER)
-    if isinstance(plan.policy.algorithm, RGather):
+    if plan.policy.algorithm.releases_clusters:
         return _gathered_columns(relation, part, plan, dialect)
     if plan.policy.release.layout == "star" and part in ("rows", "classes"):
         return [number, *(cells if part == "classes" else (one.column for one in plan.kept))]

@@ -14,7 +14,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError, ProtectionError
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.plan.plan import Plan, resolve_source
-from sqlanon.policy import Policy, RGather
+from sqlanon.policy import Policy
 from sqlanon.policy.privacy import k_asked, models_with_k
 from sqlanon.releases.base import Release
 from sqlanon.results.run_result import RunResult
@@ -100,7 +100,7 @@ def sweep(
     """
     if not ks or min(ks) < 1:
         raise PolicyError("A sweep needs whole numbers from 1 on, such as --k 2,5,10.")
-    if isinstance(policy.algorithm, RGather):
+    if policy.algorithm.releases_clusters:
         raise PolicyError("A sweep compares releases of rows, and r-gather releases clusters: run it with each k.")
     given = options or EngineOptions(), observer or Silent()
     try:
