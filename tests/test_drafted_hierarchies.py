@@ -52,6 +52,7 @@ def facts(name: str, kind: Kind, span: float | None, distinct: int = 500) -> Col
         (facts("exact", Kind.DECIMAL, 100), ()),  # no room to count exactly in
         (facts("never", Kind.FLOAT, None), ()),
         (facts("name", Kind.TEXT, None), ()),
+        (facts("zip", Kind.INTEGER, 89_999, 80_000), (10, 100, 1000, 10_000)),  # its first digits, as a mask shows them
     ],
 )
 def test_bands_are_round_and_nested(column: ColumnFacts, widths: tuple[float, ...]) -> None:

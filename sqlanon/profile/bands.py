@@ -9,6 +9,7 @@ from sqlanon.hierarchies.intervals import interval_problems
 from sqlanon.plan.column_names import words_of
 from sqlanon.policy import Hierarchy
 from sqlanon.profile.facts import ColumnFacts
+from sqlanon.profile.proposal import is_postal
 
 MANY_NUMBERS = 20  # up to so many values are shown as they are, or as ranges of them
 FINEST = 15  # bands, at least, that most numbers of a column are divided into
@@ -20,11 +21,14 @@ _ROUND = (1, 2, 5)
 def band_widths(facts: ColumnFacts) -> tuple[float, ...]:
     """The widths of the bands for a column, from narrow to wide; none where bands are no use.
 
-    Ages and years have bands of 5, 10, 20, 40; of others the narrowest is 1, 2 or 5 times a power of ten.
+    Ages and years have bands of 5, 10, 20, 40; postal codes those of their first digits; of others the narrowest is
+    1, 2 or 5 times a power of ten.
     """
     if not facts.column.kind.is_numeric or facts.distinct <= MANY_NUMBERS or not facts.span:
         return ()
     is_whole = facts.column.kind is Kind.INTEGER
+    if is_whole and is_postal(facts.name):
+        return tuple(10.0**digits for digits in range(1, math.floor(math.log10(facts.span)) + 1))
     first = 5 if YEARS.intersection(words_of(facts.name)) and is_whole else _round_below(facts.span / FINEST)
     first = max(2, first) if is_whole else first
     widths = tuple(first * 2**doubling for doubling in range(DOUBLINGS))
