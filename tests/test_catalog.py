@@ -157,6 +157,12 @@ def test_runs_are_listed_the_newest_first_and_found_by_a_part_of_their_id(catalo
         catalog.run("%")
 
 
+def test_an_empty_name_is_no_run_even_where_there_is_but_one(catalog: Catalog) -> None:
+    catalog.start_run(START)
+    with pytest.raises(PolicyError, match="name of the run is empty"):
+        catalog.run("")
+
+
 def test_steps_keep_their_order_and_text(catalog: Catalog) -> None:
     run = catalog.start_run(START)
     steps = [Step(i, "search", "cut_nodes", f"SELECT '%s', ':x', {i}", 0.25, None if i else 3) for i in range(12)]

@@ -91,8 +91,10 @@ class Runs(Access):
         """The run of that id; its beginning, or its last four digits, will do if they are no other's.
 
         Raises:
-            PolicyError: there is no such run, or more than one.
+            PolicyError: there is no such run, or more than one, or the name is empty, as of a variable that is not set.
         """
+        if not name:
+            raise PolicyError("The name of the run is empty; `sqlanon runs` lists the runs.")
         found = [_run(row) for row in self._runs({"name": name}, 2, by="named")]
         if not found:
             raise PolicyError(f"The catalog has no run '{name}'; `sqlanon runs` lists them.")
