@@ -1,4 +1,4 @@
-"""A run in a process of its own, which tells the phases it comes to, and stops for a minute at one of them.
+"""A run in a process of its own, which tells the phases it comes to, and stops at one of them.
 
 The processes are forked from one that has loaded all that a run needs: loading it takes longer than such a run.
 """
@@ -9,6 +9,7 @@ import contextlib
 import multiprocessing
 import multiprocessing.util
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -21,11 +22,11 @@ from sqlanon.errors import SqlanonError
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run
 
-PATIENCE = 20.0  # seconds
+PATIENCE = 60.0  # seconds
 
 multiprocessing.util.get_temp_dir()  # before a test has a temporary directory of its own, which ends with it
-_forked = multiprocessing.get_context("forkserver")
-_forked.set_forkserver_preload([__name__, "pytest", "sqlanon.engines.duckdb.engine", "sqlanon.engines.postgres.engine"])
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload([__name__, "pytest", "sqlanon.engines.duckdb.engine", "sqlanon.engines.postgres.engine"])
 
 
 class Child:
@@ -33,10 +34,10 @@ class Child:
 
     def __init__(self, policy: Mapping[str, Any], pause: str, errors: Path) -> None:
         """pause: the phase to stop at, if any; errors: the file that stderr goes to."""
-        self._told, telling = _forked.Pipe(duplex=False)
+        self._told, telling = FORKED.Pipe(duplex=False)
         self._errors = errors
         arguments = (policy, pause, telling, errors, dict(os.environ))
-        self._process = _forked.Process(target=_carry_out, args=arguments, daemon=True)
+        self._process = FORKED.Process(target=_carry_out, args=arguments, daemon=True)
         self._process.start()
         telling.close()  # the child's end, so that reading ends with the child
 
@@ -61,13 +62,17 @@ class Child:
         return self._process.exitcode, "\n".join(said), self._errors.read_text()
 
     def _next(self) -> str:
-        """Receive the child's next message; an empty text when it has ended."""
-        assert self._told.poll(PATIENCE), "the run says nothing"
-        try:
-            told: str = self._told.recv()
-        except EOFError:
-            return ""
-        return told
+        return receive(self._told)
+
+
+def receive(told: Connection) -> str:
+    """Receive the next message of a child; an empty text when it has ended."""
+    assert told.poll(PATIENCE), "the child says nothing"
+    try:
+        message: str = told.recv()
+    except EOFError:
+        return ""
+    return message
 
 
 class _Telling:
@@ -83,7 +88,7 @@ class _Telling:
     def phase(self, name: str) -> None:
         self._told.send(name)
         if name == self._pause:
-            time.sleep(60)
+            time.sleep(2 * PATIENCE)
 
     def progress(self, _progress: object) -> None:
         pass
@@ -93,6 +98,7 @@ def _carry_out(
     policy: Mapping[str, Any], pause: str, told: Connection, errors: Path, environment: Mapping[str, str]
 ) -> None:
     """Carry out the run in the child: stderr goes to a file, phases and errors to the pipe."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the test run does with it
     os.environ.update(environment)
     with errors.open("w") as file:
         os.dup2(file.fileno(), 2)

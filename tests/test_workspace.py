@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from sqlanon.support import process
 from sqlanon.work.workspace import Workspace, gc, release_lock
+from tests.child_run import FORKED, PATIENCE, receive
 
 START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0")
 RELEASE = ReleaseRecord("released", ReleaseKind.REGIONS, 7, 1, 2, "{}", "d1")
@@ -178,39 +180,37 @@ def test_a_living_run_is_left_alone(engine: Engine, catalog: Catalog) -> None:
     assert catalog.run(run).status is Status.RUNNING
 
 
-KILLED = """
-import sys, time
-from sqlanon import process
-from sqlanon.catalog import Catalog, ReleaseKind, ReleaseRecord, RunStart
-from sqlanon.engines import connect
-from sqlanon.sql import Relation, Statement
-from sqlanon.work.workspace import Workspace
-engine = connect(sys.argv[1])
-catalog = Catalog.open(engine)
-schema = "main" if engine.name == "duckdb" else "public"
-for publishes in (False, True):
-    run = catalog.start_run(RunStart("s", "r", "p", "mondrian", "1"))
-    space = Workspace(engine, catalog, run)
-    for table in (space.table("rows"), space.table("nodes", 1)):
-        engine.execute(Statement("t", f"{engine.render.macro('create_work', table)} AS SELECT 1 AS a"))
-    staged = space.staging(Relation("released", schema, catalog.location.catalog))
-    engine.execute(Statement("t", f"CREATE TABLE {staged} AS SELECT 1 AS a"))
-    if publishes:
-        record = ReleaseRecord("released", ReleaseKind.REGIONS, 7, 1, 2, "{}", "d1")
-        with engine.transaction():
-            engine.execute(Statement("t", f"ALTER TABLE {staged} RENAME TO released"))
-            assert catalog.record_release_within(engine, run, staged, record)
-    print(run, flush=True)
-time.sleep(60)
-"""
+def hold_two_runs(url: str, told: Connection) -> None:
+    """Hold work tables of two runs, the second of them published; tell the run of each, and stay."""
+    session = connect(url)
+    catalog = Catalog.open(session)
+    for publishes in (False, True):
+        run = catalog.start_run(START)
+        space = Workspace(session, catalog, run)
+        for table in (space.table("rows"), space.table("nodes", 1)):
+            make(session, table)
+        target = released(session, "released")
+        staged = space.staging(Relation(target.name, target.schema, catalog.location.catalog))
+        sql(session, f"CREATE TABLE {staged} AS SELECT 1 AS a")
+        if publishes:
+            with session.transaction():
+                sql(session, f"ALTER TABLE {staged} RENAME TO released")
+                assert catalog.record_release_within(session, run, staged, RELEASE)
+        told.send(run)
+    time.sleep(2 * PATIENCE)
 
 
 def kill_a_run(url: str) -> tuple[int, list[str]]:
     """Start a process that holds work tables of two runs, the second published; kill it; its id and its runs'."""
-    with subprocess.Popen([sys.executable, "-c", KILLED, url], stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        runs = [child.stdout.readline().strip() for _ in range(2)]
-        child.kill()
+    told, telling = FORKED.Pipe(duplex=False)
+    child = FORKED.Process(target=hold_two_runs, args=(url, telling), daemon=True)
+    child.start()
+    telling.close()
+    runs = [receive(told) for _ in range(2)]
+    assert all(runs), "the process ended before it was killed"
+    child.kill()
+    child.join(PATIENCE)
+    assert child.pid is not None
     return child.pid, runs
 
 
