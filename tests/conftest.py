@@ -29,6 +29,7 @@ from tests.template_heads import refuse_unneeded_values
 
 ENGINES = ("duckdb", "postgres")
 _numbers = itertools.count()
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,6 +90,17 @@ def own_temporary_directory(
         yield
 
 
+@pytest.fixture(autouse=True)
+def signals_stay_as_they_were() -> Iterator[None]:
+    """Refuse a test that leaves signals handled otherwise, as a call of the program's `main` does: later ones fail."""
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    yield
+    changed = [number.name for number, handler in before.items() if signal.getsignal(number) is not handler]
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    assert not changed, f"the test changed the handlers of {', '.join(changed)}: call the program by `call_main`"
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A server of this session (of this worker, under xdist) on a socket of its own; role `postgres`, no password."""
@@ -105,10 +117,8 @@ def postgres_server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
     """The URL of a fresh database, as its superuser; fits libpq, `sqlanon.engines.connect` and SQLAlchemy's psycopg."""
-    name = f"test_{next(_numbers)}"
-    postgres_server.create(name)
-    yield postgres_server.url(name)
-    postgres_server.run(f'DROP DATABASE "{name}" WITH (FORCE)')
+    with postgres_server.temporary() as name:
+        yield postgres_server.url(name)
 
 
 @pytest.fixture
@@ -151,11 +161,10 @@ def engine(engine_name: str, request: pytest.FixtureRequest) -> Iterator[Engine]
 
 
 @pytest.fixture(scope="module")
-def engines(request: pytest.FixtureRequest, postgres_server: PostgresServer) -> Iterator[tuple[Engine, Engine]]:
+def engines(postgres_server: PostgresServer) -> Iterator[tuple[Engine, Engine]]:
     """Both engines at once, to compare them: in memory, and in a database of the module."""
-    name = request.module.__name__.rpartition(".")[2]
-    postgres_server.create(name)
     with (
+        postgres_server.temporary() as name,
         contextlib.closing(connect("duckdb:///:memory:")) as duckdb,
         contextlib.closing(connect(postgres_server.url(name))) as postgres,
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ import psycopg
 
 from tests.directories import make_directory
 
+_numbers = itertools.count()
 _SETTINGS = {
     "fsync": "off",
     "synchronous_commit": "off",
@@ -51,6 +53,16 @@ class PostgresServer:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             how = "STRATEGY file_copy" if connection.info.server_version >= 150000 else ""
             connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}" {how}'.encode())
+
+    @contextlib.contextmanager
+    def temporary(self, beginning: str = "test") -> Iterator[str]:
+        """A fresh database: its name, which begins so and was never given before. It is dropped in the end."""
+        name = f"{beginning}_{next(_numbers)}"
+        self.create(name)
+        try:
+            yield name
+        finally:
+            self.run(f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
 def crash(server: PostgresServer) -> None:

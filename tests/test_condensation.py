@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from sqlanon.cli.program import main
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.results.facts import CondensedFacts
+from tests.cli.support import call_main
 from tests.run_support import Database, Row, anonymize
 
 QUASI = "quasi-identifier"
@@ -127,9 +127,8 @@ def test_the_command_line_condenses(tmp_path: Path, capsys: pytest.CaptureFixtur
         f"catalog: {{url: 'duckdb:///{tmp_path}/catalog.duckdb'}}\n",
         encoding="utf-8",
     )
-    with pytest.raises(SystemExit) as ended:
-        main(["run", str(policy), "--json"])
-    assert not ended.value.code
-    result = json.loads(capsys.readouterr().out)
+    code, printed, _ = call_main(capsys, "run", policy, "--json")
+    assert code == 0
+    result = json.loads(printed)
     assert result["checks"]["rows_new"]["violations"] == 0
     assert len(release.read_text(encoding="utf-8").splitlines()) == 81

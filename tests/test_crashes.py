@@ -68,11 +68,11 @@ def prepared_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def prepared_database(postgres_server: PostgresServer) -> str:
+def prepared_database(postgres_server: PostgresServer) -> Iterator[str]:
     """A PostgreSQL database with people and their release, to be copied."""
-    postgres_server.create("prepared")
-    _prepare(postgres_server.url("prepared"))
-    return "prepared"
+    with postgres_server.temporary("prepared") as name:
+        _prepare(postgres_server.url(name))
+        yield name
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def _wait_for_silence(database: Database) -> None:
     """Wait until the server has given up what a lost client asked for."""
     if database.engine == "duckdb":
         return
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sqlanon'"
     while database.sql(query) != [(0,)]:
         assert time.monotonic() < deadline, "a backend of the dead run still runs"

@@ -229,13 +229,12 @@ def test_a_release_that_would_go_to_a_read_only_database(
     postgres_url: str, postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     """The source's session may write, and the other one's may not."""
-    postgres_server.create("elsewhere")
-    limited(postgres_server.url("elsewhere"), default_transaction_read_only="on")
     make_patients(postgres_url)
-    release = f"{{url: '{postgres_server.url('elsewhere')}', table: patients_released}}"
-    policy = write_policy(tmp_path, postgres_url, release=release)
-    result = call("run", policy, "--quiet")
-    postgres_server.run("DROP DATABASE elsewhere")
+    with postgres_server.temporary("elsewhere") as name:
+        elsewhere = postgres_server.url(name)
+        limited(elsewhere, default_transaction_read_only="on")
+        release = f"{{url: '{elsewhere}', table: patients_released}}"
+        result = call("run", write_policy(tmp_path, postgres_url, release=release), "--quiet")
     assert result.exit_code == AccessError.exit_code, result.output
     assert "default_transaction_read_only" in result.output
     with psycopg.connect(postgres_url) as connection:
