@@ -98,6 +98,9 @@ def cluster_problems(
         return
     if algorithm.draws_numbers:
         yield from _condensation_problems(attributes)
+    if clusters and algorithm.kept_moment and not _count_numbers(attributes):
+        kept = algorithm.kept_moment
+        yield f"algorithm.keep: {kept} is one of numbers, and no quasi-identifier is one; leave it out."
     k = algorithm.rows_of(max(model.least_rows for model in models_of(policy)))
     if clusters and k <= rows < 2 * k:
         yield (
@@ -131,8 +134,7 @@ def gathering_problems(policy: Policy, columns: Sequence[Column], rows: int) -> 
 
 def _condensation_problems(attributes: Sequence[tuple[Column, Attribute]]) -> Iterator[str]:
     """Say what keeps synthetic rows from being drawn."""
-    quasi = [(column, one) for column, one in attributes if one.role is Role.QUASI_IDENTIFIER]
-    numbers = sum(column.kind.is_numeric and one.order is None for column, one in quasi)
+    numbers = _count_numbers(attributes)
     if not numbers:
         yield (
             "algorithm: condensation draws numbers, and no quasi-identifier is one; use microaggregation or, for"
@@ -140,6 +142,12 @@ def _condensation_problems(attributes: Sequence[tuple[Column, Attribute]]) -> It
         )
     if numbers > MOST_NUMBERS:
         yield f"algorithm: condensation takes at most {MOST_NUMBERS} quasi-identifiers that are numbers, not {numbers}."
+
+
+def _count_numbers(attributes: Sequence[tuple[Column, Attribute]]) -> int:
+    """Count the quasi-identifiers whose centres are means."""
+    quasi = [(column, one) for column, one in attributes if one.role is Role.QUASI_IDENTIFIER]
+    return sum(column.kind.is_numeric and one.order is None for column, one in quasi)
 
 
 def _foreign_problems(name: str, attribute: Attribute) -> Iterator[str]:

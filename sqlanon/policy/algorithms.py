@@ -112,6 +112,11 @@ class AlgorithmParameters(Part):
         return k
 
     @property
+    def kept_moment(self) -> Literal["variance"] | None:
+        """Name what the centres of numbers are rescaled to keep."""
+        return None
+
+    @property
     def suppresses(self) -> bool:
         """Tell whether rows may be left without a class."""
         return self.recodes is Recodes.LEVELS
@@ -398,6 +403,12 @@ class Microaggregation(Clustering):
     method: Literal["mdav"] = "mdav"
     """`mdav`: of the rows that are left, those nearest to the row farthest from their average, and those nearest to the
     row farthest from that one (Domingo-Ferrer, Torra, DMKD 2005)."""
+    keep: Literal["variance"] | None = None
+    """`variance`: the means of clusters are stretched about the mean of their column until they have its variance."""
+
+    @property
+    def kept_moment(self) -> Literal["variance"] | None:
+        return self.keep
 
 
 class Condensation(Clustering):

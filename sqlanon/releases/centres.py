@@ -13,6 +13,7 @@ from sqlanon.encoding.coordinates import POSITION_BITS, Coordinate, Scale
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.policy import Show
 from sqlanon.releases.clustering import Clusters
+from sqlanon.releases.rescaling import rescale_centres
 from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.cells import Cell, Shown
 from sqlanon.staging.partition import Partition
@@ -39,6 +40,8 @@ def create_centres(engine: Engine, workspace: Workspace, coded: CodedTable, clus
     order = [_order(engine, one) for one in clusters.coordinates]
     engine.run("clusters/create_centres", regions=regions, assigned=clusters.assigned, centres=centres, order=order)
     workspace.drop(*(one["centres"] for one in centres if one["centres"] is not None))
+    if clusters.facts.keep == "variance":
+        regions = rescale_centres(engine, workspace, clusters.assigned, regions, centres, order)
     engine.analyze(regions)
     partition = Partition(clusters.axes, regions, clusters.assigned, clusters.rounds, facts=clusters.facts)
     shown = tuple(Centre(axis, engine.render) for axis in clusters.axes)
@@ -55,6 +58,7 @@ def _centre(engine: Engine, workspace: Workspace, clusters: Clusters, one: Coord
     coding = one.field.coding
     return {
         "number": one.number,
+        "name": one.field.attribute.name,
         "scale": one.scale,
         "cell": cell_name(one.number),
         "code": one.code,

@@ -20,6 +20,7 @@ from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.first_levels import DEPTH
 from sqlanon.report.material import Material
+from sqlanon.results.facts import ClusterFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult
 from sqlanon.runs.choices import Choices
@@ -68,6 +69,7 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "source": _name(policy["source"]),
         "release": None if run.release == NO_RELEASE else _name(policy["release"]),
         "centres": _kind_of_facts(result) in wording.CENTRES,
+        "rescaled": _keeps_variance(result),
         "columns": [_column(policy, name, result) for name in policy["attributes"]],
         "models": list(_models(policy, result)),
         "choices": material.choices,
@@ -142,6 +144,12 @@ def _column(policy: Mapping[str, Any], name: str, result: RunResult | None) -> _
         protected = any(model.get("attribute") == name for model in policy["privacy"])
         fate += ", and protected by a model" if protected else ", and protected by no model"
     return {"name": name, "role": role, "fate": fate}
+
+
+def _keeps_variance(result: RunResult | None) -> bool:
+    """Tell whether the centres of clusters were rescaled."""
+    facts = None if result is None else result.algorithm.facts
+    return isinstance(facts, ClusterFacts) and facts.keep == "variance"
 
 
 def _kind_of_facts(result: RunResult | None) -> str:

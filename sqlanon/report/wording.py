@@ -56,6 +56,7 @@ CHECKS = {
     "regions_contain": "Every row lies within the group that its class shows.",
     "classes_numbered": "Every row has one class, and classes are numbered by what they show.",
     "centres_true": "Every cluster shows the centre of the values of just the source rows that went to it.",
+    "variances_equal": "Every column of numbers has the mean and the variance that it has in the source.",
     "radius_holds": "Every row lies within the radius of its cluster, measured from the published centre.",
     "clusters_true": "Every cluster has at least k rows, as many as it says, and one of them in its centre.",
     "values_counted": "The second table tells just how often each kept value occurs in each cluster.",

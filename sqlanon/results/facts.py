@@ -99,6 +99,7 @@ class ClusterFacts(Facts):
     clusters: how many there are, of `smallest` to `largest` rows.
     variance_loss: the sum of squared distances of rows from the centres of their clusters, as a share of that from the
         centre of the table, in percent (100 SSE / SST); 0 where all rows are equal.
+    keep: `variance` where numbers are rescaled so that columns keep theirs.
     """
 
     kind = "clusters"
@@ -110,6 +111,7 @@ class ClusterFacts(Facts):
     smallest: int
     largest: int
     variance_loss: float
+    keep: str | None = optional()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.star import Star
 from sqlanon.plan.plan import Plan
-from sqlanon.policy import Attribute, Show
+from sqlanon.policy import Show
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.staging.cells import Shown
@@ -44,6 +44,8 @@ def check_clusters(
         _untrue(engine, plan, recoding, witness) + abs(recoding.coded.source_rows - seen), seen
     )
     checks["classes_equal"] = Check(count_misplaced(engine, witness, staged, recoding), seen)
+    if plan.policy.algorithm.kept_moment == "variance":
+        checks["variances_equal"] = Check(_count_unequal(engine, plan, recoding, witness, staged), seen)
     workspace.drop(witness)
     return checks
 
@@ -69,14 +71,25 @@ def _create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) ->
 
 def _untrue(engine: Engine, plan: Plan, recoding: Recoding, witness: Relation) -> int:
     """Count the rows of clusters that show what is not the centre of their raw values."""
-    return sum(
-        _count_untrue(engine, plan.policy.attributes[shown.name], number, shown, witness)
+    return sum(_count_untrue(engine, plan, number, shown, witness) for number, shown in enumerate(recoding.shown))
+
+
+def _count_unequal(engine: Engine, plan: Plan, recoding: Recoding, witness: Relation, staged: Relation) -> int:
+    """Count the columns of numbers whose mean or variance is not that of the raw values."""
+    numbers = [
+        {
+            "raw": double_of(engine.render, Markup(Identifier(f"r{number}")), shown.kind),
+            "published": Identifier(shown.name),
+        }
         for number, shown in enumerate(recoding.shown)
-    )
+        if shown.kind.is_numeric and plan.policy.attributes[shown.name].order is None
+    ]
+    (unequal,) = engine.query_one("verify/count_unequal_spreads", witness=witness, staged=staged, numbers=numbers)
+    return int(unequal)
 
 
-def _count_untrue(engine: Engine, attribute: Attribute, number: int, shown: Shown, witness: Relation) -> int:
-    column = shown.axis.field.attribute.column
+def _count_untrue(engine: Engine, plan: Plan, number: int, shown: Shown, witness: Relation) -> int:
+    column, attribute = shown.axis.field.attribute.column, plan.policy.attributes[shown.name]
     raw, cell = (Markup(name) for name in (Identifier(f"r{number}"), cell_name(number)))
     values: dict[str, Any] = {"witness": witness, "raw": raw, "cell": cell}
     if attribute.order is not None:
@@ -86,6 +99,7 @@ def _count_untrue(engine: Engine, attribute: Attribute, number: int, shown: Show
         values |= {"raw": raw, "cell": cell, "order": order, "is_convex": attribute.show is Show.CONVEX_MEDIAN}
     elif column.kind.is_numeric:
         template, values["raw"] = "verify/count_untrue_centres", double_of(engine.render, raw, column.kind)
+        values["is_rescaled"] = plan.policy.algorithm.kept_moment == "variance"
     else:
         template = "verify/count_untrue_modes"
         values |= {"raw": comparable(engine, raw, column.kind), "cell": comparable(engine, cell, column.kind)}
