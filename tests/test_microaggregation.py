@@ -145,7 +145,7 @@ def test_the_loss_of_the_census_is_the_published_one(tmp_path: Path, k: int, los
     assert facts.smallest == k
 
 
-def moments(values: Sequence[float]) -> tuple[float, float]:
+def mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
     """Mean and variance, exactly, of the doubles."""
     exact = [Fraction(value) for value in values]
     mean = sum(exact) / len(exact)
@@ -167,7 +167,7 @@ def test_columns_keep_mean_and_variance(database: Database, seed: int, rows: int
     released = database.release_once(types, values, dict.fromkeys(types, QUASI), algorithm=RESCALED)
     assert released is not None
     for before, after in zip(zip(*values, strict=True), zip(*released, strict=True), strict=True):
-        (mean, variance), (kept_mean, kept_variance) = moments(before), moments(after)
+        (mean, variance), (kept_mean, kept_variance) = mean_and_variance(before), mean_and_variance(after)
         slack = 1e-15 * max(map(abs, map(float, before)))
         assert abs(kept_mean - mean) <= 4 * slack
         assert math.sqrt(kept_variance) == pytest.approx(math.sqrt(variance), rel=1e-9, abs=4 * slack)
@@ -183,7 +183,9 @@ def test_rescaled_centres_are_those_of_the_formula(database: Database) -> None:
     assert rescaled is not None
     of_row = {row[-1]: row for row in plain}
     for column in range(3):
-        (mean, variance), (shown_mean, shown) = (moments([row[column] for row in table]) for table in (rows, plain))
+        (mean, variance), (shown_mean, shown) = (
+            mean_and_variance([row[column] for row in table]) for table in (rows, plain)
+        )
         for row in rescaled:
             centre = of_row[row[-1]][column]
             expected = mean + (centre - shown_mean) * math.sqrt(variance / shown)

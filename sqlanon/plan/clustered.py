@@ -98,8 +98,8 @@ def cluster_problems(
         return
     if algorithm.draws_numbers:
         yield from _condensation_problems(attributes)
-    if clusters and algorithm.kept_moment and not _count_numbers(attributes):
-        kept = algorithm.kept_moment
+    if clusters and algorithm.kept_statistic and not _count_numbers(attributes):
+        kept = algorithm.kept_statistic
         yield f"algorithm.keep: {kept} is one of numbers, and no quasi-identifier is one; leave it out."
     k = algorithm.rows_of(max(model.least_rows for model in models_of(policy)))
     if clusters and k <= rows < 2 * k:

@@ -112,7 +112,7 @@ class AlgorithmParameters(Part):
         return k
 
     @property
-    def kept_moment(self) -> Literal["variance"] | None:
+    def kept_statistic(self) -> Literal["variance"] | None:
         """Name what the centres of numbers are rescaled to keep."""
         return None
 
@@ -407,7 +407,7 @@ class Microaggregation(Clustering):
     """`variance`: the means of clusters are stretched about the mean of their column until they have its variance."""
 
     @property
-    def kept_moment(self) -> Literal["variance"] | None:
+    def kept_statistic(self) -> Literal["variance"] | None:
         return self.keep
 
 

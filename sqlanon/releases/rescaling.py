@@ -70,7 +70,8 @@ def _stretches(
         return {}
     rows, shown = engine.query("clusters/measure_spreads", assigned=assigned, regions=regions, numbers=varying)
     return {
-        one["number"]: _stretch(one, _moments(rows, place), _moments(shown, place)) for place, one in enumerate(varying)
+        one["number"]: _stretch(one, _mean_and_variance(rows, place), _mean_and_variance(shown, place))
+        for place, one in enumerate(varying)
     }
 
 
@@ -79,7 +80,7 @@ def _scale(half: float) -> float:
     return math.ldexp(1.0, -math.frexp(half)[1])
 
 
-def _moments(row: Sequence[Any], place: int) -> tuple[Fraction, Fraction]:
+def _mean_and_variance(row: Sequence[Any], place: int) -> tuple[Fraction, Fraction]:
     """Read mean and variance out of the sums."""
     rows, total, squares = (int(row[column]) for column in (1, 2 + 2 * place, 3 + 2 * place))
     mean = Fraction(total, rows * FIXED)

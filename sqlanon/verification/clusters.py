@@ -44,7 +44,7 @@ def check_clusters(
         _untrue(engine, plan, recoding, witness) + abs(recoding.coded.source_rows - seen), seen
     )
     checks["classes_equal"] = Check(count_misplaced(engine, witness, staged, recoding), seen)
-    if plan.policy.algorithm.kept_moment == "variance":
+    if plan.policy.algorithm.kept_statistic == "variance":
         checks["variances_equal"] = Check(_count_unequal(engine, plan, recoding, witness, staged), seen)
     workspace.drop(witness)
     return checks
@@ -99,7 +99,7 @@ def _count_untrue(engine: Engine, plan: Plan, number: int, shown: Shown, witness
         values |= {"raw": raw, "cell": cell, "order": order, "is_convex": attribute.show is Show.CONVEX_MEDIAN}
     elif column.kind.is_numeric:
         template, values["raw"] = "verify/count_untrue_centres", double_of(engine.render, raw, column.kind)
-        values["is_rescaled"] = plan.policy.algorithm.kept_moment == "variance"
+        values["is_rescaled"] = plan.policy.algorithm.kept_statistic == "variance"
     else:
         template = "verify/count_untrue_modes"
         values |= {"raw": comparable(engine, raw, column.kind), "cell": comparable(engine, cell, column.kind)}

@@ -83,5 +83,5 @@ def _measure(engine: Engine, points: Points, clustered: Relation, algorithm: Clu
         smallest=int(smallest),
         largest=int(largest),
         variance_loss=round(max(0.0, share), 6),
-        keep=algorithm.kept_moment,
+        keep=algorithm.kept_statistic,
     )
