@@ -28,7 +28,7 @@ LEFT: dict[str, tuple[int, int]] = {
     "measures": (10, 0),
     "models": (1, 0),
     "plan": (1, 0),
-    "releases": (120, 47),
+    "releases": (119, 47),
     "runs": (2, 1),
     "staging": (6, 2),
     "verification": (10, 7),

@@ -359,6 +359,11 @@ class Clustering(AlgorithmParameters):
     standardize: bool = Field(default=True, strict=True)
     """The unit of numbers in distances: the standard deviation of each (`true`), or the number as it is."""
 
+    @property
+    def refines(self) -> bool:
+        """Tell whether clusters are refined."""
+        return self.refine
+
     def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:
         if attribute.role is not Role.QUASI_IDENTIFIER or attribute.show is not Show.LABEL:
             return attribute.show
@@ -422,13 +427,18 @@ class Condensation(Clustering):
     )
     draws_numbers: ClassVar[bool] = True
     name: Literal["condensation"]
-    groups: Literal["mdav"] = "mdav"
-    """The search for groups: `mdav` as in microaggregation."""
+    groups: Literal["mdav", "nearest"] = "mdav"
+    """The search for groups: `mdav` as in microaggregation; `nearest`, a random row and those nearest to it, again and
+    again, not refined unless `refine: true` is written (Aggarwal, Yu, EDBT 2004)."""
     scale: Number = Field(default=1, ge=1, le=1000)
     """A group has at least `scale` times k rows, rounded up: larger ones protect more and keep less."""
 
     def rows_of(self, k: int) -> int:
         return math.ceil(self.scale * k)
+
+    @property
+    def refines(self) -> bool:
+        return self.refine and (self.groups == "mdav" or "refine" in self.model_fields_set)
 
 
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly

@@ -35,7 +35,7 @@ def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters:
     1. Number the rows. 2. Measure the numbers of all. 3. Factor the covariance of every group. 4. Draw.
     Raises ProtectionError where all rows have the same numbers.
     """
-    key = expression("{key}", key=secret_key())
+    key = secret_key()
     numbers = [_number(engine, one) for one in clusters.coordinates if one.scale is Scale.CONTINUOUS]
     categories = [_category(one) for one in clusters.coordinates if one.scale is not Scale.CONTINUOUS]
     members, factors, regions, assigned = map(workspace.table, ("members", "factors", "regions", "drawn"))

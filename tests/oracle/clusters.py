@@ -63,3 +63,24 @@ def _farthest(points: Sequence[Point], some: Sequence[int], centre: Point) -> in
 
 def _nearest(points: Sequence[Point], some: Sequence[int], centre: Point, k: int) -> list[int]:
     return sorted(some, key=lambda one: (math.dist(points[one], centre), one))[:k]
+
+
+def nearest(points: Sequence[Point], order: Sequence[int], k: int) -> list[set[int]]:
+    """Groups of the first point in a random order and its nearest (Aggarwal, Yu, EDBT 2004); the rest joins groups.
+
+    Of equal distances the point goes that is first in the order; centres are rounded to whole numbers.
+    """
+    left, groups = list(order), []
+    while len(left) >= k:
+        near = sorted(left, key=lambda one: (_squared(points[one], points[left[0]]), left.index(one)))[:k]
+        groups.append((left[0], near))
+        left = [one for one in left if one not in near]
+    centres = [(first, tuple(math.floor(value + 0.5) for value in _mean(points, near))) for first, near in groups]
+    joined: dict[int, set[int]] = {first: set(near) for first, near in groups}
+    for one in left:
+        joined[min(centres, key=lambda centre: (_squared(points[one], centre[1]), centre[0]))[0]].add(one)
+    return list(joined.values())
+
+
+def _squared(one: Point, other: Point) -> float:
+    return sum((left - right) ** 2 for left, right in zip(one, other, strict=True))

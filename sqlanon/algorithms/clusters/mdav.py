@@ -18,6 +18,9 @@ from sqlanon.sql import Relation
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
+Gather = Callable[[Engine, Workspace, Points, int], Relation]
+"""Gathers the points of every block in clusters of at least so many; returns `(point, cluster)`."""
+
 
 def search(
     engine: Engine,
@@ -26,8 +29,9 @@ def search(
     models: tuple[PrivacyModel, ...],
     algorithm: Clustering,
     report: Callable[[Progress], None],
+    gather: Gather | None = None,
 ) -> Clusters:
-    """Gather the coded rows in clusters.
+    """Gather the coded rows in clusters, the points of each block by `gather`, or by MDAV.
 
     Raises ProtectionError where no release can meet the models.
     """
@@ -35,9 +39,9 @@ def search(
     require_attainable(engine, coded.source_rows, models, sensitive)
     k = algorithm.rows_of(max(model.least_rows for model in models))
     points = create_points(engine, workspace, coded, algorithm, k, report)
-    clustered = _gather(engine, workspace, points, k)
+    clustered = (gather or _gather)(engine, workspace, points, k)
     refined = 0
-    if algorithm.refine:
+    if algorithm.refines:
         clustered, refined = refine(engine, workspace, points, clustered)
     clustered, rounds = merge_violating(engine, workspace, points, clustered, models, sensitive)
     facts = _measure(engine, points, clustered, algorithm)
