@@ -365,9 +365,9 @@ def test_the_report_says_that_centres_are_shown_and_what_they_tell(database: Dat
     table = database.create({"a": "INTEGER", "s": "INTEGER"}, [(n, n % 3) for n in range(12)])
     policy = database.policy(table, {"a": QUASI, "s": "sensitive"}, algorithm=EXACT, privacy=anonymity(3))
     page = run_report(anonymize(policy).run, policy=policy)
-    assert page.count("the centre of its cluster (mean, median or mode)") == 2
+    assert page.count("the centre of its cluster (mean, median or mode)") == 3
     assert "ranges or sets of values" not in page
-    assert "look for the nearest centre" in page
+    assert "look for the nearest ones in the release" in page
 
 
 def test_the_report_says_that_variances_are_kept(database: Database) -> None:

@@ -77,6 +77,17 @@ def test_the_command_prints_a_table_an_object_and_a_picture(database: Database, 
     assert call("sweep", path, "--k", "2,x").exit_code == 2
 
 
+@pytest.mark.parametrize("algorithm", ["microaggregation", "condensation"])
+def test_trials_whose_loss_is_unknown_are_beaten_by_none(database: Database, tmp_path: Path, algorithm: str) -> None:
+    table = database.create({"a": "INTEGER", "b": "INTEGER"}, [(n * 7 % 60, n * 11 % 60) for n in range(60)])
+    policy = database.policy(table, dict.fromkeys("ab", "quasi-identifier"), algorithm={"name": algorithm})
+    found = sweep(policy, [2, 5, 500], options=OPTIONS)
+    assert [one["frontier"] for one in found.as_json()["trials"]] == [None, None, False]
+    told = call("sweep", _write(policy, tmp_path), "--k", "2,5", "-q")
+    assert told.exit_code == 0, told.output
+    assert "beaten" not in told.stdout
+
+
 def test_k_is_a_whole_number_from_1(database: Database) -> None:
     policy = made(database, "mondrian")
     for ks in ([], [0, 5]):

@@ -40,7 +40,7 @@ def audit_object(audit: Audit, what: str, repetition: Repetition | None) -> dict
     """An audit as programs read it."""
     found = audit.verification
     return {
-        **({"table": what, "note": None} if found is None else verification_object(found, what)),
+        **({"table": what, "note": audit.unjudged} if found is None else verification_object(found, what)),
         "subject": repetition and repetition.as_json(),
         "checks": {name: vars(check) for name, check in audit.checks.items()},
         "columns": list(audit.columns),
@@ -74,7 +74,9 @@ def verification_object(verification: Verification, what: str) -> dict[str, Any]
 def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
     """An audit for people."""
     found = audit.verification
-    head = f"{what}: models can't be checked." if found is None else summary.verification_text(found, what)
+    head = f"{what}: " + (audit.unjudged or "models can't be checked.")
+    if found is not None:
+        head = summary.verification_text(found, what)
     lines = [head, UNKNOWN if repetition is None else repetition.sentence]
     lines += [_checked(name, check.violations) for name, check in audit.checks.items()]
     if audit.left_out:

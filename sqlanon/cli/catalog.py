@@ -189,8 +189,9 @@ def _run_text(run: Run) -> str:
         lines.append(f"  {run.error_class}: {run.error_message}")
     if run.result is not None:
         release, metrics = run.result.release, run.result.metrics
+        classes = f"{release.classes:,} {release.class_words[1]}"
         lines.append(
-            f"  {release.rows:,} rows in {release.classes:,} classes of {release.min_class_size:,} rows or more;"
+            f"  {release.rows:,} rows in {classes} of {release.min_class_size:,} rows or more;"
             f" C_AVG {number(metrics.c_avg)}" + ("" if metrics.gcp is None else f", GCP {number(metrics.gcp)}")
         )
         models = [(plans.spec_text({"model": m.model, **m.parameters}), m.satisfied) for m in run.result.models]

@@ -158,28 +158,26 @@ def _parse(text: str) -> list[int]:
 
 def sweep_text(sweep: Sweep) -> str:
     """The trials, for people."""
-    best = {point.k for point in trials.frontier(sweep.points)}
     headings = ["k", "", "classes", "smallest", "suppressed", "lost (GCP)", "C_AVG", "greatest risk", "mean risk"]
-    rows = [_trial(trial, trial.k in best) for trial in sweep.trials]
+    rows = [_trial(trial, trial.k in sweep.beaten) for trial in sweep.trials]
     refused = [f"k = {trial.k:,} can't be met: {trial.refusal}" for trial in sweep.trials if trial.result is None]
     text = f"{sweep.source}, tried; nothing was published:\n{table(headings, rows)}"
-    beaten = any(trial.result and trial.k not in best for trial in sweep.trials)
-    note = "\n  - beaten by another, which has classes as large and loses less" if beaten else ""
+    note = "\n  - beaten by another, which has classes as large and loses less" if sweep.beaten else ""
     return "\n\n".join([text + note, *refused])
 
 
-def _trial(trial: Trial, best: bool) -> list[object]:
+def _trial(trial: Trial, beaten: bool) -> list[object]:
     if trial.result is None:
         return [trial.k, "can't be met", *[None] * 7]
     release, metrics, risk = trial.result.release, trial.result.metrics, trial.result.risk
     return [
         trial.k,
-        "" if best else "-",
+        "-" if beaten else "",
         release.classes,
         release.min_class_size,
         release.suppressed,
         None if metrics.gcp is None else percent(metrics.gcp),
         round(metrics.c_avg, 2),
-        percent(risk.prosecutor_max),
-        percent(risk.prosecutor_mean),
+        None if risk is None else percent(risk.prosecutor_max),
+        None if risk is None else percent(risk.prosecutor_mean),
     ]

@@ -34,7 +34,7 @@ def result_text(result: RunResult, policy: Policy) -> str:
         _classes(release),
         _verified(result),
         _metrics(result, policy.target),
-        disclosure_text(result.disclosure or ()),
+        disclosure_text(result.disclosure or (), result.release.judged),
         listed("Warnings", result.warnings),
         listed("Notes", result.notes),
     )
@@ -50,7 +50,7 @@ def applied_text(result: RunResult) -> str:
         + _run(result),
         _classes(release),
         _verified(result),
-        disclosure_text(result.disclosure or ()),
+        disclosure_text(result.disclosure or (), result.release.judged),
         listed("Warnings", result.warnings),
         listed("Notes", result.notes),
     )
@@ -114,8 +114,10 @@ def proof(proven: bool, bound: float | None) -> str:
 
 
 def _classes(table: ReleaseResult | ClassStatistics) -> str:
+    hidden = isinstance(table, ReleaseResult) and table.judged
+    kind, one = (hidden[0].upper() + hidden[1:], "group") if hidden else ("Equivalence classes", "class")
     return (
-        f"Equivalence classes: {table.classes:,}; rows in a class: least {table.min_class_size:,}, "
+        f"{kind}: {table.classes:,}; rows in a {one}: least {table.min_class_size:,}, "
         f"mean {number(round(table.mean_class_size, 2))}, most {table.max_class_size:,}"
     )
 
@@ -124,13 +126,20 @@ def _verified(result: RunResult) -> str:
     """The verdicts, with what to know of stars, and of rows and persons."""
     stars = f"\n{result.starred.note}" if result.starred is not None and result.starred.note else ""
     subject = f"\n  {result.subject.note}" if result.subject is not None and result.subject.note else ""
-    checks = _checks(result.checks or {})
-    return f"Verified independently on the release:\n{_models(result.models)}{checks}{stars}{subject}"
+    checks, judged = _checks(result.checks or {}), result.release.judged
+    head = "Verified independently on the release:"
+    if judged is not None:
+        head = (
+            f"Verified independently, before publishing. Models are judged on {judged}, which readers do not see: they"
+            "\nsay nothing of the released rows, of which nearly all differ."
+        )
+    models = _models(result.models, result.release.class_words[0])
+    return f"{head}\n{models}{checks}{stars}{subject}"
 
 
-def _models(results: Sequence[ModelResult]) -> str:
+def _models(results: Sequence[ModelResult], word: str = "class") -> str:
     rows = [[spec_text({"model": r.model, **r.parameters}), r.worst, _verdict(r)] for r in results]
-    return table(["model", "worst class", "verdict"], rows, widest=100)
+    return table(["model", f"worst {word}", "verdict"], rows, widest=100)
 
 
 def _verdict(result: ModelResult) -> str:
@@ -147,6 +156,8 @@ def _checks(checks: Mapping[str, Check]) -> str:
 
 def _metrics(result: RunResult, target: str | None) -> str:
     metrics, risk, source = result.metrics, result.risk, result.source
+    if risk is None:
+        return ""
     before = None if source.figures is None else source.figures.risk
     c_avg, gcp = number(round(metrics.c_avg, 2)), "not measured" if metrics.gcp is None else percent(metrics.gcp)
     greatest = "" if before is None else f"{percent(before.prosecutor_max)} -> "
@@ -164,10 +175,16 @@ def _metrics(result: RunResult, target: str | None) -> str:
     return "Utility and risk (before -> after):\n" + "\n".join(lines)
 
 
-def disclosure_text(disclosure: Sequence[Disclosure]) -> str:
-    """Describe what classes tell of sensitive values, protected by a model or not; empty where there are none."""
+def disclosure_text(disclosure: Sequence[Disclosure], judged: str | None = None) -> str:
+    """Describe what classes tell of sensitive values, protected by a model or not; empty where there are none.
+
+    judged: the classes, where readers do not see them.
+    """
     if not disclosure:
         return ""
+    many, knower = "classes", "without any row being picked (rows by how sure their class makes)"
+    if judged is not None:
+        many, knower = "groups", "if the group of a row were known (rows by how sure their group makes)"
     rows = [
         [
             one.attribute,
@@ -179,11 +196,8 @@ def disclosure_text(disclosure: Sequence[Disclosure]) -> str:
         for one in disclosure
     ]
     above = [f"above {threshold} %" for threshold in THRESHOLDS]
-    headings = ["sensitive column", "has a model", "rows in classes of one value", "surest", *above]
-    return (
-        "What classes tell of sensitive values, without any row being picked (rows by how sure their class makes):\n"
-        + table(headings, rows)
-    )
+    headings = ["sensitive column", "has a model", f"rows in {many} of one value", "surest", *above]
+    return f"What {many} tell of sensitive values, {knower}:\n" + table(headings, rows)
 
 
 def _of(rows: int, all_rows: int) -> str:
@@ -232,21 +246,27 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def next_text(run: str, path: str, policy: Policy) -> str:
-    """Commands to go on with after a run of the policy that the file `path` holds."""
-    file, sqlanon = shlex.quote(path), program()
-    again = [f"{sqlanon} run {file} --replace", "anonymize anew, in the release's place"]
-    if policy.republish == "same-recoding":
-        source = shlex.quote(policy.source.table or policy.source.file or "")
-        again = [
-            f"{sqlanon} apply {run} --policy {file} --to {source} --replace",
-            "recode the rows of then alike, in the release's place; freeze makes that a job",
-        ]
+    """Commands to go on with after a run of the policy that the file `path` holds: those that work for its release."""
+    file, sqlanon, algorithm = shlex.quote(path), program(), policy.algorithm
     commands = [
         [f"{sqlanon} verify {file}", "check the release again, at any time"],
         [f"{sqlanon} report {run} --policy {file} -o report.html", "a page that people can read and sign"],
         [f"{sqlanon} show {run} --policy {file}", "what was done; --steps adds every statement"],
-        again,
     ]
+    if algorithm.releases_clusters:
+        del commands[0]
+    elif algorithm.hides_classes:
+        commands[0][1] = "check columns, rows and kept values again, at any time"
+    if policy.republish != "same-recoding":
+        commands.append([f"{sqlanon} run {file} --replace", "anonymize anew, in the release's place"])
+    elif algorithm.leaves_rules:
+        source = shlex.quote(policy.source.table or policy.source.file or "")
+        commands.append(
+            [
+                f"{sqlanon} apply {run} --policy {file} --to {source} --replace",
+                "recode the rows of then alike, in the release's place; freeze makes that a job",
+            ]
+        )
     return commands_text(commands)
 
 

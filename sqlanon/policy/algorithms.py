@@ -86,6 +86,9 @@ class AlgorithmParameters(Part):
     draws_numbers: ClassVar[bool] = False
     """True if the release has synthetic rows, which need quasi-identifiers that are numbers."""
 
+    hides_classes: ClassVar[str] = ""
+    """The reason why readers of the published table do not see the classes that models judge; empty where they do."""
+
     sentence: ClassVar[str] = ""
     """The search, explained for readers of reports."""
 
@@ -115,6 +118,11 @@ class AlgorithmParameters(Part):
     def kept_statistic(self) -> Literal["variance"] | None:
         """Name what the centres of numbers are rescaled to keep."""
         return None
+
+    @property
+    def leaves_rules(self) -> bool:
+        """Tell whether new rows can be recoded alike by the rules of a release."""
+        return self.recodes is not Recodes.CLUSTERS
 
     @property
     def suppresses(self) -> bool:
@@ -382,6 +390,7 @@ class RGather(AlgorithmParameters):
     )
     recodes: ClassVar[Recodes] = Recodes.CLUSTERS
     releases_clusters: ClassVar[bool] = True
+    hides_classes: ClassVar[str] = "r-gather releases clusters in place of rows"
     name: Literal["r-gather"]
     radius: Literal["least"] = "least"
     """`least`: the greatest radius is as small as the search finds, at most four times the least possible."""
@@ -426,6 +435,7 @@ class Condensation(Clustering):
         " with its means, variances and covariances."
     )
     draws_numbers: ClassVar[bool] = True
+    hides_classes: ClassVar[str] = "the models judge groups of source rows, and synthetic rows do not show their group"
     name: Literal["condensation"]
     groups: Literal["mdav", "nearest"] = "mdav"
     """The search for groups: `mdav` as in microaggregation; `nearest`, a random row and those nearest to it, again and

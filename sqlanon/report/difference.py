@@ -117,7 +117,7 @@ def _figures(run: Run) -> dict[str, Any]:
         " ".join([m.model, *(f"{key}={value}" for key, value in m.parameters.items()), "worst"]): m.worst
         for m in run.result.models
     }
-    return {**figures, **to_json(run.result.metrics), **to_json(run.result.risk), **worst}
+    return {**figures, **to_json(run.result.metrics), **(to_json(run.result.risk) or {}), **worst}
 
 
 def _columns(run: Run) -> dict[str, Any]:

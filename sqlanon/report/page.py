@@ -23,11 +23,11 @@ from sqlanon.report.material import Material
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult
-from sqlanon.runs.choices import Choices
 from sqlanon.runs.exploring.posing import NO_RELEASE
 
 _Row = dict[str, Any]
 _ESTIMATED = ("c_avg", "discernibility", "prosecutor_mean", "marketer")  # of a large source
+_OF_READERS = ("discernibility",)  # figures of what readers see: they see no groups
 
 
 def render(material: Material, population: int | None = None) -> str:
@@ -60,6 +60,7 @@ def _template() -> Template:
 def _content(material: Material, population: int | None) -> dict[str, Any]:
     """Collect the values of the template: parts are empty, or None, where the run did not record them."""
     run, result, policy = material.run, material.result, material.policy
+    judged = None if result is None else result.release.judged
     disclosure = list(_disclosure(result))
     return {
         "run": run,
@@ -68,7 +69,7 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "result": result,
         "source": _name(policy["source"]),
         "release": None if run.release == NO_RELEASE else _name(policy["release"]),
-        "centres": _kind_of_facts(result) in wording.CENTRES,
+        "forms": wording.FORMS.get(_kind_of_facts(result)),
         "rescaled": _keeps_variance(result),
         "columns": [_column(policy, name, result) for name in policy["attributes"]],
         "models": list(_models(policy, result)),
@@ -77,7 +78,10 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "persons": wording.persons(result),
         "starred": result and result.starred and result.starred.note,
         "repeats": result is not None and result.subject is not None and bool(result.subject.note),
-        "how_checked": wording.CHECKED[_checked_by(material.choices)],
+        "how_checked": wording.how_checked(material.choices, judged),
+        "judged": judged,
+        "word": "class" if judged is None else "group",
+        "words": "classes" if judged is None else "groups",
         "unmeasured": wording.unmeasured(result, material.choices) if result is not None and material.choices else "",
         "frozen": None if material.frozen is None else _frozen(material.frozen),
         "suppression": policy.get("suppression", 0.0),
@@ -107,12 +111,6 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "releases": material.releases,
         "policy": json.dumps(without_values(policy), ensure_ascii=False, indent=2),
     }
-
-
-def _checked_by(choices: Choices | None) -> str:
-    if choices is None:
-        return "search"
-    return "procedure" if choices.procedure else "rules"
 
 
 def _frozen(run: Run) -> dict[str, Any]:
@@ -194,6 +192,8 @@ def _metrics(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_R
     target = policy.get("algorithm", {}).get("target", "")
     for name, (title, meaning) in wording.METRICS.items():
         value = getattr(result.metrics, name)
+        if result.release.judged is not None and name in _OF_READERS:
+            continue
         if value is not None or name == "gcp":
             write = numbers.percent if name == "gcp" else numbers.decimal
             near = result.source.about if name in _ESTIMATED else ""
@@ -202,7 +202,7 @@ def _metrics(policy: Mapping[str, Any], result: RunResult | None) -> Iterator[_R
 
 
 def _risks(result: RunResult | None, population: int | None = None) -> Iterator[_Row]:
-    if result is None:
+    if result is None or result.risk is None:
         return
     figures = result.source.figures
     before = {} if figures is None or figures.risk is None else vars(figures.risk)
@@ -264,9 +264,10 @@ def _pictures(material: Material) -> dict[str, Markup | None]:
     names = ("sizes", "risks", "losses", "lattice", "tree", "tradeoff")
     if result is None:
         return dict.fromkeys(names)
+    is_shown = result.release.judged is None
     drawn = (
-        pictures.class_sizes(result),
-        pictures.risks(result),
+        pictures.class_sizes(result) if is_shown else None,
+        pictures.risks(result) if is_shown else None,
         _losses(result, "loss-"),
         pictures.lattice(result),
         pictures.tree(material),

@@ -32,13 +32,17 @@ HIERARCHIES = {
 }
 
 
-CENTRES = {"clusters": "the centre of its cluster (mean, median or mode)"}
+FORMS = {
+    "clusters": "the centre of its cluster (mean, median or mode)",
+    "gathered": "the row in the middle of its cluster",
+    "condensed": "numbers drawn at random, and categories dealt out anew, within its group",
+}
 """The form of values by the kind of facts, where hierarchies have no part in it."""
 
 
 def recoding_text(hierarchy: str | None, facts: str) -> str:
     """Say how a column with a hierarchy of a kind, or none, was recoded by a search with facts of a kind."""
-    return CENTRES.get(facts) or HIERARCHIES.get(hierarchy) or f"groups of {hierarchy}"
+    return FORMS.get(facts) or HIERARCHIES.get(hierarchy) or f"groups of {hierarchy}"
 
 
 STATUSES = {
@@ -75,6 +79,21 @@ CHECKED = {
     " nothing of the rules, in the transaction that then published them" + _CLASSES + " The released table itself was"
     " not read back.",
 }
+
+
+def how_checked(choices: Choices | None, judged: str | None) -> str:
+    """Say how the release was checked; judged: the classes that models judge, where readers do not see them."""
+    if judged is not None:
+        return (
+            "Before it was published, the release was read back as it was staged, and checked by statements of their"
+            f" own. Models are judged on {judged}, by the raw values of these rows: they say nothing of the released"
+            " rows, which do not show their group, and of which nearly all differ."
+        )
+    if choices is None:
+        return CHECKED["search"]
+    return CHECKED["procedure" if choices.procedure else "rules"]
+
+
 METRICS = {
     "gcp": (
         "Information lost (GCP)",

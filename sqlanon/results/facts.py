@@ -14,6 +14,8 @@ class Facts:
     """The facts of a search about itself; `kind` stands for the class in the catalog."""
 
     kind: ClassVar[str]
+    judged: ClassVar[str | None] = None
+    """The classes that the models judge, where a reader of the release does not see them; None where they are seen."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class CondensedFacts(Facts):
     """
 
     kind = "condensed"
+    judged = "groups of source rows"
 
     scale: float
     groups: int

@@ -83,7 +83,10 @@ class SourceResult:
 
 @dataclass(frozen=True)
 class ReleaseResult:
-    """The release: its rows, those suppressed, and its equivalence classes."""
+    """The release: its rows, those suppressed, and its equivalence classes.
+
+    judged: the classes that are counted and that models judge, where readers do not see them; None where they do.
+    """
 
     table: str
     rows: int
@@ -93,7 +96,13 @@ class ReleaseResult:
     mean_class_size: float
     max_class_size: int
     class_sizes: tuple[SizeBucket, ...]
+    judged: str | None = optional()
     nulls: str | None = optional()
+
+    @property
+    def class_words(self) -> tuple[str, str]:
+        """The words for a class, and for classes: what readers do not see is called a group."""
+        return ("class", "classes") if self.judged is None else ("group", self.judged)
 
 
 @dataclass(frozen=True)
@@ -218,6 +227,7 @@ class RunResult:
     None stands for what was not measured, has no meaning for the run, or was not recorded by the version that ran it.
     verified: whether there was a staged release, and it passed every check. published: whether it took its place.
     began: when its plan was begun, by `time.perf_counter` of the process that ran it.
+    risk: None where readers see no classes, so that no row can be picked from one.
     masking: loss and risk of a release that shows numbers and categories in place of others, and no labels.
     """
 
@@ -229,7 +239,7 @@ class RunResult:
     models: tuple[ModelResult, ...]
     starred: StarredRows | None = optional()
     metrics: Utility
-    risk: Risk
+    risk: Risk | None = optional()
     disclosure: tuple[Disclosure, ...] | None = optional()
     masking: Masking | None = optional()
     quasi_identifiers: tuple[QuasiIdentifier, ...] | None = optional()

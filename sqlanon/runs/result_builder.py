@@ -104,7 +104,7 @@ class ResultBuilder:
             models=self.verification.models,
             starred=self._starred(self.verification),
             metrics=self._utility(self.verification.statistics),
-            risk=self.verification.statistics.risk,
+            risk=self.verification.statistics.risk if self.facts.judged is None else None,
             disclosure=self.verification.disclosure,
             masking=self.masking,
             quasi_identifiers=self.quasi_identifiers,
@@ -159,6 +159,7 @@ class ResultBuilder:
             mean_class_size=statistics.mean_class_size,
             max_class_size=statistics.max_class_size,
             class_sizes=statistics.buckets(),
+            judged=self.facts.judged,
             nulls=NULL_CHOICE,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlanon.engines.base import EngineOptions
+from sqlanon.errors import PolicyError
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.connecting import open_release, release_columns
 from sqlanon.plan.lookup import require_columns
@@ -17,8 +18,11 @@ from sqlanon.verification.verify import Verification, verify_table
 def verify_release(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> Verification:
     """Check the policy's release, or another table (or file, where the release is one), against the policy's models.
 
-    Raises PolicyError for an unknown table, or one that lacks columns of a release.
+    Raises PolicyError for an unknown table, one that lacks columns of a release, or a release that does not show the
+    classes that its models judge.
     """
+    if unjudged := why_unjudged(policy):
+        raise PolicyError(unjudged)
     models = models_of(policy)
     with open_release(policy, table, models, options) as (engine, relation):
         columns = release_columns(policy, {column.name for column in engine.columns(relation)})
@@ -36,6 +40,23 @@ def verify_release(policy: Policy, table: str | None = None, options: EngineOpti
                 exempt=policy.exempts_stars,
                 sensitive=sensitive,
             )
+
+
+def require_rows(policy: Policy) -> None:
+    """Raise PolicyError for a policy whose release has a row for each cluster: its run alone verifies these."""
+    if policy.algorithm.releases_clusters:
+        raise PolicyError(
+            f"A release of rows can be verified, and {policy.algorithm.hides_classes}: the run that publishes them has"
+            " verified them, and `sqlanon show` has its checks."
+        )
+
+
+def why_unjudged(policy: Policy) -> str | None:
+    """Say why the models can't be judged on the published table; None where they can."""
+    reason = policy.algorithm.hides_classes
+    if not reason:
+        return None
+    return f"The published table can't be judged by the models: {reason}. The run judged them before it published."
 
 
 def attributes_of(models: Sequence[PrivacyModel]) -> list[str]:

@@ -88,7 +88,7 @@ class Anonymized:
 
     def __repr__(self) -> str:
         release = self.result.release
-        return f"<Anonymized: {release.rows:,} rows in {release.classes:,} classes, verified>"
+        return f"<Anonymized: {release.rows:,} rows in {release.classes:,} {release.class_words[1]}, verified>"
 
     def _repr_html_(self) -> str:
         """The verdict and the first rows, for notebooks."""

@@ -28,7 +28,7 @@ from sqlanon.report.audit.published import (
     wrong_columns,
 )
 from sqlanon.results.measures import Check
-from sqlanon.verification.release import verify_release
+from sqlanon.verification.release import require_rows, verify_release, why_unjudged
 from sqlanon.verification.verify import Verification
 from sqlanon.work.workspace import TemporaryWorkspace
 
@@ -39,7 +39,8 @@ _OF_SOURCE = ("rows_add_up", "values_equal", *LINKED)
 class Audit:
     """The findings of an audit.
 
-    verification: how the models stand; None where the release lacks columns that they are about.
+    verification: how the models stand; None where the release lacks columns that they are about, or `unjudged`.
+    unjudged: the reason why models are not judged, where the release does not show their classes.
     checks: each check that was made, by its name. unchecked: those that were not, and why.
     columns: the columns that are missing, too many, in another place or of another type.
     run: the run that the catalog knows to have made the release.
@@ -54,6 +55,7 @@ class Audit:
     run: str | None = None
     same_source: bool = False
     left_out: int | None = None
+    unjudged: str | None = None
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -62,8 +64,10 @@ class Audit:
 
     @property
     def satisfied(self) -> bool:
-        """Tell whether every model is satisfied, and no check that was made found a violation."""
-        return self.verification is not None and self.verification.satisfied and not self.failed
+        """Tell whether every model that is judged is satisfied, and no check that was made found a violation."""
+        if self.failed:
+            return False
+        return self.unjudged is not None if self.verification is None else self.verification.satisfied
 
 
 def audit_release(
@@ -77,23 +81,28 @@ def audit_release(
 
     with_source: whether the source is read; without it, names of columns and models alone are checked.
 
-    Raises PolicyError for an unknown table, AccessError where the release can't be read.
+    Raises PolicyError for an unknown table or a release of clusters, AccessError where the release can't be read.
     """
-    if policy.algorithm.releases_clusters:
-        raise PolicyError(
-            "An audit is of a table of rows, and r-gather releases clusters: the run that publishes them has verified"
-            " them, and `sqlanon show` has its checks."
-        )
+    require_rows(policy)
     audit = _Audit(policy, table, options)
+    unjudged = why_unjudged(policy)
     audit.check_names()
-    audit.check_models()
+    if unjudged is None:
+        audit.check_models()
     if with_source:
         audit.check_source()
     else:
         audit.leave_out("the source was not to be read (--no-source)")
     held = audit.held
     return Audit(
-        audit.verification, held.checks, held.unchecked, tuple(audit.columns), audit.run, audit.sure, held.left_out
+        audit.verification,
+        held.checks,
+        held.unchecked,
+        tuple(audit.columns),
+        audit.run,
+        audit.sure,
+        held.left_out,
+        unjudged,
     )
 
 

@@ -96,7 +96,8 @@ class _Holding:
     def check_classes(self, held: Held, boxed: bool | None) -> None:
         """Find the class of each source row, then hold what it shows and keeps against the row's raw values."""
         if self.plan.policy.algorithm.recodes is Recodes.CLUSTERS:
-            held.unchecked |= dict.fromkeys(LINKED, _CENTRES)
+            reason = self.plan.policy.algorithm.hides_classes or _CENTRES
+            held.unchecked |= dict.fromkeys(LINKED, f"{reason}; the run checked it before it published")
             return
         shown = self._shown()
         classes = self._create_classes(shown)
@@ -232,7 +233,7 @@ class _Holding:
         return int(surplus) + int(missing)
 
 
-_CENTRES = "the centre of a cluster does not say which rows it is of; the run checked it before it published"
+_CENTRES = "the centre of a cluster does not say which rows it is of"
 _UNDECIDED = (
     "what the release shows of {columns} does not say which values it stands for, so that rows of the source can't be"
     " told apart by class"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.report.signoff.record import FORMAT, VERSION, document_digest
 from sqlanon.report.signoff.release import look_at_release, place_of_release, recorded_policy
 from sqlanon.support.documents import parse_json, read_bounded, refuse_odd_data
-from sqlanon.verification.release import verify_release
+from sqlanon.verification.release import require_rows, verify_release, why_unjudged
 from sqlanon.verification.verify import Verification
 
 _MOST_BYTES = 64 * 2**20  # of a file with a record: it holds a policy, and numbers of it
@@ -25,6 +25,7 @@ class RecordCheck:
     intact: whether the record is as it was written; of one that is not, nothing else is looked at.
     recorded, digest: what the release's digest was, and is now; None where it is no longer there.
     verification: how the models stand; None where there was nothing to measure, which `note` explains.
+    judged: whether models can be judged on the release.
     """
 
     run: str
@@ -34,6 +35,7 @@ class RecordCheck:
     digest: str | None = None
     verification: Verification | None = None
     note: str | None = None
+    judged: bool = True
 
     @property
     def unchanged(self) -> bool:
@@ -43,7 +45,9 @@ class RecordCheck:
     @property
     def satisfied(self) -> bool:
         """Tell whether all is as it was signed."""
-        return self.intact and self.unchanged and self.verification is not None and self.verification.satisfied
+        if not self.intact or not self.unchanged:
+            return False
+        return not self.judged if self.verification is None else self.verification.satisfied
 
     def as_json(self) -> dict[str, Any]:
         """One object of plain values."""
@@ -99,18 +103,21 @@ def check_record(
 
     Raises:
         AccessError: the database can't be reached.
-        PolicyError: the record lacks parts, or holds what no record does.
+        PolicyError: the record lacks parts, or holds what no record does, or is of a release of clusters.
     """
     refuse_odd_data(document)
     if document_digest(document) != document.get("digest"):
         return RecordCheck("?", "?", intact=False, note="Its digest is not that of its contents.")
     run, recorded = _required(document, "run", "id"), _required(document, "release", "digest")
     policy = recorded_policy(document, url)
+    require_rows(policy)
     place = table or place_of_release(policy)
     now = look_at_release(policy, place, options)
     checked = RecordCheck(run, place, True, recorded, now.digest, note=now.sentence(place))
     if now.digest is None:
         return checked
+    if unjudged := why_unjudged(policy):
+        return replace(checked, note=unjudged, judged=False)
     try:
         verification = verify_release(policy, table, options)
     except (PolicyError, EngineError, AccessError) as error:  # such as a column that is gone, or half a file

@@ -55,6 +55,7 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
         "recoding": {"run": origin.id, **_recoding(catalog, origin.id, release)},
         "release": {**_numbers(run.result.release), "digested": digested, "digest": release.content_digest},
         "verification": {
+            "judged": run.result.release.judged,
             "models": to_json(run.result.models),
             "checks": to_json(run.result.checks or {}),
             "risk": to_json(run.result.risk),

@@ -68,9 +68,16 @@ class Sweep:
         met = (None if one.result is None else point_of(one.k, one.result) for one in self.trials)
         return tuple(point for point in met if point is not None)
 
+    @property
+    def beaten(self) -> frozenset[int]:
+        """The k that another beats; none of those whose loss is not known."""
+        return frozenset(point.k for point in set(self.points).difference(frontier(self.points)))
+
     def as_json(self) -> dict[str, Any]:
-        """One object of plain values; each trial that could be met holds what `run --json` prints of a run."""
-        best = {point.k for point in frontier(self.points)}
+        """One object of plain values; each trial that could be met holds what `run --json` prints of a run.
+
+        frontier: null where the loss of a release is not known, which other releases are not compared with.
+        """
         return {
             "source": self.source,
             "trials": [
@@ -78,12 +85,18 @@ class Sweep:
                     "k": one.k,
                     "met": one.result is not None,
                     "refusal": one.refusal,
-                    "frontier": one.k in best,
+                    "frontier": self._is_best(one),
                     "outcome": None if one.result is None else one.result.as_json(),
                 }
                 for one in self.trials
             ],
         }
+
+    def _is_best(self, trial: Trial) -> bool | None:
+        """Tell whether no other k beats a trial; None where its loss is not known."""
+        if trial.result is None:
+            return False
+        return trial.k not in self.beaten if trial.k in {point.k for point in self.points} else None
 
 
 def sweep(
@@ -118,7 +131,7 @@ def with_k(policy: Policy, k: int) -> Policy:
 def point_of(k: int, result: RunResult) -> Point | None:
     """The place of a release between privacy and utility; None where its loss is not known."""
     release, metrics = result.release, result.metrics
-    if metrics.gcp is None:
+    if metrics.gcp is None or result.risk is None:
         return None
     return Point(
         k=k,
