@@ -124,7 +124,7 @@ def test_a_record_is_held_against_the_release_without_its_models(people: str, tm
     run = only_object(call("run", policy, "-q", "--json").stdout)["run"]
     assert call("record", run, "--policy", policy, "-o", file).exit_code == 0
     record = json.loads(file.read_text(encoding="utf-8"))
-    assert (record["verification"]["judged"], record["verification"]["risk"]) == (JUDGED, None)
+    assert (record["release"]["judged"], record["verification"]["risk"]) == (JUDGED, None)
     found = call("verify", "--record", file)
     assert found.exit_code == 0, found.output
     assert "as it was recorded" in found.stdout

@@ -55,7 +55,6 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
         "recoding": {"run": origin.id, **_recoding(catalog, origin.id, release)},
         "release": {**_numbers(run.result.release), "digested": digested, "digest": release.content_digest},
         "verification": {
-            "judged": run.result.release.judged,
             "models": to_json(run.result.models),
             "checks": to_json(run.result.checks or {}),
             "risk": to_json(run.result.risk),
@@ -121,4 +120,4 @@ def _recoding(catalog: Catalog, run: str, release: ReleaseRecord) -> dict[str, A
 
 def _numbers(release: ReleaseResult) -> dict[str, Any]:
     """The figures of a release, without the sizes of its classes and the texts that explain it."""
-    return {name: value for name, value in vars(release).items() if name not in ("class_sizes", "nulls")}
+    return {name: value for name, value in to_json(release).items() if name not in ("class_sizes", "nulls")}
