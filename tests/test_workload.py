@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ConflictError, PolicyError
+from sqlanon.measures.workload.geometry import Geometry, locate
 from sqlanon.measures.workload.measures import Measures, look_at, measure, one_class
-from sqlanon.measures.workload.places import Places, locate
 from sqlanon.measures.workload.read_back import FIRST, LAST, Reader, Span
 from sqlanon.measures.workload.utility import release_utility
 from sqlanon.measures.workload.views import table_view
@@ -311,7 +311,7 @@ def test_the_smallest_box_is_found(seed: int) -> None:
     low = random.integers(-1, 12, (500, 3)).astype(float)
     high = low + random.integers(0, 3, (500, 3)) * random.integers(0, 3, (500, 1))
     points = random.integers(-1, 15, (400, 3)).astype(float)
-    found = locate(Places(points, low, high, np.full(3, 20.0)))
+    found = locate(Geometry(points, low, high, np.full(3, 20.0)))
     sizes = (high - low).sum(axis=1)
     for point, box in zip(points, found, strict=True):
         covering = [n for n in range(500) if (low[n] <= point).all() and (point <= high[n]).all()]

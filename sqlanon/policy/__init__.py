@@ -35,7 +35,7 @@ from sqlanon.policy.attributes import (
     Show,
 )
 from sqlanon.policy.grammar import Policy
-from sqlanon.policy.places import Catalog, Release, Source
+from sqlanon.policy.locations import Catalog, Release, Source
 from sqlanon.policy.privacy import (
     DistinctLDiversity,
     EntropyLDiversity,

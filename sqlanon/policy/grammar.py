@@ -8,8 +8,8 @@ from pydantic import Field
 
 from sqlanon.policy.algorithms import Algorithm, Mondrian
 from sqlanon.policy.attributes import Attribute, Role
+from sqlanon.policy.locations import Catalog, Release, Source
 from sqlanon.policy.part import Number, Part
-from sqlanon.policy.places import Catalog, Release, Source
 from sqlanon.policy.privacy import Model
 
 

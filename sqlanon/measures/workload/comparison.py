@@ -15,7 +15,7 @@ from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.hierarchies.scratch import scratch_hierarchies
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.measures.workload import Prediction
-from sqlanon.measures.workload.places import Places, Whole, locate, rank
+from sqlanon.measures.workload.geometry import Geometry, Integers, locate, rank
 from sqlanon.measures.workload.read_back import Reader, Span
 from sqlanon.measures.workload.tree import TreeScores, score_trees
 from sqlanon.plan.checks import released_names
@@ -60,11 +60,11 @@ def compare_trees(
     with open_release(policy, options=options) as (engine, table):
         classes, sizes = _read_classes(engine, table, quasi)
     spans = _spans(source.readers, classes, quasi)
-    places = rank(source.readers, [row[:-1] for row in source.rows], spans)
-    box = locate(places)
+    geometry = rank(source.readers, [row[:-1] for row in source.rows], spans)
+    box = locate(geometry)
     if not source.is_sample and not np.array_equal(np.bincount(box[box >= 0], minlength=len(sizes)), sizes):
         raise _unlike()
-    return _score(source, places, box, target, predicts)
+    return _score(source, geometry, box, target, predicts)
 
 
 def _check(quasi: Mapping[str, Attribute]) -> None:
@@ -177,21 +177,21 @@ def _guess(source: _Source, target: str) -> Prediction:
     return "number" if kind in (Kind.DECIMAL, Kind.FLOAT) or several else "class"
 
 
-def _score(source: _Source, places: Places, box: Whole, target: str, predicts: Prediction) -> TreeScores:
+def _score(source: _Source, geometry: Geometry, box: Integers, target: str, predicts: Prediction) -> TreeScores:
     """Rows without a known number are left out where a number is predicted."""
     texts = [row[-1] for row in source.rows]
     if predicts == "class":
         numbers = {
             text: n for n, text in enumerate(sorted(set(texts), key=lambda text: (text is not None, text or "")))
         }
-        return score_trees(places, box, np.array([numbers[text] for text in texts]), predicts)
+        return score_trees(geometry, box, np.array([numbers[text] for text in texts]), predicts)
     if not source.kinds[target].is_numeric:
         raise PolicyError(f"The target '{target}' is no number; leave the prediction of a number out.")
     values = np.array([np.nan if text is None else float(text) for text in texts])
     known = np.abs(values) <= 1e150  # false for NaN
     if not known.any():
         raise PolicyError(f"The target '{target}' holds no number.")
-    kept = Places(places.points[known], places.low, places.high, places.beyond)
+    kept = Geometry(geometry.points[known], geometry.low, geometry.high, geometry.beyond)
     return score_trees(kept, box[known], values[known], predicts)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sqlanon.errors import SqlanonError
 from sqlanon.measures.workload import Prediction
-from sqlanon.measures.workload.places import Floats, Places, Whole
+from sqlanon.measures.workload.geometry import Floats, Geometry, Integers
 
 FOLDS = 5
 
@@ -51,15 +51,15 @@ def require_trees() -> None:
         raise SqlanonError("Decision trees need scikit-learn: pip install 'sqlanon[workload]'.") from None
 
 
-def score_trees(places: Places, box: Whole, target: NDArray[Any], predicts: Prediction) -> TreeScores:
+def score_trees(geometry: Geometry, box: Integers, target: NDArray[Any], predicts: Prediction) -> TreeScores:
     """Cross-validate both trees on the same folds.
 
-    places, box: the source's rows and the release's classes, and the class of each row (-1: suppressed).
+    geometry, box: the source's rows and the release's classes, and the class of each row (-1: suppressed).
     target: the rows' classes as whole numbers, or their numbers. The scores do not depend on the order of the rows.
     """
-    order = np.lexsort((*places.points.T[::-1], target))
-    points, box, target = places.points[order], box[order], target[order]
-    exact, shown = np.hstack([points, points]), _shown(places, box)
+    order = np.lexsort((*geometry.points.T[::-1], target))
+    points, box, target = geometry.points[order], box[order], target[order]
+    exact, shown = np.hstack([points, points]), _shown(geometry, box)
     folds = _folds(target)
     held = {name: np.empty(len(target), dtype=target.dtype) for name in ("baseline", "release", "source")}
     for fold in range(FOLDS):
@@ -74,17 +74,17 @@ def score_trees(places: Places, box: Whole, target: NDArray[Any], predicts: Pred
     return TreeScores(predicts, len(target), int((box < 0).sum()), FOLDS, **scores)
 
 
-def _shown(places: Places, box: Whole) -> Floats:
+def _shown(geometry: Geometry, box: Integers) -> Floats:
     """Two features an attribute: the ends of the region that the row's class shows; of a suppressed row of all.
 
     To the source's tree a value is a region of its own, so that both choose from as many features.
     """
-    low = np.vstack([places.low, np.full(len(places.beyond), -1.0)])
-    high = np.vstack([places.high, places.beyond])
+    low = np.vstack([geometry.low, np.full(len(geometry.beyond), -1.0)])
+    high = np.vstack([geometry.high, geometry.beyond])
     return np.hstack([low[box], high[box]])
 
 
-def _folds(target: NDArray[Any]) -> Whole:
+def _folds(target: NDArray[Any]) -> Integers:
     """A fold for each of the ordered rows: at random, but so that every fold has its share of each range of targets."""
     rng = np.random.default_rng(0)
     rounds = -(-len(target) // FOLDS)

@@ -1,4 +1,4 @@
-"""Places of a policy's tables: the source, the release, the catalog."""
+"""Locations of a policy's tables: the source, the release, the catalog."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlanon.sql import Relation
 from sqlanon.support.environment import named
 
 
-class Place(Part):
+class Location(Part):
     """A part that may hold a URL: shown without its password."""
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
@@ -23,7 +23,7 @@ class Place(Part):
             yield name, redacted(named(value)) if name == "url" and value is not None else value
 
 
-class Source(Place):
+class Source(Location):
     """The microdata table: a database's table (url and table), or a file that DuckDB reads."""
 
     url: Reference | None = None
@@ -71,7 +71,7 @@ class Source(Place):
         return self
 
 
-class Release(Place):
+class Release(Location):
     """The place of the protected table (table or file); in the source's database unless `url` is given."""
 
     url: Reference | None = None
@@ -97,7 +97,7 @@ class Release(Place):
         return self
 
 
-class Catalog(Place):
+class Catalog(Location):
     """The database of runs and releases: by default the source's database; of a source file, the release's; of a
     release file too, `sqlanon.duckdb` beside the source, never beside the release."""
 
