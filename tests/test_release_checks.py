@@ -16,7 +16,7 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.policy import Hierarchy, Show
 from sqlanon.sql import Relation, Statement
 from sqlanon.staging import labels
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
     Claims,

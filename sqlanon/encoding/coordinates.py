@@ -20,8 +20,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError
 from sqlanon.policy import Show
 from sqlanon.sql import Identifier, RedactedValue, Relation
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import double_of, text_of
 
 POSITION_BITS = 40  # of a position: squares of a billion of them add up within 128 bits
 LARGEST_EXPONENT = 900  # numbers that differ by less count as one

@@ -14,7 +14,7 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.values.doubles import double_of
+from sqlanon.values.expressions import double_of
 from sqlanon.work.workspace import Workspace
 
 

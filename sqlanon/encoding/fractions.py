@@ -15,7 +15,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.sql import Identifier, Renderer
-from sqlanon.values.text import is_single
+from sqlanon.values.expressions import is_single
 
 FINEST = 1_000_000  # the smallest unit is a millionth
 MOST_DIGITS = 6  # after the point: engines round a double differently to decimals of more

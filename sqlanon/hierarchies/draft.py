@@ -11,7 +11,7 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Relation, checked_name
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 
 VALUE = Markup(Identifier("value"))
 

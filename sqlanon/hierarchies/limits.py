@@ -13,7 +13,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.policy import Attribute, Quantile
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, macro
-from sqlanon.values.text import is_single
+from sqlanon.values.expressions import is_single
 
 
 @dataclass(frozen=True)

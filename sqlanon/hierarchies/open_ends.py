@@ -12,7 +12,7 @@ from sqlanon.hierarchies.limits import Limits, literal
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, RedactedValue, macro
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 
 _INTERVAL = re.compile(r"(\[-?[0-9.]+)-(-?[0-9.]+\))")
 

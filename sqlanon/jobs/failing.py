@@ -10,8 +10,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine
 from sqlanon.models import PrivacyModel
 from sqlanon.sql import Identifier, expression
-from sqlanon.values.comparing import as_sensitive
-from sqlanon.values.doubles import double_of
+from sqlanon.values.expressions import as_sensitive, double_of
 from sqlanon.verification.verify import NO_NUMBER, CountedRows, named_groups
 
 

@@ -8,7 +8,7 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.plan.subject import identifying
 from sqlanon.sql import Identifier, Text, expression
-from sqlanon.values.comparing import comparable
+from sqlanon.values.expressions import comparable
 
 
 def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Markup]]:

@@ -24,7 +24,7 @@ from sqlanon.jobs.recoded import (
 )
 from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId
 from sqlanon.sql import Identifier, Relation, Text, expression, indent
-from sqlanon.values.comparing import comparable, exact, hashable
+from sqlanon.values.expressions import comparable, exact, hashable
 from sqlanon.verification.verify import CountedRows
 
 STAGING = Relation("sqlanon_staging", "pg_temp")  # the rows as they would be published

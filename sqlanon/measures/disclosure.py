@@ -13,7 +13,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine
 from sqlanon.results.measures import THRESHOLDS, Disclosure
 from sqlanon.sql import Identifier, Relation, Statement
-from sqlanon.values.comparing import as_sensitive, shown
+from sqlanon.values.expressions import as_sensitive, shown
 
 
 def disclosure_statement(

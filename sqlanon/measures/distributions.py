@@ -29,7 +29,7 @@ from sqlanon.results.measures import Bar, Distribution, Distributions
 from sqlanon.sql import Identifier, RedactedValue, Relation, Statement, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding
-from sqlanon.values.doubles import double_of
+from sqlanon.values.expressions import double_of
 
 LEAST = 5  # rows that a bar stands for, whatever k
 MOST_COLUMNS = 40  # that are looked at, quasi-identifiers first

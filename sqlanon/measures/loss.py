@@ -22,7 +22,7 @@ from sqlanon.encoding.axes import Axis
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Identifier, RedactedValue, macro
 from sqlanon.staging.partition import Partition
-from sqlanon.values.doubles import double_of
+from sqlanon.values.expressions import double_of
 
 _SCALE = 2.0**30  # of an attribute's penalty, which is added up as a whole number
 

@@ -13,8 +13,7 @@ from sqlanon.models import models_of
 from sqlanon.policy import Attribute, Policy, Recodes, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import double_of, text_of
 
 MOST_GATHERED = 20_000  # rows, of which all pairs are compared
 GATHERED_COLUMNS = ("cluster", "rows", "radius")  # beside the centre

@@ -16,7 +16,7 @@ from sqlanon.engines.base import Column, Engine
 from sqlanon.results.source import RepeatingColumn
 from sqlanon.sql import Identifier, Relation
 from sqlanon.support.suggest import quoted
-from sqlanon.values.comparing import comparable
+from sqlanon.values.expressions import comparable
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from sqlanon.results.codec import to_json
 from sqlanon.results.facts import Facts, facts_of, kind_of
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.sql import Identifier
-from sqlanon.values.comparing import hashable
+from sqlanon.values.expressions import hashable
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.sql import Identifier
-from sqlanon.values.comparing import hashable
+from sqlanon.values.expressions import hashable
 
 
 def fingerprint(engine: Engine, plan: Plan) -> str:

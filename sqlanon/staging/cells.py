@@ -13,8 +13,7 @@ from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.sql import Identifier, Renderer, macro
 from sqlanon.staging.labels import quote_member
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import double_of, text_of
 
 RANGE_TYPES = {
     Kind.INTEGER: "int8range",

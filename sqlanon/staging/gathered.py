@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.staging.recode import cell_name
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import Workspace
 
 NAMES = {name: Identifier(name) for name in ("cluster", "rows", "radius", "column", "value", "count")}

@@ -18,8 +18,7 @@ from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.staging.cells import Cell, Shown
 from sqlanon.staging.labels import quote_member
 from sqlanon.staging.partition import Partition
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import double_of, text_of
 from sqlanon.work.workspace import Workspace
 
 

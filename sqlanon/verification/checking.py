@@ -23,8 +23,7 @@ from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name
 from sqlanon.staging.star import order_of_cells
-from sqlanon.values.comparing import exact
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import exact, text_of
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (

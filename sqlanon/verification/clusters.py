@@ -20,9 +20,7 @@ from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.staging.cells import Shown
 from sqlanon.staging.recode import Recoding, cell_name
-from sqlanon.values.comparing import comparable
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import comparable, double_of, text_of
 from sqlanon.verification.checking import check_kept, count_misplaced
 from sqlanon.work.workspace import Workspace
 

@@ -17,8 +17,7 @@ from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation, expression
 from sqlanon.staging.recode import Recoding, cell_name
-from sqlanon.values.comparing import exact
-from sqlanon.values.doubles import double_of
+from sqlanon.values.expressions import double_of, exact
 from sqlanon.verification.checking import check_kept
 from sqlanon.work.workspace import Workspace
 

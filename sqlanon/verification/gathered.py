@@ -19,8 +19,7 @@ from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation, Text, expression
 from sqlanon.staging.gathered import NAMES
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import double_of, text_of
 from sqlanon.verification.release_checks import columns_equal
 from sqlanon.work.workspace import Workspace
 

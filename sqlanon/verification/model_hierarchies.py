@@ -14,7 +14,7 @@ from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import Hierarchy, Policy
 from sqlanon.sql import Identifier, Relation, macro
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels, load_lines
 
 

@@ -14,7 +14,7 @@ from sqlanon.hierarchies.intervals import label_intervals
 from sqlanon.hierarchies.limits import Limits, literal
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import RedactedValue, Text, macro
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 
 _Interval = tuple[Decimal, Decimal]
 

@@ -25,8 +25,7 @@ from sqlanon.hierarchies.taxonomy import read_taxonomy
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, RedactedValue, Relation, Text, macro
 from sqlanon.staging.labels import EVERYTHING, NULL
-from sqlanon.values.comparing import comparable
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import comparable, text_of
 from sqlanon.verification.open_labels import OpenLabel, open_labels, own_labels
 
 _FLOAT_UNITS = 2**52  # floats are counted exactly below so many units

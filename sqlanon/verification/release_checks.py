@@ -15,9 +15,7 @@ from sqlanon.policy import Show
 from sqlanon.sql import Identifier, Relation, Text, free_name
 from sqlanon.staging.label_grammar import MEMBER, OPEN, OPEN_SPAN, PLAIN, SEVERAL, SINGLE, VALUES
 from sqlanon.staging.labels import EVERYTHING, NULL
-from sqlanon.values.comparing import comparable, exact, hashable
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import comparable, double_of, exact, hashable, text_of
 from sqlanon.verification.limited import clamped, is_limit
 from sqlanon.verification.policy_labels import Labelled, Ladder, count_untrue_labels
 from sqlanon.verification.unknown import KNOWN, count_shown_nulls, with_known

@@ -23,8 +23,7 @@ from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.results.measures import Disclosure, ModelResult
 from sqlanon.sql import Identifier, Relation, Statement, Text, macro
-from sqlanon.values.comparing import as_sensitive, shown
-from sqlanon.values.doubles import double_of
+from sqlanon.values.expressions import as_sensitive, double_of, shown
 
 _DIGITS = 12
 NO_NUMBER = None  # for a sensitive value that is none

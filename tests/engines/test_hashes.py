@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Identifier, Relation, Statement
-from sqlanon.values.comparing import hashable
+from sqlanon.values.expressions import hashable
 
 DIFFERENT = {
     "SMALLINT": ("-1", "1"),

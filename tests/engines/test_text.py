@@ -16,7 +16,7 @@ from markupsafe import Markup
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.sql import Relation, Statement
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 from tests.postgres_server import PostgresServer
 from tests.random_cases import many
 

@@ -33,7 +33,7 @@ from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, ending, find_
 from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs.stored import require_same
 from sqlanon.sql import Identifier, Relation, Text, expression, free_name
-from sqlanon.values.comparing import comparable
+from sqlanon.values.expressions import comparable
 from sqlanon.verification.verify import CountedRows, named_groups
 
 _MODEL = re.compile(r"(?:[A-Za-z_]\w*\.)?[A-Za-z_]\w*", re.ASCII)

@@ -12,9 +12,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.plan.lookup import require_columns
 from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.values.comparing import comparable
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import comparable, double_of, text_of
 
 _SOURCE, _RELEASE = Identifier("s"), Identifier("r")
 _WHOLE_DOUBLES = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint")

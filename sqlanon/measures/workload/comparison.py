@@ -22,8 +22,7 @@ from sqlanon.plan.checks import released_names
 from sqlanon.plan.connecting import open_release, open_source
 from sqlanon.policy import Attribute, Policy, Role, Show
 from sqlanon.sql import Identifier, Relation, macro
-from sqlanon.values.comparing import comparable
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import comparable, text_of
 
 FEW_VALUES = 20  # of an integer: up to so many it is taken for a class
 

@@ -13,9 +13,7 @@ from sqlanon.measures.before import quasi_keys
 from sqlanon.measures.workload.measures import Measures, View, look_at, measure
 from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.recode import Recoding
-from sqlanon.values.comparing import comparable
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import comparable, double_of, text_of
 
 _EXACT = 2**53  # up to here every whole number is a double
 

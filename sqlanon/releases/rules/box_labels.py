@@ -22,7 +22,7 @@ from sqlanon.staging.cells import RANGE_TYPES, Shown
 from sqlanon.staging.labels import EVERYTHING, NULL, OPEN, interval_label, quote_member, set_label
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name, end_name
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import Workspace
 
 _STEPPED = (Kind.INTEGER, Kind.DATE)  # what has a greatest value below a cut

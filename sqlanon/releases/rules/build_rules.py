@@ -22,7 +22,7 @@ from sqlanon.releases.rules.store_rules import LISTED, NAMES, MadeRules, RuleAtt
 from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import Workspace
 
 

@@ -21,7 +21,7 @@ from sqlanon.policy import Show
 from sqlanon.releases.rules.node_layout import DEEPEST, MOST_RULES, Node, NodeLayout, Spelling, rule_case
 from sqlanon.releases.rules.store_rules import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import Workspace
 
 LEVELS = 40  # of one statement: planning a join takes longer the more there are

@@ -21,8 +21,7 @@ from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.releases.rules.store_rules import RuleAttribute, StoredRules
 from sqlanon.sql import Identifier, Text, expression
 from sqlanon.staging.labels import EVERYTHING
-from sqlanon.values.comparing import is_short
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import is_short, text_of
 from sqlanon.work.workspace import Workspace
 
 

@@ -21,8 +21,7 @@ from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation, Text
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.staging.recode import cell_name
-from sqlanon.values.comparing import comparable, exact
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import comparable, exact, text_of
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import Claims, Region, multisets_equal, regions_contain

@@ -17,7 +17,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.policy import Show
 from sqlanon.sql import Identifier, RedactedValue, Relation, Text
 from sqlanon.staging.labels import EVERYTHING, NULL
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import text_of
 from sqlanon.verification.release_checks import interval_grammar, set_grammar
 from sqlanon.work.workspace import Workspace
 

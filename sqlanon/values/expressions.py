@@ -1,14 +1,51 @@
-"""Equality of values, as SQL: the expressions that verification, digests and measures group and compare by."""
+"""SQL expressions of a value, the same on every engine: its text, its double, and the forms that are compared.
+
+The text, which labels, reports and hierarchies show: integers plain; decimals with the scale of their column; floats
+with the fewest significant digits that read back as the same number (`100`, `0.0001`, `1e-05`, `1e+15`; `0` for minus
+zero; `NaN`, `Infinity`, `-Infinity`); `true` and `false`; dates and times in ISO form with a space, fractions without
+trailing zeros, `BC` at the end, time zones in UTC (`+00`), `infinity`. Verification, digests and measures group and
+compare by the other forms.
+"""
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine, Kind
-from sqlanon.sql import macro
+from sqlanon.sql import Renderer, macro
 
 _HALF_WORDS = ("SMALLINT", "INTEGER")
 _HASHED_WHOLLY = (Kind.TEXT, Kind.FLOAT, Kind.UUID, Kind.ENUM)
+_SINGLE = ("real", "float4", "float")  # the names of the four-byte type
+
+
+def text_of(render: Renderer, value: Markup, kind: Kind, type_name: str = "") -> Markup:
+    """The SQL expression for the text of `value`; NULL for NULL. For the kind OTHER it is the engine's own text.
+
+    type_name: the column's type. It tells floats of four bytes from those of eight, which is the default, and
+        PostgreSQL's `numeric` without a scale: that keeps one for each value, so that equal numbers have several
+        texts (1.5, 1.50); it loses its trailing zeros.
+    """
+    return render.macro(_macro(kind, type_name.lower()), value)
+
+
+def is_single(type_name: str) -> bool:
+    """Tell whether this is the type of floats of four bytes."""
+    return type_name.lower() in _SINGLE
+
+
+def _macro(kind: Kind, type_name: str) -> str:
+    if kind is Kind.FLOAT:
+        return "text_of_single" if is_single(type_name) else "text_of_double"
+    if kind is Kind.DECIMAL:
+        return "text_of_number" if type_name == "numeric" else "text_of_decimal"
+    return "text_of_day" if kind.has_day else "text"
+
+
+def double_of(render: Renderer, value: Markup, kind: Kind) -> Markup:
+    """The double nearest to a number of any numeric kind; beyond the range of doubles an infinity or 0."""
+    name = "nearest_double" if kind in (Kind.INTEGER, Kind.DECIMAL) else "double"
+    return render.macro(name, value)
 
 
 def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:
