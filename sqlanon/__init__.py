@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from sqlanon.profile.facts import Profile
     from sqlanon.report.audit.auditing import Audit, audit_release
     from sqlanon.report.difference import Difference
-    from sqlanon.report.reading import diff_runs, run_record, run_report
+    from sqlanon.report.queries import diff_runs, run_record, run_report
     from sqlanon.report.signoff.check import RecordCheck, check_record, read_record
     from sqlanon.results.masking import Masking
     from sqlanon.results.run_result import RunResult
@@ -94,7 +94,7 @@ _HOMES = {
     "policy": ("Policy",),
     "policy.loading": ("build_policy", "load_policy", "parse_policy"),
     "profile.facts": ("Profile",),
-    "report.reading": ("diff_runs", "run_record", "run_report"),
+    "report.queries": ("diff_runs", "run_record", "run_report"),
     "results.masking": ("Masking",),
     "results.run_result": ("RunResult",),
     "runs.resuming": ("resume_run",),

@@ -25,7 +25,7 @@ from sqlanon.policy import WEIGHTED, Optimal, Policy
 from sqlanon.policy.loading import build_policy, parse_stored
 from sqlanon.policy.schema import policy_schema
 from sqlanon.policy.writer import policy_text
-from sqlanon.report.reading import run_report
+from sqlanon.report.queries import run_report
 from sqlanon.results.facts import LatticeFacts
 from sqlanon.sql import Statement
 from sqlanon.support import plugins

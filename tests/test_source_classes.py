@@ -12,7 +12,7 @@ from sqlanon.encoding.distinct_tuples import SampledTuples
 from sqlanon.measures import before
 from sqlanon.measures.metrics import ClassStatistics
 from sqlanon.policy import Policy
-from sqlanon.report.reading import run_report
+from sqlanon.report.queries import run_report
 from sqlanon.runs import flow
 from tests.run_support import Database, anonymize
 

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from sqlanon.releases.rules import box_labels as box_labels
     from sqlanon.releases.rules import export_sql as export_sql
     from sqlanon.releases.rules import store_rules as store_rules
-    from sqlanon.report import before_after as before_after
     from sqlanon.report import difference as difference
     from sqlanon.report import material as material
     from sqlanon.report import page as page
-    from sqlanon.report import reading as reading
+    from sqlanon.report import queries as queries
+    from sqlanon.report import sample as sample
     from sqlanon.report.audit import auditing as auditing
     from sqlanon.report.drawing import picture as picture
     from sqlanon.report.drawing import tradeoff as tradeoff
@@ -68,7 +68,7 @@ MODULES = {
     "applying": "sqlanon.runs.applying",
     "auditing": "sqlanon.report.audit.auditing",
     "base": "sqlanon.engines.base",
-    "before_after": "sqlanon.report.before_after",
+    "sample": "sqlanon.report.sample",
     "box_labels": "sqlanon.releases.rules.box_labels",
     "calls": "sqlanon.api.calls",
     "catalog": "sqlanon.catalog",
@@ -101,7 +101,7 @@ MODULES = {
     "progress": "sqlanon.cli.progress",
     "project": "sqlanon.jobs.dbt.project",
     "qualities": "sqlanon.algorithms.lattice.quality.qualities",
-    "reading": "sqlanon.report.reading",
+    "queries": "sqlanon.report.queries",
     "refusal": "sqlanon.algorithms.lattice.refusal",
     "resuming": "sqlanon.runs.resuming",
     "runner": "sqlanon.runs.runner",

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from sqlanon.cli.call import Call, Panel, command
-from sqlanon.cli.deferred import before_after, loading, progress, runner, summary
 from sqlanon.cli.deferred import demo as demonstration
+from sqlanon.cli.deferred import loading, progress, runner, sample, summary
 
 
 def register(app: typer.Typer) -> None:
@@ -33,6 +33,6 @@ def demo_command(
         result = runner.run(policy, replace=True, options=call.options, observer=watching)
     with call.telling(result.run):
         print(summary.result_text(result, policy))
-        print("\n" + summary.comparison_text(before_after.compare(policy, result, call.options)))
+        print("\n" + summary.comparison_text(sample.compare(policy, result, call.options)))
         print("\n" + summary.next_text(result.run, os.fspath(demo.policy), policy))
         print(f"Change k, roles or hierarchies in {demo.policy}, and run it again with --replace.")

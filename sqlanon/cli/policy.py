@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, TrustOwner, command, expanded
-from sqlanon.cli.deferred import before_after, linking, loading, plans, resuming, runner, summary
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import dry_run as dry
+from sqlanon.cli.deferred import linking, loading, plans, resuming, runner, sample, summary
 from sqlanon.cli.deferred import options as lattice_options
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.lattice import AnySize, TimeLimit
@@ -194,7 +194,7 @@ def _tell(call: Call, loaded: Policy, result: RunResult, policy: Path) -> None:
     """Print the result of a run, for people."""
     print(summary.result_text(result, loaded))
     try:
-        print("\n" + summary.comparison_text(before_after.compare(loaded, result, call.options)))
+        print("\n" + summary.comparison_text(sample.compare(loaded, result, call.options)))
     except SqlanonError as error:
         call.note(f"The release is published; a sample of it could not be read: {error}")
     print("\n" + summary.next_text(result.run, os.fspath(policy), loaded))

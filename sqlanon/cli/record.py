@@ -10,7 +10,7 @@ import typer
 
 from sqlanon.cli.call import Call, Panel, command, expanded
 from sqlanon.cli.catalog import PolicyOption, UrlOption
-from sqlanon.cli.deferred import check, loading, reading, summary
+from sqlanon.cli.deferred import check, loading, queries, summary
 from sqlanon.cli.rules import RunName
 from sqlanon.cli.writing import give, require_writable
 from sqlanon.errors import ProtectionError
@@ -40,7 +40,7 @@ def record_command(
     """
     require_writable(output)
     place = {"url": expanded(url)} if policy is None and url is not None else {}
-    document = reading.run_record(
+    document = queries.run_record(
         run, policy=None if policy is None else loading.load_policy(policy), options=call.options, **place
     )
     text = json.dumps(document, ensure_ascii=False, indent=2)

@@ -18,7 +18,7 @@ from sqlanon.results.run_result import ReleaseResult, RunResult
 
 if TYPE_CHECKING:
     from sqlanon.measures.metrics import ClassStatistics
-    from sqlanon.report.before_after import Comparison
+    from sqlanon.report.sample import Comparison
     from sqlanon.verification.verify import Verification
 
 MOST_COLUMNS = 6  # of a sample

@@ -24,7 +24,7 @@ from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.jobs.freezing import Freezing, freeze
 from sqlanon.jobs.running import run_by_rules
-from sqlanon.report.reading import run_record
+from sqlanon.report.queries import run_record
 from sqlanon.runs.applying import apply_rules
 from sqlanon.runs.exploring.trials import sweep
 from sqlanon.runs.runner import run

@@ -9,7 +9,7 @@ from sqlanon.api.frames.pandas_columns import restored
 from sqlanon.api.frames.showing import result_html
 from sqlanon.errors import SqlanonError
 from sqlanon.policy import Policy, Role
-from sqlanon.report.reading import run_report
+from sqlanon.report.queries import run_report
 from sqlanon.results.run_result import RunResult
 from sqlanon.sql import Identifier
 

@@ -6,7 +6,7 @@ import pytest
 
 from sqlanon.cli.summary import comparison_text
 from sqlanon.policy.loading import parse_policy
-from sqlanon.report import before_after
+from sqlanon.report import sample
 from sqlanon.runs.runner import run
 from tests.cli.support import execute
 
@@ -25,11 +25,11 @@ privacy: [{{model: k-anonymity, k: 20}}]
 def test_values_and_labels_are_told_of_large_tables_too(
     database_url: str, counted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(before_after, "COUNTED_ROWS", counted)
+    monkeypatch.setattr(sample, "COUNTED_ROWS", counted)
     columns = "20 + i * 7 % 59 AS age, 'c' || i * 5 % 7 AS city, i * 7919 AS cents"
     execute(database_url, f"CREATE TABLE people AS SELECT {columns} FROM generate_series(1, 500) AS n(i)")
     policy = parse_policy(POLICY.format(url=database_url))
-    comparison = before_after.compare(policy, run(policy))
+    comparison = sample.compare(policy, run(policy))
     changes = {one.name: one for one in comparison.changes}
     assert (changes["age"].before, changes["city"].before) == (59, 7)
     assert changes["cents"].before == (500 if counted > 500 else None)  # of a range of four million whole numbers
