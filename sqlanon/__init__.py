@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlanon.api.calls import check_policy, check_table, draft_policy, profile_table, table_loss
     from sqlanon.api.frames.anonymizing import anonymize
     from sqlanon.api.frames.result import Anonymized
-    from sqlanon.api.labels.reading import read_labels
+    from sqlanon.api.labels.label_columns import read_labels
     from sqlanon.engines import connect
     from sqlanon.engines.base import EngineOptions
     from sqlanon.errors import (
@@ -80,7 +80,7 @@ _HOMES = {
     "runs.exploring.explorer": ("explore",),
     "api.frames.anonymizing": ("anonymize",),
     "api.frames.result": ("Anonymized",),
-    "api.labels.reading": ("read_labels",),
+    "api.labels.label_columns": ("read_labels",),
     "work.journal": ("Observer",),
     "models": (
         "DistinctLDiversity",

@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.dialects import is_embedded
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import STANDARD_INPUT, directory_of, is_data_file
-from sqlanon.engines.reading import ReadOptions
+from sqlanon.engines.read_options import ReadOptions
 from sqlanon.errors import AccessError, Cancelled, ConflictError, PolicyError, SqlanonError
 from sqlanon.measures.masking.compared import compare
 from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.engines.dialects import Dialect
-from sqlanon.engines.reading import FileReading, ReadOptions
+from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.engines.written_files import WrittenFiles
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation, Renderer, Statement

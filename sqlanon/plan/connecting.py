@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.reading import FileReading, ReadOptions
+from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.models import PrivacyModel
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.opening import open_release_table, open_source_table, open_table

@@ -10,7 +10,7 @@ from sqlanon.catalog.location import is_same_database
 from sqlanon.engines.base import Column, Engine
 from sqlanon.engines.dialects import find_dialect
 from sqlanon.engines.files import whole_path
-from sqlanon.engines.reading import FileReading
+from sqlanon.engines.read_options import FileReading
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.hierarchies.limits import NO_LIMITS, Limits, limits_of
 from sqlanon.plan.checks import problems, subject_problems, warnings

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sqlanon.engines.reading import UTF_8, ReadOptions, is_text_encoding, type_named
+from sqlanon.engines.read_options import UTF_8, ReadOptions, is_text_encoding, type_named
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import PolicyError
 from sqlanon.policy.part import Part, Reference, broken

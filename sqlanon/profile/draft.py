@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from sqlanon.engines.files import STANDARD_INPUT
-from sqlanon.engines.reading import ReadOptions
+from sqlanon.engines.read_options import ReadOptions
 from sqlanon.engines.urls import redacted
 from sqlanon.policy import Role
 from sqlanon.profile import remarks

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sqlanon.engines.base import Column
-from sqlanon.engines.reading import FileReading
+from sqlanon.engines.read_options import FileReading
 from sqlanon.plan.repeating import Repetition
 from sqlanon.policy import Role
 from sqlanon.sql import Relation

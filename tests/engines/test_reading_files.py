@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sqlanon.engines.base import Kind
 from sqlanon.engines.duckdb.engine import DuckDBEngine
-from sqlanon.engines.reading import FileReading, ReadOptions
+from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run

@@ -12,7 +12,7 @@ from itertools import islice
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.reading import ReadColumn, ReadOptions, type_named
+from sqlanon.engines.read_options import ReadColumn, ReadOptions, type_named
 from sqlanon.errors import PolicyError
 from sqlanon.sql import Identifier, Relation, Text
 

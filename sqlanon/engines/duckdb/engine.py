@@ -25,7 +25,7 @@ from sqlanon.engines.duckdb.lending import session_of
 from sqlanon.engines.duckdb.urls import MEMORY, path_of
 from sqlanon.engines.files import source_file
 from sqlanon.engines.private import make_private_directory, remove_directory, umask_guard
-from sqlanon.engines.reading import FileReading, ReadOptions
+from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.errors import AccessError, Cancelled, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Statement, Text
 

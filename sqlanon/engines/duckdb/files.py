@@ -19,7 +19,7 @@ from sqlanon.engines.duckdb.text_files import (
     prepare_file,
 )
 from sqlanon.engines.files import STANDARD_INPUT, SourceFile, literal_pattern
-from sqlanon.engines.reading import UTF_8, FileReading, ReadColumn, ReadOptions
+from sqlanon.engines.read_options import UTF_8, FileReading, ReadColumn, ReadOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.sql import Identifier, Relation, Text
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 
 from sqlanon.engines.files import STANDARD_INPUT, SourceFile
 from sqlanon.engines.private import spool_standard_input
-from sqlanon.engines.reading import UTF_8, ReadOptions
+from sqlanon.engines.read_options import UTF_8, ReadOptions
 from sqlanon.errors import AccessError, PolicyError
 
 _DELIMITERS = ",;\t|"

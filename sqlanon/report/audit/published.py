@@ -10,7 +10,7 @@ from sqlanon.engines import connect
 from sqlanon.engines.base import Column, Engine, EngineOptions, Kind
 from sqlanon.engines.dialects import Dialect
 from sqlanon.engines.embedded import MEMORY_URL
-from sqlanon.engines.reading import ReadOptions
+from sqlanon.engines.read_options import ReadOptions
 from sqlanon.plan.checks import released_names
 from sqlanon.plan.opening import open_release_table
 from sqlanon.plan.plan import Plan

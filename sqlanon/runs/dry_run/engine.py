@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlanon.engines.base import Column, Engine, RelationType
-from sqlanon.engines.reading import FileReading, ReadOptions
+from sqlanon.engines.read_options import FileReading, ReadOptions
 from sqlanon.runs.dry_run.answers import VALUES, FakeAnswers, stacked
 from sqlanon.runs.dry_run.columns import columns_of
 from sqlanon.runs.dry_run.files import RecordingFiles
