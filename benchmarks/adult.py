@@ -14,7 +14,7 @@ from sqlanon.algorithms.lattice.problem import Findings, Problem
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.exploring.posing import posed
+from sqlanon.runs.exploring.build_problem import build_problem
 
 DATA = Path(os.environ.get("SQLANON_TEST_DATA", Path(__file__).parents[2] / "shared" / "data")) / "adult"
 PAPER_ORDER = (
@@ -96,7 +96,7 @@ def policy(size: int, k: int, algorithm: dict[str, Any], suppression: float = 0.
 
 def timed(wanted: Policy, search: Callable[[Problem], Findings] | None = None) -> Timed:
     """Search, by the policy's algorithm or another function, and take the time of that alone."""
-    with posed(wanted) as found:
+    with build_problem(wanted) as found:
         problem = found.problem
         statements = 0
 

@@ -21,7 +21,7 @@ from adult import policy
 from sqlanon.algorithms.lattice.frequency.batches import Step, count_each
 from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.encoding.frequency.lattice import Node
-from sqlanon.runs.exploring.posing import posed
+from sqlanon.runs.exploring.build_problem import build_problem
 from sqlanon.sql import Statement
 
 K = 5
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--times", type=int, default=5)
     arguments = parser.parse_args()
-    with posed(policy(9, K, {"name": "bottom-up"})) as found:
+    with build_problem(policy(9, K, {"name": "bottom-up"})) as found:
         problem = found.problem
         sets, heights = problem.sets, problem.lattice.heights
         nodes = random.Random(1).sample(list(problem.lattice.nodes), arguments.nodes)

@@ -29,7 +29,7 @@ from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.engines import connect
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.exploring.posing import posed
+from sqlanon.runs.exploring.build_problem import build_problem
 from sqlanon.sql import Statement
 
 _PRIME = 2**31 - 1
@@ -166,7 +166,7 @@ def measure(name: str, source: dict[str, Any], memory_limit: str | None) -> dict
     """Load, code and search; seconds of each, the statements, and the peak memory of this process."""
     built = build_policy(policy(SCENARIOS[name], source))
     clock, cpu = time.perf_counter(), time.process_time()
-    with posed(built, EngineOptions(memory_limit=memory_limit)) as found:
+    with build_problem(built, EngineOptions(memory_limit=memory_limit)) as found:
         problem = found.problem
         coded = time.perf_counter()
         statements: list[str] = []

@@ -21,7 +21,7 @@ from matplotlib import pyplot as plt
 from sqlanon.algorithms.lattice.frequency.cube import Cube
 from sqlanon.algorithms.lattice.incognito import IncognitoSearch
 from sqlanon.algorithms.lattice.problem import Findings, Problem
-from sqlanon.runs.exploring.posing import posed
+from sqlanon.runs.exploring.build_problem import build_problem
 
 Search = Callable[[Problem], Findings]
 Line = tuple[dict[str, object], Search | None]
@@ -54,7 +54,7 @@ def cube_cost(size: int, k: int, times: int) -> tuple[float, float]:
     """The median CPU seconds of making the cube, and of the search from it."""
     making, searching = [], []
     for _ in range(times):
-        with posed(policy(size, k, {"name": "incognito", "variant": "cube"})) as found:
+        with build_problem(policy(size, k, {"name": "incognito", "variant": "cube"})) as found:
             problem = found.problem
             assert problem.sets.marginals
             started = time.process_time()

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from sqlanon.results.run_result import RunResult
     from sqlanon.runs.exploring.exploration import Exploration
     from sqlanon.runs.exploring.explorer import explore
-    from sqlanon.runs.exploring.trials import Sweep, sweep
+    from sqlanon.runs.exploring.sweeping import Sweep, sweep
     from sqlanon.runs.resuming import resume_run
     from sqlanon.runs.runner import run
     from sqlanon.verification.release import verify_release
@@ -100,7 +100,7 @@ _HOMES = {
     "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
     "report.signoff.check": ("RecordCheck", "check_record", "read_record"),
-    "runs.exploring.trials": ("Sweep", "sweep"),
+    "runs.exploring.sweeping": ("Sweep", "sweep"),
     "verification.release": ("verify_release",),
     "verification.verify": ("Verification",),
     "measures.workload.utility": ("Utility", "release_utility"),

@@ -1,4 +1,4 @@
-"""A search over a lattice without a release: the table coded, the problem posed, everything dropped at the end."""
+"""A search over a lattice without a release: the table coded, the problem built, everything dropped at the end."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.engines.base import EngineOptions
 from sqlanon.policy import Policy
-from sqlanon.runs.exploring import posing
+from sqlanon.runs.exploring import build_problem as exploring
 from tests.oracle.lattice import Case
 from tests.run_support import OPTIONS, Database
 
 
 @contextlib.contextmanager
-def posed(
+def build_problem(
     policy: Policy, options: EngineOptions = OPTIONS, search_options: SearchOptions | None = None
 ) -> Iterator[Problem]:
     """The problem that a run of the policy would search."""
-    with posing.posed(policy, options, search_options) as found:
+    with exploring.build_problem(policy, options, search_options) as found:
         yield found.problem
 
 

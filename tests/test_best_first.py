@@ -17,7 +17,7 @@ from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.algorithms.lattice.progress import LatticeProgress
 from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import PolicyError
-from tests.lattice_support import posed
+from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Node, cases, overruled_cases
 from tests.oracle.quality import SCORES
 from tests.oracle.test_mutants import models
@@ -175,5 +175,5 @@ def test_it_needs_no_room_for_the_lattice(database: Database, monkeypatch: pytes
     """Nothing that is as large as the lattice is made."""
     monkeypatch.setattr(optimal_search.Grid, "numbers", property(lambda _: pytest.fail("numbers of all")))
     monkeypatch.setattr(optimal_search.Grid, "preference", property(lambda _: pytest.fail("preference of all")))
-    with posed(wide_policy(database), OPTIONS, lattice_search.SearchOptions(time_limit=1)) as problem:
+    with build_problem(wide_policy(database), OPTIONS, lattice_search.SearchOptions(time_limit=1)) as problem:
         assert optimal_search.optimal(problem, None).chosen is not None  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from sqlanon.algorithms.lattice.incognito import IncognitoSearch
 from sqlanon.algorithms.lattice.problem import Findings, Problem
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.errors import ProtectionError
-from tests.lattice_support import posed, table_of
+from tests.lattice_support import build_problem, table_of
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import for_random
 from tests.run_support import Database
@@ -48,7 +48,7 @@ def found(database: Database, table: str, case: Case, algorithm: dict[str, Any])
     asked = {**algorithm, "quality": "height", "limits": limits}
     policy = database.policy(table, case.attributes, algorithm=asked, **case.policy)
     try:
-        with posed(policy) as problem:
+        with build_problem(policy) as problem:
             return solve(problem, policy, SearchOptions())
     except ProtectionError:
         return None
@@ -79,7 +79,7 @@ def test_incognito_as_published_finds_the_same_with_more_checks(database: Databa
         policy = database.policy(table, case.attributes, algorithm=algorithm, **case.policy)
         try:
             for variant in VARIANTS:
-                with posed(policy) as problem:
+                with build_problem(policy) as problem:
                     findings = IncognitoSearch(problem, variant, infers=False).go()
                     assert findings.anonymous == case.satisfying()
         except ProtectionError:
@@ -138,7 +138,7 @@ def test_no_work_tables_but_the_base_are_left_by_a_search(database: Database) ->
     table = database.create({"a": "VARCHAR(9)", "b": "INTEGER", "c": "INTEGER"}, rows)
     for algorithm in COMPLETE:
         policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
-        with posed(policy) as problem:
+        with build_problem(policy) as problem:
             assert problem.sets.marginals  # these stay as long as the base
             before = _work_tables(problem)
             assert solve(problem, policy, SearchOptions()).anonymous
@@ -170,7 +170,7 @@ def test_the_paper_s_patients_have_three_minimal_generalizations(database: Datab
     table = database.create(dict.fromkeys(attributes, "VARCHAR(10)"), PATIENTS)
     for algorithm in COMPLETE:
         policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
-        with posed(policy) as problem:
+        with build_problem(policy) as problem:
             findings = solve(problem, policy, SearchOptions())
         assert findings.minimal == [(0, 1, 2), (1, 0, 2), (1, 1, 0)]
         assert findings.anonymous == {(0, 1, 2), (1, 0, 2), (1, 1, 0), (1, 1, 1), (1, 1, 2)}
@@ -188,7 +188,7 @@ def test_keys_of_more_than_one_word_are_counted_by_all_of_them(database: Databas
     assert expected <= anonymous
     for algorithm in COMPLETE[:4] if database.engine == "duckdb" else COMPLETE[:2]:
         policy = database.policy(table, attributes, algorithm={**algorithm, "quality": "height"})
-        with posed(policy) as problem:
+        with build_problem(policy) as problem:
             assert problem.sets.keys.words > 1
             findings = solve(problem, policy, SearchOptions())
         assert findings.anonymous == anonymous
@@ -209,7 +209,7 @@ def test_what_is_kept_stays_within_the_budget_and_changes_nothing(database: Data
     policy = database.policy(table, attributes, algorithm={"name": "bottom-up", "quality": "height"}, privacy=K6)
     found = []
     for budget in (0, 200, 100_000):
-        with posed(policy) as problem:
+        with build_problem(policy) as problem:
             cache, sizes = FrequencySetCache(problem.sets, budget), Sizes(problem.sets)
             made = cache.keep(
                 CacheCandidate(Step(node, problem.sets.base), 100, sizes.estimate(node))

@@ -17,7 +17,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, needs_adult, quasi_identifiers
-from tests.lattice_support import posed
+from tests.lattice_support import build_problem
 
 pytestmark = needs_adult
 PUBLISHED = {2: (136, 32), 5: (87, 27), 10: (65, 20), 100: (22, 7)}
@@ -46,7 +46,7 @@ def policy_of(k: int, algorithm: dict[str, Any]) -> Policy:
 def counted(k: int, algorithm: dict[str, Any]) -> Iterator[tuple[Problem, Policy, Counter[str]]]:
     """A problem over Adult, and the statements from then on, by name."""
     policy, names = policy_of(k, algorithm), Counter[str]()
-    with posed(policy, EngineOptions()) as problem:
+    with build_problem(policy, EngineOptions()) as problem:
         problem.sets.engine.listener = lambda statement, *_: names.update([statement.name])
         yield problem, policy, names
 

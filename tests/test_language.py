@@ -66,7 +66,6 @@ LEFT = {
     "lost": 4,
     "moment": 5,
     "moments": 1,
-    "posed": 3,
     "spent": 1,
     "tight": 2,
     "told": 1,

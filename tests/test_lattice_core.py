@@ -9,7 +9,7 @@ import pytest
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import PolicyError, ProtectionError
-from tests.lattice_support import posed, table_of
+from tests.lattice_support import build_problem, table_of
 from tests.oracle.lattice import Case, Node, Row, cases, minimal
 from tests.random_cases import for_random
 from tests.run_support import Database, anonymize
@@ -23,7 +23,7 @@ def test_every_check_counts_what_brute_force_counts(database: Database, case: Ca
     with table_of(database, case) as table:
         policy = database.policy(table, case.attributes, algorithm=ALGORITHM, **case.policy)
         try:
-            with posed(policy) as problem:
+            with build_problem(policy) as problem:
                 verdicts = {node: problem.sets.check(node) for node in problem.lattice.nodes}
         except ProtectionError:
             assert case.suppressed_rows(case.nodes[-1])
@@ -46,7 +46,7 @@ def test_bottom_up_finds_all_and_the_minimal_generalizations(database: Database,
     with table_of(database, case) as table:
         policy = database.policy(table, case.attributes, algorithm=ALGORITHM, **case.policy)
         try:
-            with posed(policy) as problem:
+            with build_problem(policy) as problem:
                 findings = solve(problem, policy, SearchOptions())
         except ProtectionError:
             assert case.suppressed_rows(case.nodes[-1])

@@ -26,7 +26,7 @@ from sqlanon.errors import ProtectionError
 from sqlanon.policy import Optimal, Policy
 from sqlanon.policy.loading import build_policy
 from tests.adult import ADULT, ATTRIBUTES, needs_adult, quasi_identifiers
-from tests.lattice_support import posed
+from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Node, cases
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
@@ -82,7 +82,7 @@ def attempt(
     table = database.create(case.columns, case.rows)
     try:
         policy = database.policy(table, case.attributes, algorithm=algorithm, **case.policy)
-        with posed(policy) as problem:
+        with build_problem(policy) as problem:
             return solve(change(problem), policy, SearchOptions())
     except ProtectionError:
         assert case.suppressed_rows(case.nodes[-1])
@@ -221,7 +221,7 @@ LEVELS = {
 @needs_adult
 @pytest.mark.parametrize("suppression", LEVELS)
 def test_adult_has_the_published_optimum(suppression: float, tmp_path: Path) -> None:
-    with posed(adult(tmp_path / "r.csv", suppression=suppression)) as problem:
+    with build_problem(adult(tmp_path / "r.csv", suppression=suppression)) as problem:
         statements: list[str] = []
         problem.sets.engine.listener = lambda statement, _seconds, _rows: statements.append(statement.name)
         findings = optimal(problem, Optimal(name="optimal"))
@@ -240,7 +240,7 @@ def test_adult_has_the_published_optimum(suppression: float, tmp_path: Path) -> 
 
 @needs_adult
 def test_a_search_out_of_time_tells_how_far_from_the_optimum_it_may_be(tmp_path: Path) -> None:
-    with posed(adult(tmp_path / "r.csv", suppression=0.05)) as problem:
+    with build_problem(adult(tmp_path / "r.csv", suppression=0.05)) as problem:
         seen: list[LatticeProgress] = []
         clock = iter(range(1000))
         late = Clocked(problem.sets, problem.lattice, problem.quality, seen.append, clock=clock)

@@ -29,7 +29,7 @@ from sqlanon.report.queries import run_report
 from sqlanon.results.facts import LatticeFacts
 from sqlanon.sql import Statement
 from sqlanon.support import plugins
-from tests.lattice_support import posed
+from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Node, cases
 from tests.random_cases import for_random, random_cases
 from tests.run_support import Database, Row, anonymize
@@ -216,7 +216,7 @@ def test_the_best_by_a_quality_model_of_a_package_is_found(
         algorithm = {**WIDEST, "weights": {case.names[0]: 2}} if weighted else WIDEST
         table = database.create(case.columns, case.rows)
         try:
-            with posed(database.policy(table, case.attributes, algorithm=algorithm, **case.policy)) as problem:
+            with build_problem(database.policy(table, case.attributes, algorithm=algorithm, **case.policy)) as problem:
                 chosen = optimal(problem, Optimal(**algorithm)).chosen
         except ProtectionError:
             chosen = None

@@ -19,7 +19,7 @@ from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.algorithms.lattice.quality.qualities import quality_of
 from sqlanon.errors import ProtectionError
 from sqlanon.policy import WEIGHTED, Optimal, Quality
-from tests.lattice_support import posed
+from tests.lattice_support import build_problem
 from tests.oracle.lattice import Case, Hierarchy, Node, cases
 from tests.oracle.quality import SCORES
 from tests.random_cases import many
@@ -34,7 +34,7 @@ def problem_of(database: Database, case: Case, algorithm: dict[str, Any]) -> Ite
     table = database.create(case.columns, case.rows)
     policy = database.policy(table, case.attributes, algorithm=algorithm, **case.policy)
     try:
-        with posed(policy) as problem:
+        with build_problem(policy) as problem:
             yield problem
     except ProtectionError:
         yield None

@@ -21,7 +21,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError, VerificationError
 from sqlanon.report.audit.auditing import audit_release
 from sqlanon.results.facts import GatheredFacts
-from sqlanon.runs.exploring.trials import sweep
+from sqlanon.runs.exploring.sweeping import sweep
 from sqlanon.sql import Statement
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 

@@ -53,7 +53,7 @@ class Stopped(BaseException):
 
 @pytest.fixture
 def policy(database: Database) -> Policy:
-    return posed(database, "mondrian")
+    return policy_of_search(database, "mondrian")
 
 
 class Stopping(Silent):
@@ -70,7 +70,7 @@ class Stopping(Silent):
             raise Stopped
 
 
-def posed(database: Database, search: str) -> Policy:
+def policy_of_search(database: Database, search: str) -> Policy:
     name = database.create(COLUMNS, ROWS)
     leveled = search in ("top-down", "optimal", "starred")
     roles = {**(LEVELED if leveled else PLAIN), "s": "sensitive", "id": "insensitive"}
@@ -122,7 +122,7 @@ def release(database: Database, policy: Policy) -> list[Any]:
 def test_a_resumed_run_releases_what_the_run_would_have(
     database: Database, search: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    policy = posed(database, search)
+    policy = policy_of_search(database, search)
     whole = anonymize(policy).as_json()
     expected = release(database, policy)
     run = stopped(policy, "verify", monkeypatch)

@@ -16,7 +16,7 @@ from sqlanon.engines.driver import Row
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.support import process
 
-_WAYS = ("named", "of_job", "trials")  # to choose runs; see the template
+_WAYS = ("named", "of_job", "of_dry_runs")  # to choose runs; see the template
 
 
 class Runs(Access):
@@ -79,9 +79,9 @@ class Runs(Access):
         """The latest runs, the newest first."""
         return [_run(row) for row in self._runs({}, limit)]
 
-    def trials(self, source: str) -> list[Run]:
+    def dry_runs(self, source: str) -> list[Run]:
         """The dry runs over a source that came to a result, the newest first."""
-        return [_run(row) for row in self._runs({"source": source}, by="trials")]
+        return [_run(row) for row in self._runs({"source": source}, by="of_dry_runs")]
 
     def runs_of_job(self, name: str, limit: int | None = 20) -> list[Run]:
         """The latest runs of a job, the newest first."""

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from sqlanon.runs import resuming as resuming
     from sqlanon.runs import runner as runner
     from sqlanon.runs.exploring import explorer as explorer
-    from sqlanon.runs.exploring import trials as trials
+    from sqlanon.runs.exploring import sweeping as sweeping
     from sqlanon.work import session as session
     from sqlanon.work import workspace as workspace
 
@@ -113,7 +113,7 @@ MODULES = {
     "store_rules": "sqlanon.releases.rules.store_rules",
     "summary": "sqlanon.cli.summary",
     "tradeoff": "sqlanon.report.drawing.tradeoff",
-    "trials": "sqlanon.runs.exploring.trials",
+    "sweeping": "sqlanon.runs.exploring.sweeping",
     "utility": "sqlanon.measures.workload.utility",
     "watch": "sqlanon.cli.watch",
     "workspace": "sqlanon.work.workspace",

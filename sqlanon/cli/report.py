@@ -9,7 +9,7 @@ import typer
 
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, place_of
-from sqlanon.cli.deferred import difference, loading, material, tradeoff, trials
+from sqlanon.cli.deferred import difference, loading, material, sweeping, tradeoff
 from sqlanon.cli.deferred import page as pages
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.deferred import session as sessions
@@ -20,7 +20,7 @@ from sqlanon.errors import PolicyError, ProtectionError
 
 if TYPE_CHECKING:
     from sqlanon.report.difference import Change, Difference
-    from sqlanon.runs.exploring.trials import Sweep, Trial
+    from sqlanon.runs.exploring.sweeping import Sweep, SweepRun
 
 _SHARES = ("gcp", "prosecutor_max", "prosecutor_mean", "marketer")
 
@@ -138,14 +138,14 @@ def sweep_command(
     loaded, ks = loading.load_policy(policy), _parse(k)
     require_writable(svg)
     with progressing.observer(call, progress, quiet) as watching:
-        found = trials.sweep(loaded, ks, options=call.options, observer=watching)
-    if svg is not None and found.points:
-        write(svg, tradeoff.draw_tradeoff(found.points))
+        result = sweeping.sweep(loaded, ks, options=call.options, observer=watching)
+    if svg is not None and result.points:
+        write(svg, tradeoff.draw_tradeoff(result.points))
     if call.json:
-        call.emit(found.as_json())
+        call.emit(result.as_json())
     else:
-        print(sweep_text(found))
-    if not any(trial.result for trial in found.trials):
+        print(sweep_text(result))
+    if not any(run.result for run in result.runs):
         raise ProtectionError("None of these k can be met.")
 
 
@@ -157,21 +157,21 @@ def _parse(text: str) -> list[int]:
 
 
 def sweep_text(sweep: Sweep) -> str:
-    """The trials, for people."""
+    """The runs of a sweep, for people."""
     headings = ["k", "", "classes", "smallest", "suppressed", "lost (GCP)", "C_AVG", "greatest risk", "mean risk"]
-    rows = [_trial(trial, trial.k in sweep.beaten) for trial in sweep.trials]
-    refused = [f"k = {trial.k:,} can't be met: {trial.refusal}" for trial in sweep.trials if trial.result is None]
+    rows = [_row(run, run.k in sweep.beaten) for run in sweep.runs]
+    refused = [f"k = {run.k:,} can't be met: {run.refusal}" for run in sweep.runs if run.result is None]
     text = f"{sweep.source}, tried; nothing was published:\n{table(headings, rows)}"
     note = "\n  - beaten by another, which has classes as large and loses less" if sweep.beaten else ""
     return "\n\n".join([text + note, *refused])
 
 
-def _trial(trial: Trial, beaten: bool) -> list[object]:
-    if trial.result is None:
-        return [trial.k, "can't be met", *[None] * 7]
-    release, metrics, risk = trial.result.release, trial.result.metrics, trial.result.risk
+def _row(run: SweepRun, beaten: bool) -> list[object]:
+    if run.result is None:
+        return [run.k, "can't be met", *[None] * 7]
+    release, metrics, risk = run.result.release, run.result.metrics, run.result.risk
     return [
-        trial.k,
+        run.k,
         "-" if beaten else "",
         release.classes,
         release.min_class_size,

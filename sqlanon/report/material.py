@@ -1,4 +1,4 @@
-"""Material of a report: the record of a run, its tree, and the trials with other k. All of it aggregates."""
+"""Material of a report: the record of a run, its tree, and the dry runs with other k. All of it aggregates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlanon.report.drawing.tree import Node
 from sqlanon.report.first_levels import first_levels
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.choices import Choices, choices_of
-from sqlanon.runs.exploring.trials import Point, recorded_points
+from sqlanon.runs.exploring.sweeping import TradeoffPoint, recorded_points
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Material:
     result: RunResult | None
     releases: tuple[ReleaseRecord, ...]
     tree: Node | None
-    points: tuple[Point, ...]
+    points: tuple[TradeoffPoint, ...]
     choices: Choices | None = None
     frozen: Run | None = None
 
@@ -44,7 +44,7 @@ def collect(catalog: Catalog, name: str) -> Material:
         result=run.result,
         releases=tuple(catalog.releases(run.id)),
         tree=_tree(catalog, run),
-        points=recorded_points(run, catalog.trials(run.source)) if run.result is not None else (),
+        points=recorded_points(run, catalog.dry_runs(run.source)) if run.result is not None else (),
         choices=choices,
         frozen=None if choices is None or choices.applied is None else catalog.run(choices.applied),
     )

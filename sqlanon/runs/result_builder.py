@@ -44,7 +44,7 @@ class ResultBuilder:
     facts: of the recoding; lattice: what is known of the lattice that was searched, if one was.
     hierarchies: the hierarchies that were used, with their digests.
     digest: that of what was released.
-    trial: whether nothing was to be published, and so nothing was verified.
+    is_dry: whether nothing was to be published, and so nothing was verified.
     masking: what was measured of a release without labels beside its source.
     predicted: how well the source and the release predict the algorithm's target, if it has one.
     """
@@ -83,7 +83,7 @@ class ResultBuilder:
     notes: tuple[str, ...] = ()
     models: tuple[PrivacyModel, ...] = ()
     published: bool = False
-    trial: bool = False
+    is_dry: bool = False
     resumed: Resumed | None = None
 
     @property
@@ -116,7 +116,7 @@ class ResultBuilder:
             checks=dict(self.checks),
             seconds=Seconds.of(self.seconds),
             catalog=self.catalog,
-            verified=not self.trial and self.verification.satisfied and not failed,
+            verified=not self.is_dry and self.verification.satisfied and not failed,
             published=self.published,
             resumed=self.resumed,
             warnings=self.warnings,

@@ -24,7 +24,7 @@ from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.encoding.frequency.lattice import is_above
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.policy import Policy
-from tests.lattice_support import posed, table_of
+from tests.lattice_support import build_problem, table_of
 from tests.oracle import thresholds
 from tests.oracle.lattice import (
     MODELS,
@@ -57,7 +57,7 @@ def problem_of(database: Database, case: Case, algorithm: dict[str, Any]) -> Ite
     """Pose the problem of a case."""
     with table_of(database, case) as table:
         policy = database.policy(table, case.attributes, algorithm={"quality": "height", **algorithm}, **case.policy)
-        with posed(policy) as problem:
+        with build_problem(policy) as problem:
             yield problem, policy
 
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from sqlanon.report.drawing.svg import BLUE, DARK_BLUE, FAINT, INK, PAPER, SOFT, document, element, line, text, words
-from sqlanon.runs.exploring.trials import Point, frontier
+from sqlanon.runs.exploring.sweeping import TradeoffPoint, frontier
 
 _WIDTH, _HEIGHT = 520.0, 330.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58.0, 28.0, 44.0, 52.0
 
 
-def draw_tradeoff(points: Sequence[Point], key: str = "") -> str:
+def draw_tradeoff(points: Sequence[TradeoffPoint], key: str = "") -> str:
     """Points joined where none beats them; a diamond is what was released, hollow points are beaten by another."""
     best = set(frontier(points))
     places = {point: _place(points, point) for point in points}
@@ -26,13 +26,13 @@ def draw_tradeoff(points: Sequence[Point], key: str = "") -> str:
     return document(_WIDTH, _HEIGHT, "Privacy against utility", describe(points), parts, key)
 
 
-def describe(points: Sequence[Point]) -> str:
+def describe(points: Sequence[TradeoffPoint]) -> str:
     """The picture in words."""
     told = "; ".join(_point_text(point) for point in sorted(points, key=lambda p: (p.k, p.published)))
     return f"More protection is to the right, more loss is above. {told}."
 
 
-def _point_text(point: Point) -> str:
+def _point_text(point: TradeoffPoint) -> str:
     released = " (released)" if point.published else ""
     lost = f"{_percent(point.loss)} of the information lost"
     return f"k {point.k}{released}: {lost}, classes of {point.least:,} rows or more"
@@ -42,24 +42,24 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _place(points: Sequence[Point], point: Point) -> tuple[float, float]:
+def _place(points: Sequence[TradeoffPoint], point: TradeoffPoint) -> tuple[float, float]:
     low, high = (math.log(max(f(p.k for p in points), 1)) for f in (min, max))
     along = 0.5 if low == high else (math.log(max(point.k, 1)) - low) / (high - low)
     room = _WIDTH - _LEFT - _RIGHT - 40
     return _LEFT + 20 + along * room, _y(points, point.loss)
 
 
-def _y(points: Sequence[Point], loss: float) -> float:
+def _y(points: Sequence[TradeoffPoint], loss: float) -> float:
     return _HEIGHT - _BOTTOM - loss / _top(points) * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def _top(points: Sequence[Point]) -> float:
+def _top(points: Sequence[TradeoffPoint]) -> float:
     """The end of the scale: the first of 1, 2, 5, 10, 20, 50, 100 % that holds all losses."""
     most = max(point.loss for point in points)
     return next((end for end in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if most <= end), 1.0)
 
 
-def _axes(points: Sequence[Point]) -> Iterator[str]:
+def _axes(points: Sequence[TradeoffPoint]) -> Iterator[str]:
     yield text(_LEFT - 46, 18, "information lost (GCP)", font_size=12, fill=SOFT)
     for step in range(5):
         loss = _top(points) * step / 4
@@ -86,7 +86,7 @@ def _line(places: Sequence[tuple[float, float]]) -> list[str]:
     return [element("polyline", points=path, fill="none", stroke=BLUE, stroke_width=1.6)]
 
 
-def _mark(point: Point, x: float, y: float, best: bool) -> str:
+def _mark(point: TradeoffPoint, x: float, y: float, best: bool) -> str:
     title = element("title", words(f"k {point.k}: {_percent(point.loss)} lost, {point.classes:,} classes"))
     label = text(x, y - 12, _percent(point.loss), font_size=12, text_anchor="middle", fill=INK)
     if point.published:
@@ -100,7 +100,7 @@ def _diamond(x: float, y: float) -> str:
     return element("polygon", points=corners, fill=DARK_BLUE, stroke=PAPER, stroke_width=1.5)
 
 
-def _legend(points: Sequence[Point], best: set[Point]) -> Iterator[str]:
+def _legend(points: Sequence[TradeoffPoint], best: set[TradeoffPoint]) -> Iterator[str]:
     x = _LEFT + 150
     if any(point.published for point in points):
         yield _diamond(x, 14) + text(x + 15, 18, "this release", font_size=12)

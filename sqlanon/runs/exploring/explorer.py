@@ -19,8 +19,8 @@ from sqlanon.encoding.frequency.lattice import Node, preference
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.policy import Policy
+from sqlanon.runs.exploring.build_problem import OpenProblem, build_problem
 from sqlanon.runs.exploring.exploration import Candidate, Exploration
-from sqlanon.runs.exploring.posing import OpenProblem, posed
 from sqlanon.work.journal import Journal, Observer, Silent
 
 SCORED = 100  # minimal generalizations that are scored to be shown
@@ -52,9 +52,9 @@ def explore(
             search_options.applied_to(policy)
         journal = Journal(observer or Silent())
         # of `--all`, `_search` says the size
-        posed_options = replace(search_options, any_size=True) if everything else search_options
-        with posed(policy, options, posed_options, journal) as found:
-            return _Exploring(found, everything, search_options, journal).carry_out()
+        unlimited = replace(search_options, any_size=True) if everything else search_options
+        with build_problem(policy, options, unlimited, journal) as opened:
+            return _Exploring(opened, everything, search_options, journal).carry_out()
     except PolicyError as error:
         if policy.algorithm.name != written:
             error.add_note(
@@ -69,17 +69,17 @@ def explore(
 class _Exploring:
     """The state that the parts of one exploration share."""
 
-    def __init__(self, posed_: OpenProblem, everything: bool, search_options: SearchOptions, journal: Journal) -> None:
-        self.posed = posed_
-        self.policy = posed_.plan.policy
+    def __init__(self, opened: OpenProblem, everything: bool, search_options: SearchOptions, journal: Journal) -> None:
+        self.opened = opened
+        self.policy = opened.plan.policy
         self.everything = everything
         self.search_options = search_options
         self.journal = journal
 
     def carry_out(self) -> Exploration:
         """Search, and tell what was found."""
-        findings, chart = self._search(self.posed.problem)
-        return self._exploration(self.posed.problem, findings, chart)
+        findings, chart = self._search(self.opened.problem)
+        return self._exploration(self.opened.problem, findings, chart)
 
     def _search(self, problem: Problem) -> tuple[Findings, NodeStatusMap | None]:
         if self.everything:
@@ -97,7 +97,7 @@ class _Exploring:
         algorithm = full_domain(self.policy)
         minimal = findings.minimal if chart is None else chart.minimal
         return Exploration(
-            source=self.posed.plan.source_name,
+            source=self.opened.plan.source_name,
             engine=problem.sets.engine.name,
             algorithm=algorithm.name,
             quality=algorithm.quality,
@@ -114,8 +114,8 @@ class _Exploring:
             proven=findings.proven,
             bound=findings.bound,
             statements=self.journal.count("search"),
-            seconds=time.perf_counter() - self.posed.started,
-            warnings=self.posed.plan.warnings,
+            seconds=time.perf_counter() - self.opened.started,
+            warnings=self.opened.plan.warnings,
             chart=chart,
         )
 

@@ -1,4 +1,4 @@
-"""Trying several k: what each would cost, before one of them is released. Nothing is published or verified."""
+"""Sweeping over several k: what each would cost, before one of them is released. Nothing is published or verified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sqlanon.policy.privacy import k_asked, models_with_k
 from sqlanon.releases.base import Release
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.execution import Encoded, RunExecution
-from sqlanon.runs.exploring.posing import NO_RELEASE
+from sqlanon.runs.exploring.build_problem import NO_RELEASE
 from sqlanon.runs.flow import carry_out
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource, Search
@@ -29,7 +29,7 @@ from sqlanon.work.session import open_session
 
 
 @dataclass(frozen=True)
-class Trial:
+class SweepRun:
     """The result of one k; `result` is None where k can't be met, and `refusal` says why."""
 
     k: int
@@ -38,7 +38,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Point:
+class TradeoffPoint:
     """A release, made or tried, between privacy and utility.
 
     k: what was asked for; least: the rows of the smallest class; loss: the GCP; published: whether it was released.
@@ -60,12 +60,12 @@ class Sweep:
     """Several k of one policy, ascending."""
 
     source: str
-    trials: tuple[Trial, ...]
+    runs: tuple[SweepRun, ...]
 
     @property
-    def points(self) -> tuple[Point, ...]:
-        """The points of the trials that could be met."""
-        met = (None if one.result is None else point_of(one.k, one.result) for one in self.trials)
+    def points(self) -> tuple[TradeoffPoint, ...]:
+        """The points of the runs whose k could be met."""
+        met = (None if one.result is None else point_of(one.k, one.result) for one in self.runs)
         return tuple(point for point in met if point is not None)
 
     @property
@@ -74,7 +74,7 @@ class Sweep:
         return frozenset(point.k for point in set(self.points).difference(frontier(self.points)))
 
     def as_json(self) -> dict[str, Any]:
-        """One object of plain values; each trial that could be met holds what `run --json` prints of a run.
+        """One object of plain values; each run whose k could be met holds what `run --json` prints of a run.
 
         frontier: null where the loss of a release is not known, which other releases are not compared with.
         """
@@ -88,15 +88,15 @@ class Sweep:
                     "frontier": self._is_best(one),
                     "outcome": None if one.result is None else one.result.as_json(),
                 }
-                for one in self.trials
+                for one in self.runs
             ],
         }
 
-    def _is_best(self, trial: Trial) -> bool | None:
-        """Tell whether no other k beats a trial; None where its loss is not known."""
-        if trial.result is None:
+    def _is_best(self, run: SweepRun) -> bool | None:
+        """Tell whether no other k beats that of a run; None where its loss is not known."""
+        if run.result is None:
             return False
-        return trial.k not in self.beaten if trial.k in {point.k for point in self.points} else None
+        return run.k not in self.beaten if run.k in {point.k for point in self.points} else None
 
 
 def sweep(
@@ -108,7 +108,7 @@ def sweep(
 ) -> Sweep:
     """Search with each k in place of the policy's, and measure what the release would be; its other models stay.
 
-    Each trial is recorded in the catalog as a dry run, for reports to draw; one whose k can't be met, as refused.
+    Each run is recorded in the catalog as a dry run, for reports to draw; one whose k can't be met, as refused.
     Raises PolicyError (the policy doesn't fit the table, or a k is below 1), AccessError, EngineError, Cancelled.
     """
     if not ks or min(ks) < 1:
@@ -117,10 +117,10 @@ def sweep(
         raise PolicyError("A sweep compares releases of rows, and r-gather releases clusters: run it with each k.")
     given = options or EngineOptions(), observer or Silent()
     try:
-        trials = tuple(_try(with_k(policy, k), k, *given) for k in sorted(set(ks)))
+        runs = tuple(_measure_run(with_k(policy, k), k, *given) for k in sorted(set(ks)))
     except KeyboardInterrupt:  # between two statements; during one the engine says so
         raise Cancelled("Interrupted.") from None
-    return Sweep(policy.source.file or policy.source.table or "", trials)
+    return Sweep(policy.source.file or policy.source.table or "", runs)
 
 
 def with_k(policy: Policy, k: int) -> Policy:
@@ -128,12 +128,12 @@ def with_k(policy: Policy, k: int) -> Policy:
     return policy.model_copy(update={"privacy": models_with_k(policy.privacy, k)})
 
 
-def point_of(k: int, result: RunResult) -> Point | None:
+def point_of(k: int, result: RunResult) -> TradeoffPoint | None:
     """The place of a release between privacy and utility; None where its loss is not known."""
     release, metrics = result.release, result.metrics
     if metrics.gcp is None or result.risk is None:
         return None
-    return Point(
+    return TradeoffPoint(
         k=k,
         least=release.min_class_size,
         classes=release.classes,
@@ -146,7 +146,7 @@ def point_of(k: int, result: RunResult) -> Point | None:
     )
 
 
-def frontier(points: Sequence[Point]) -> tuple[Point, ...]:
+def frontier(points: Sequence[TradeoffPoint]) -> tuple[TradeoffPoint, ...]:
     """The points that no other beats: none has classes as large, or larger, and loses less."""
     return tuple(
         one
@@ -163,11 +163,11 @@ def largest_k(policy: dict[str, Any]) -> int:
     return max((model["k"] for model in policy["privacy"] if model["model"] == "k-anonymity"), default=1)
 
 
-def recorded_points(run: Run, trials: Sequence[Run]) -> tuple[Point, ...]:
-    """A recorded run, and the trials (the newest first) of its policy with other k: the newest of each, by k."""
+def recorded_points(run: Run, dry_runs: Sequence[Run]) -> tuple[TradeoffPoint, ...]:
+    """A recorded run, and the dry runs (the newest first) of its policy with other k: the newest of each, by k."""
     policy = json.loads(run.policy)
-    found: dict[tuple[int, bool], Point | None] = {}
-    for one in (run, *trials):
+    found: dict[tuple[int, bool], TradeoffPoint | None] = {}
+    for one in (run, *dry_runs):
         tried = json.loads(one.policy)
         if one.result is None or _family(tried) != _family(policy):
             continue
@@ -177,18 +177,20 @@ def recorded_points(run: Run, trials: Sequence[Run]) -> tuple[Point, ...]:
 
 
 def _family(policy: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a policy that its trials share."""
+    """Return the parts of a policy that the runs of a sweep share."""
     others = [model for model in policy["privacy"] if model["model"] != "k-anonymity"]
     kept = {key: value for key, value in policy.items() if key not in ("release", "catalog")}
     return {**kept, "privacy": others}
 
 
-def _try(policy: Policy, k: int, options: EngineOptions, observer: Observer) -> Trial:
+def _measure_run(policy: Policy, k: int, options: EngineOptions, observer: Observer) -> SweepRun:
     with open_session(_in_database_of_source(policy), options) as session:
         try:
-            return Trial(k, carry_out(session, policy, Search(policy.algorithm, SearchOptions()), Measure(), observer))
+            return SweepRun(
+                k, carry_out(session, policy, Search(policy.algorithm, SearchOptions()), Measure(), observer)
+            )
         except ProtectionError as error:
-            return Trial(k, None, str(error))
+            return SweepRun(k, None, str(error))
 
 
 def _in_database_of_source(policy: Policy) -> Policy:
@@ -222,7 +224,7 @@ class Measure(Sink):
         outcome = run.outcome
         with run.journal.during("recode"):
             sizes = release.class_sizes(run.engine)
-        outcome.trial = True
+        outcome.is_dry = True
         outcome.verification = Verification(
             ClassStatistics(outcome.source_rows - release.omitted, release.starred, sizes), ()
         )

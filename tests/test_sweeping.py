@@ -10,7 +10,7 @@ import pytest
 
 from sqlanon import run_report, sweep
 from sqlanon.errors import PolicyError
-from sqlanon.runs.exploring.trials import Point, frontier, with_k
+from sqlanon.runs.exploring.sweeping import TradeoffPoint, frontier, with_k
 from tests.cli.support import call, only_object
 from tests.run_support import OPTIONS, Database, anonymize
 from tests.test_report import made
@@ -28,15 +28,15 @@ def _write(policy: Any, directory: Path) -> Path:
 def test_a_trial_measures_what_a_run_would_publish(database: Database, algorithm: str) -> None:
     policy = made(database, algorithm)
     found = sweep(policy, [500, 3, 3], options=OPTIONS)
-    assert [trial.k for trial in found.trials] == [3, 500]
+    assert [one.k for one in found.runs] == [3, 500]
     assert database.leftovers() == []
     tables = [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables")]
     assert policy.release.table not in tables
-    assert found.trials[-1].result is None
-    assert "holds 120 rows" in str(found.trials[-1].refusal)
-    for trial in found.trials[:-1]:
-        assert trial.result is not None
-        tried, done = trial.result.as_json(), anonymize(with_k(policy, trial.k), replace=True).as_json()
+    assert found.runs[-1].result is None
+    assert "holds 120 rows" in str(found.runs[-1].refusal)
+    for one in found.runs[:-1]:
+        assert one.result is not None
+        tried, done = one.result.as_json(), anonymize(with_k(policy, one.k), replace=True).as_json()
         done["source"].pop("digest")  # of what is published
         assert tried["release"].pop("table") != done["release"].pop("table")
         for part in ("release", "metrics", "risk", "quasi_identifiers", "source"):
@@ -52,10 +52,10 @@ def test_trials_are_recorded_and_drawn_in_the_report_of_their_policy_alone(datab
     page = run_report(run, policy=policy)
     assert "Privacy against utility" in page
     assert "k 4 (released)" in page
-    for trial in found.trials:
-        assert trial.result is not None
-        assert f"k {trial.k}: " in page
-        assert "Tried, not published" in run_report(trial.result.run, policy=policy)
+    for one in found.runs:
+        assert one.result is not None
+        assert f"k {one.k}: " in page
+        assert "Tried, not published" in run_report(one.result.run, policy=policy)
     stricter = policy.model_copy(update={"privacy": policy.privacy[:1]})
     other = anonymize(stricter, replace=True).run
     assert "No other k was tried" in run_report(other, policy=policy)
@@ -103,8 +103,8 @@ def test_k_joins_models_that_lack_it(database: Database) -> None:
 
 
 def test_the_frontier_is_what_nothing_beats() -> None:
-    def point(k: int, least: int, loss: float) -> Point:
-        return Point(k, least, 1, 0, 10, 1.0, loss, 0.5)
+    def point(k: int, least: int, loss: float) -> TradeoffPoint:
+        return TradeoffPoint(k, least, 1, 0, 10, 1.0, loss, 0.5)
 
     a, b, c, d = point(2, 2, 0.1), point(3, 5, 0.3), point(5, 5, 0.2), point(9, 9, 0.2)
     assert frontier([a, b, c, d]) == (a, d)

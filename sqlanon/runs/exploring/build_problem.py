@@ -45,13 +45,13 @@ class OpenProblem:
 
 
 @contextlib.contextmanager
-def posed(
+def build_problem(
     policy: Policy,
     options: EngineOptions | None = None,
     search_options: SearchOptions | None = None,
     journal: Journal | None = None,
 ) -> Iterator[OpenProblem]:
-    """Code the policy's source and pose its problem; everything is dropped at the end.
+    """Encode the policy's source and build its lattice problem; everything is dropped at the end.
 
     Raises PolicyError if the policy doesn't fit the table, AccessError if the source may not be read.
     """
