@@ -21,8 +21,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import SqlanonError
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run
-
-PATIENCE = 60.0  # seconds
+from tests.patience import PATIENCE
 
 multiprocessing.util.get_temp_dir()  # before a test has a temporary directory of its own, which ends with it
 FORKED = multiprocessing.get_context("forkserver")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.patience import PATIENCE
+
 _ROOM = 4 * 2**30  # bytes
 _OURS = re.compile(r"sqlanon-(?:pg|t)-(?P<process>\d+)-")
 
@@ -36,7 +38,7 @@ def _end_server(directory: Path) -> None:
         server = psutil.Process(int((directory / "data" / "postmaster.pid").read_text().split()[0]))
         if data in server.cmdline():
             server.terminate()
-            server.wait(timeout=10)
+            server.wait(PATIENCE)
 
 
 def _roomy_parent() -> str:

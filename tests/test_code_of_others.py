@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -35,6 +34,7 @@ from sqlanon.report.audit.auditing import audit_release
 from sqlanon.sql import Relation, Statement, Text
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen, runs
+from tests.patience import PATIENCE, wait_until
 from tests.postgres_server import PostgresServer
 from tests.roles_support import Place, open_place
 from tests.run_support import anonymize, open_database
@@ -214,12 +214,11 @@ def test_a_table_that_is_replaced_while_a_run_waits_for_it_is_not_read(place: Pl
         source = Relation("The patients", "people")
         replacing.execute(f"SET SESSION AUTHORIZATION owning; LOCK TABLE {SOURCE}")
         waiting = others.submit(_hold, place.policy(place.roles.runner), engine, source)
-        while not place.owner.sql("SELECT 1 FROM pg_locks WHERE NOT granted"):
-            time.sleep(0.01)
+        wait_until(lambda: place.owner.sql("SELECT 1 FROM pg_locks WHERE NOT granted"))
         replacing.execute(ATTACKS["view"][0])
         replacing.commit()
         with pytest.raises(PolicyError, match="was replaced while this transaction waited"):
-            waiting.result(timeout=20)
+            waiting.result(PATIENCE)
     assert _stolen(place) == []
 
 

@@ -29,12 +29,12 @@ from sqlanon.work.journal import Silent
 from sqlanon.work.session import catalog_place
 from tests.cli.support import call, spawn
 from tests.jobs_support import frozen, simple
+from tests.patience import PATIENCE, wait_until
 from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_crashes import ROLES, SLOW, with_old_release
 
 pytestmark = pytest.mark.either_engine
 
-PATIENCE = 20.0
 _heard = threading.Event()  # a run has learned that it is to end
 
 
@@ -107,11 +107,8 @@ def last_status(database: Database) -> tuple[str, str]:
 def test_a_run_is_seen_and_cancelled_in_every_phase(database: Database, people: Policy, phase: str) -> None:
     before = database.sql("SELECT * FROM people_r")
     with going(people, phase) as (at, run):
-        deadline = time.monotonic() + PATIENCE
-        while not (found := seen(people)) or found[0].phase != phase:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        (one,) = found
+        wait_until(lambda: [run.phase for run in seen(people)] == [phase])
+        (one,) = seen(people)
         assert (one.run, one.alive, one.source.split(".")[-1].strip('"')) == (at.run, True, "people")
         asked(people, at.run)
         at.go.set()
@@ -252,10 +249,7 @@ def test_a_job_in_the_database_is_watched_and_cancelled(postgres_url: str) -> No
             other.sql(f"LOCK TABLE {name}_r IN ACCESS EXCLUSIVE MODE")
             job = spawn("job", "run", "nightly", "--url", postgres_url, "--json")
             with watching((postgres_url, "sqlanon", None), OPTIONS) as watch:
-                deadline = time.monotonic() + PATIENCE
-                while not watch.runs():
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
+                wait_until(watch.runs)
                 (found,) = watch.runs()
                 assert (found.phase, found.alive) == ("procedure", True)
                 done = call("cancel", found.run, "--url", postgres_url)

@@ -22,7 +22,8 @@ from sqlanon.results.run_result import PHASES
 from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import Workspace, gc
-from tests.child_run import PATIENCE, Child
+from tests.child_run import Child
+from tests.patience import PATIENCE, wait_until
 from tests.postgres_server import PostgresServer
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
@@ -196,11 +197,8 @@ def _wait_for_silence(database: Database) -> None:
     """Wait until the server has given up what a lost client asked for."""
     if database.engine == "duckdb":
         return
-    deadline = time.monotonic() + PATIENCE
     query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sqlanon'"
-    while database.sql(query) != [(0,)]:
-        assert time.monotonic() < deadline, "a backend of the dead run still runs"
-        time.sleep(0.1)
+    wait_until(lambda: database.sql(query) == [(0,)])
 
 
 def test_connection_terminated(postgres_url: str, start: Start) -> None:

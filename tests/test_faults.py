@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,12 +27,12 @@ from sqlanon.work.journal import Silent
 from sqlanon.work.session import open_session
 from sqlanon.work.workspace import gc
 from tests.jobs_support import carry_out, frozen, released, runs, simple
+from tests.patience import PATIENCE, wait_until
 from tests.postgres_server import PostgresServer, crash, find_binaries, start
 from tests.run_support import OPTIONS, Database, Row, anonymize, duckdb_url, open_database
 from tests.test_crashes import ROLES, SLOW, with_old_release
 
 ROOT = Path(__file__).parents[1]
-PATIENCE = 20.0
 MANY = {
     "duckdb": "INSERT INTO people SELECT hash(n) % 100000, n FROM range({0}) AS r(n)",
     "postgres": "INSERT INTO people SELECT abs(hashint4(n) % 100000), n FROM generate_series(1, {0}) AS r(n)",
@@ -239,10 +238,8 @@ def test_two_procedures_of_a_job_at_once(postgres_url: str) -> None:
         holder.sql(f"LOCK TABLE {name}_r IN ACCESS EXCLUSIVE MODE")
         with ThreadPoolExecutor(2) as pool:
             ends = [pool.submit(carry_out, database) for _ in range(2)]
-            deadline = time.monotonic() + PATIENCE
-            while database.sql("SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation'") != [(2,)]:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation'"
+            wait_until(lambda: database.sql(waiting) == [(2,)])
             holder.sql("ROLLBACK")
             errors = [end.exception(PATIENCE) for end in ends]
         assert sorted(type(error).__name__ for error in errors) == ["ConflictError", "NoneType"]

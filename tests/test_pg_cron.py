@@ -178,7 +178,7 @@ def _details(database: Database) -> set[Any]:
     return {status for (status,) in database.sql("SELECT status FROM cron.job_run_details")}
 
 
-def _wait(come_true: Callable[[], bool], seconds: float = 100) -> None:
+def _wait(come_true: Callable[[], bool], seconds: float = 180) -> None:
     deadline = time.monotonic() + seconds
     while not come_true():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -15,6 +15,7 @@ from sqlanon.engines import connect
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.work.workspace import gc
 from tests.jobs_support import carry_out, frozen, runs, simple
+from tests.patience import wait_until
 from tests.run_support import Database, open_database
 
 CALLS = "FROM pg_stat_activity WHERE query LIKE 'CALL%' AND pid <> pg_backend_pid()"
@@ -27,9 +28,7 @@ def started(database: Database, held: str) -> Iterator[Future[Any]]:
         other.execute(f"LOCK TABLE {held} IN ACCESS EXCLUSIVE MODE".encode())
         job = threads.submit(carry_out, database)
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        deadline = time.monotonic() + 60
-        while database.sql(waiting) == [(0,)] and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: database.sql(waiting) != [(0,)])
         yield job
         other.commit()
         job.exception()

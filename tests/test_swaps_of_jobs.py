@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,10 +17,10 @@ from sqlanon.engines import connect
 from sqlanon.errors import Cancelled, SqlanonError
 from sqlanon.work.workspace import gc
 from tests.jobs_support import carry_out, frozen, frozen_table, runs, simple, table
+from tests.patience import wait_until
 from tests.run_support import Database, open_database
 from tests.test_procedures_at_work import CALLS
 
-_PATIENCE = 60  # seconds
 _BESIDE = "SELECT count(*) FROM pg_class WHERE starts_with(relname, 'sqlanon_staging_')"
 
 
@@ -39,13 +38,6 @@ class AtWork:
 def identity(database: Database, name: str) -> int:
     ((oid,),) = database.sql(f"SELECT CAST(CAST('{name}_r' AS REGCLASS) AS BIGINT)")
     return int(oid)
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @contextlib.contextmanager
@@ -204,9 +196,9 @@ def at_work(postgres_url: str) -> Iterator[AtWork]:
         with psycopg.connect(postgres_url) as holder:
             holder.execute(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE".encode())
             job = threads.submit(carry_out, database)
-            until(lambda: database.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(1,)])
+            wait_until(lambda: database.sql("SELECT count(*) FROM pg_locks WHERE NOT granted") == [(1,)])
             reader = opened.enter_context(old_snapshot(database))
-        until(lambda: database.sql(_BESIDE) == [(1,)])
+        wait_until(lambda: database.sql(_BESIDE) == [(1,)])
         yield AtWork(database, name, oid, job, reader)
 
 

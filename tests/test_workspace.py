@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
@@ -20,7 +19,8 @@ from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
 from sqlanon.support import process
 from sqlanon.work.workspace import Workspace, gc, release_lock
-from tests.child_run import FORKED, PATIENCE, receive
+from tests.child_run import FORKED, receive
+from tests.patience import PATIENCE, wait_until
 
 START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0")
 RELEASE = ReleaseRecord("released", ReleaseKind.REGIONS, 7, 1, 2, "{}", "d1")
@@ -236,13 +236,14 @@ def test_what_a_killed_run_left_is_cleared(database_url: str, tmp_path: Path) ->
 
 def wait_for_gc(engine: Engine, catalog: Catalog, temporary: Path) -> list[str]:
     """Collect until the server has noticed that the killed client is gone."""
-    for _ in range(100):
-        if done := gc(engine, catalog, str(temporary)):
-            while more := gc(engine, catalog, str(temporary)):
-                done += more
-            return done
-        threading.Event().wait(0.1)
-    return []
+    done: list[str] = []
+
+    def collects() -> bool:
+        done.extend(more := gc(engine, catalog, str(temporary)))
+        return bool(done) and not more
+
+    wait_until(collects)
+    return done
 
 
 def test_tables_of_another_role_wait_for_its_own_collector(postgres_url: str, restricted_role: tuple[str, str]) -> None:
@@ -288,19 +289,9 @@ def test_a_process_is_told_from_a_later_one_of_the_same_id() -> None:
     assert process.is_alive(unasked, time.time())
     assert not process.is_alive(unasked, time.time() - 86_400), "a process that came later has its id"
     with subprocess.Popen([sys.executable, "-c", ""]) as gone:
-        zombie = _wait_for_zombie(gone.pid)
-        gone.wait()
-    assert not zombie
+        wait_until(lambda: not process.is_running(gone.pid))  # it has ended, but is not reaped
     assert not process.is_running(gone.pid)
     assert not process.is_alive(f"{older}/{gone.pid}/4711")
-
-
-def _wait_for_zombie(pid: int) -> bool:
-    """Wait until a process that has ended, but is not reaped, stops counting as running; True if it never does."""
-    deadline = time.monotonic() + 30
-    while process.is_running(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return process.is_running(pid)
 
 
 def test_runs_of_other_databases_in_the_same_catalog_are_left_alone(engine: Engine, tmp_path: Path) -> None:

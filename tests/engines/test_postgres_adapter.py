@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from sqlanon.engines.base import EngineOptions, Kind, RelationType, kilobytes
 from sqlanon.engines.postgres.engine import PostgresEngine
 from sqlanon.errors import AccessError, ConflictError, EngineError, PolicyError
 from sqlanon.sql import Relation, Statement
+from tests.patience import wait_until
 from tests.postgres_server import PostgresServer
 
 PASSWORD = "s3cret%/?#@:'x"
@@ -306,10 +306,7 @@ def test_the_query_of_a_killed_client_ends(postgres_url: str, postgres_connectio
 
 
 def wait_for(connection: psycopg.Connection[Any], query: str, expected: int) -> None:
-    deadline = time.monotonic() + 20
-    while connection.execute(query.encode()).fetchone() != (expected,):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: connection.execute(query.encode()).fetchone() == (expected,))
 
 
 def test_a_full_disk_and_a_file_limit_are_told_apart_from_data_errors(engine: PostgresEngine) -> None:

@@ -34,7 +34,7 @@ engine.execute(Statement(
     "test",
     "CREATE TEMP TABLE big AS SELECT repeat('secret', 9) || hash(range) AS s FROM range(1000000) ORDER BY s DESC"))
 print("spilled", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
