@@ -34,6 +34,7 @@ def result_text(result: RunResult, policy: Policy) -> str:
         _classes(release),
         _verified(result),
         _metrics(result, policy.target),
+        _masked(result),
         disclosure_text(result.disclosure or (), result.release.judged),
         listed("Warnings", result.warnings),
         listed("Notes", result.notes),
@@ -173,6 +174,19 @@ def _metrics(result: RunResult, target: str | None) -> str:
         f"mean {source.about}{mean}{percent(risk.prosecutor_mean)}",
     ]
     return "Utility and risk (before -> after):\n" + "\n".join(lines)
+
+
+def _masked(result: RunResult) -> str:
+    """Say in one line how many rows find the numbers released for them, and the score; empty where not measured."""
+    risk = None if result.masking is None else result.masking.risk
+    if risk is None or risk.linkage is None:
+        return ""
+    linked = risk.linkage
+    score = "" if risk.score is None else f"; score {number(round(risk.score, 2))} (less is better)"
+    return (
+        f"Masking: {linked.beginning} the numbers released for it by distance alone ({percent(linked.nearest)} of"
+        f" {linked.rows:,} rows; by chance in its class {percent(linked.blind)} would be picked){score}"
+    )
 
 
 def disclosure_text(disclosure: Sequence[Disclosure], judged: str | None = None) -> str:

@@ -20,6 +20,7 @@ from sqlanon.measures.workload.measures import Measures
 from sqlanon.plan.plan import Plan
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.facts import Facts
+from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check, Distributions
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
@@ -88,6 +89,13 @@ class Release(ABC):
     def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:  # noqa: ARG002
         """Give the rows whose classes the models judge, and the columns whose values make these."""
         yield Judged(staged.engine, staged.final, self.shown_columns)
+
+    def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:  # noqa: ARG002
+        """Measure loss and risk of released numbers and categories beside those of the source rows they stand for.
+
+        None where the release shows labels, or nothing says which source row a released one stands for.
+        """
+        return None
 
     @abstractmethod
     def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:

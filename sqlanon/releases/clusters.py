@@ -12,9 +12,11 @@ from sqlanon.plan.plan import Plan
 from sqlanon.releases.centres import create_centres
 from sqlanon.releases.clustering import Clusters
 from sqlanon.releases.generalized import Generalized
+from sqlanon.releases.masked import measure_centres
+from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check, Distributions
 from sqlanon.staging.staging import Staged
-from sqlanon.verification.clusters import check_clusters
+from sqlanon.verification.clusters import check_clusters, create_witness
 from sqlanon.work.workspace import Workspace
 
 
@@ -33,6 +35,12 @@ class Centres(Generalized):
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
         released = staged.engine.columns(staged.final)
         return check_clusters(engine, workspace, plan, self.recoding, staged.relation, released, staged.star)
+
+    def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:
+        witness = create_witness(engine, workspace, self.recoding)
+        measured = measure_centres(engine, self.recoding, witness)
+        workspace.drop(witness)
+        return measured
 
     def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:  # noqa: ARG002
         return None

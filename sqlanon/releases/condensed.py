@@ -13,6 +13,7 @@ from sqlanon.releases.base import Judged
 from sqlanon.releases.clustering import Clusters
 from sqlanon.releases.clusters import Centres
 from sqlanon.releases.synthetic import draw_rows
+from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.condensed import Drawn, check_condensed, create_judged
@@ -46,6 +47,10 @@ class Condensed(Centres):
         relation, group = create_judged(engine, workspace, self.drawn)
         yield Judged(engine, relation, [group])
         workspace.drop(relation)
+
+    def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:  # noqa: ARG002
+        """Measure none: a synthetic row stands for no row of the source."""
+        return None
 
     def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
         sizes = engine.query("release/measure_regions", regions=self.drawn.factors)

@@ -92,13 +92,19 @@ class Linkage:
     blind: float
 
     @property
+    def beginning(self) -> str:
+        """The share of linked rows in words: the beginning of a sentence."""
+        words = {0.9: "Nearly every row", 0.5: "Most rows", 0.1: "Some rows", 0.0: "Few rows"}
+        rows = next(text for least, text in words.items() if self.nearest >= least)
+        return rows + (" finds" if rows.endswith("row") else " find")
+
+    @property
     def sentence(self) -> str:
         """The figure in words."""
-        words = {0.9: "Nearly every row finds", 0.5: "Most rows find", 0.1: "Some rows find", 0.0: "Few rows find"}
-        begin = next(text for least, text in words.items() if self.nearest >= least)
         return (
-            f"{begin} the numbers released for it by distance alone ({100 * self.nearest:.1f} % of {self.rows:,}):"
-            " whoever knows a person's numbers learns which released rows may be that person's, typically"
+            f"{self.beginning} the numbers released for it by distance alone"
+            f" ({100 * self.nearest:.1f} % of {self.rows:,}): whoever knows a person's numbers learns"
+            " which released rows may be that person's, typically"
             f" {1 / self.blind:,.0f}, and what these have in common. {100 * self.picked:.1f} % of the rows would be"
             " picked out rightly."
         )

@@ -83,6 +83,7 @@ class Publish(Sink):
                 staged = self._stage(run, release, stack)
                 with run.journal.during("verify"):
                     _verify(run, release, staged)
+                    run.outcome.masking = release.measure_masking(run.engine, run.workspace)
             if run.policy.digest == "run":
                 with run.journal.during("verify"):
                     run.outcome.digest = staged.digest()

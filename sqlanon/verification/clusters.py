@@ -36,7 +36,7 @@ def check_clusters(
 ) -> dict[str, Check]:
     """All checks by name, each done however the others turn out; see `checking.check_release`."""
     checks = check_kept(engine, plan, recoding, staged, released, star)
-    witness = _create_witness(engine, workspace, recoding)
+    witness = create_witness(engine, workspace, recoding)
     (seen,) = engine.query_one("count_rows", table=witness)
     checks["centres_true"] = Check(
         _untrue(engine, plan, recoding, witness) + abs(recoding.coded.source_rows - seen), seen
@@ -48,8 +48,8 @@ def check_clusters(
     return checks
 
 
-def _create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
-    """Raw values beside the cluster that each row went to, and what the release shows for it.
+def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> Relation:
+    """Create a table of raw values beside the cluster that each row went to, and what the release shows for it.
 
     Rows with the same words are equal, and may be in several clusters: the first of them is taken for the first.
     """

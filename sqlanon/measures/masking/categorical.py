@@ -49,10 +49,20 @@ def categories_loss(compared: Compared, paired_rows: int | None, dimension: int)
     )
 
 
+def greatest_dimension(columns: int, wanted: int) -> int:
+    """Return the most columns of a contingency table, at most as many as wanted, so that tables are not too many."""
+    fitting = (one for one in range(wanted, 1, -1) if _count_tables(columns, one) <= MOST_TABLES)
+    return next(fitting, 1)
+
+
+def _count_tables(columns: int, dimension: int) -> int:
+    return sum(math.comb(columns, size) for size in range(1, min(dimension, columns) + 1))
+
+
 def _tables(columns: int, dimension: int) -> list[tuple[int, ...]]:
     """The sets of columns that have a contingency table."""
     wanted = range(1, min(dimension, columns) + 1)
-    count = sum(math.comb(columns, size) for size in wanted)
+    count = _count_tables(columns, dimension)
     if count > MOST_TABLES:
         raise PolicyError(
             f"{columns} columns of categories make {count:,} contingency tables of up to {dimension} dimensions, more"

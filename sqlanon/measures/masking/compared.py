@@ -47,6 +47,8 @@ class Compared:
     """A source and its release, as relations or parenthesized queries.
 
     link: None where nothing says which rows belong together.
+    is_joined: whether both are the same relation, whose rows hold a source row and the released one; all expressions
+        are then over `s`.
     """
 
     engine: Engine
@@ -57,6 +59,7 @@ class Compared:
     link: Link | None = None
     only_in_source: tuple[str, ...] = ()
     only_in_release: tuple[str, ...] = ()
+    is_joined: bool = False
 
     @property
     def source(self) -> Markup:
@@ -64,11 +67,14 @@ class Compared:
 
     @property
     def release(self) -> Markup:
-        return expression("{table} AS {alias}", table=self.release_table, alias=_RELEASE)
+        alias = _SOURCE if self.is_joined else _RELEASE
+        return expression("{table} AS {alias}", table=self.release_table, alias=alias)
 
     @property
     def paired(self) -> Markup:
         """The rows that belong together, as the rest of a FROM."""
+        if self.is_joined:
+            return self.source
         assert self.link is not None
         equal = [expression("{b} = {a}", b=one.before, a=one.after) for one in self.link.columns]
         return self.source + Markup(" JOIN ") + self.release + Markup(" ON ") + Markup(" AND ").join(equal)
@@ -123,6 +129,43 @@ def compare(
     return dataclasses.replace(made, link=_link(engine, pairs)) if by else made
 
 
+@dataclass(frozen=True)
+class JoinedColumn:
+    """A column of which a relation holds the values before and after side by side; see `ComparedColumn`."""
+
+    name: str
+    before: Column
+    after: Column
+    order: tuple[str, ...] = ()
+
+    @property
+    def is_number(self) -> bool:
+        return not self.order and self.before.kind.is_numeric and self.after.kind.is_numeric
+
+
+def compare_joined(
+    engine: Engine, rows: Relation, columns: Sequence[JoinedColumn], codes: Sequence[Markup], cluster: Column
+) -> Compared:
+    """Prepare the comparison of source rows with released ones that a relation holds beside them.
+
+    codes: whole numbers over its rows `s` that tell different rows apart, but for their `cluster`: by both samples are
+        drawn.
+    """
+    texts = [text_of(engine.render, code, Kind.INTEGER, cluster.type) for code in codes]
+    link = Link((), _joined([*texts, _text(engine, _SOURCE, cluster)]))
+    categories = tuple(
+        ComparedColumn(one.name, _text(engine, _SOURCE, one.before), _text(engine, _SOURCE, one.after), one.order)
+        for one in columns
+        if not one.is_number
+    )
+    numbers = tuple(
+        ComparedColumn(one.name, _double(engine, _SOURCE, one.before), _double(engine, _SOURCE, one.after))
+        for one in columns
+        if one.is_number
+    )
+    return Compared(engine, rows, rows, numbers, categories, link, is_joined=True)
+
+
 def _columns(engine: Engine, table: Relation) -> dict[str, Column]:
     return {engine.traits.fold(column.name): column for column in engine.columns(table)}
 
@@ -139,7 +182,11 @@ def _link(engine: Engine, keys: Sequence[tuple[Column, Column]]) -> Link:
         )
         for before, after in keys
     )
-    return Link(columns, Markup(" || ',' || ").join(_text(engine, _SOURCE, before) for before, _ in keys))
+    return Link(columns, _joined([_text(engine, _SOURCE, before) for before, _ in keys]))
+
+
+def _joined(texts: Sequence[Markup]) -> Markup:
+    return Markup(" || ',' || ").join(texts)
 
 
 def _differing(keys: Sequence[tuple[Column, Column]]) -> Iterator[str]:

@@ -29,7 +29,7 @@ def measure_masking(
     rows = [one.rows for one in ranges]
     if compared.link is not None and not has_unique_link:
         _require_keys(compared, compared.link)
-    paired = None if compared.link is None else _count_paired(compared)
+    paired = None if compared.link is None else _count_paired(compared, rows[0])
     numbers, risk = _numbers(compared, ranges, paired is not None, sample) if compared.numbers else (None, None)
     categories = categories_loss(compared, paired, dimension) if compared.categories else None
     return Masking(
@@ -82,7 +82,10 @@ def _require_keys(compared: Compared, link: Link) -> None:
         raise PolicyError(problems)
 
 
-def _count_paired(compared: Compared) -> int:
+def _count_paired(compared: Compared, rows: int) -> int:
+    """Count the rows that have a partner, of so many rows of the source."""
+    if compared.is_joined:
+        return rows
     (paired,) = compared.engine.query_one("count_rows", table=compared.paired)
     if not paired:
         raise PolicyError("No row of the source has a row of the release with the same key: nothing can be paired.")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlanon.encoding.frequency.lattice import Node
+from sqlanon.measures.masking.scaling import UNIT
 from sqlanon.models import models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import THRESHOLDS
@@ -143,6 +144,24 @@ def _group_sizes(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, 
     return [(level, answers.plan.rows, 1) for level in range(statement.text.count("GROUP BY g.n"))]
 
 
+def _ranges_of_numbers(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, ...]]:
+    """All rows know their numbers, which lie between 0 and 1."""
+    rows = answers.plan.rows
+    return [(rows, *(rows, 0, 0.0, 1.0, 0.5) * ((_columns(statement.text) - 1) // 5))]
+
+
+def _power_sums(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, ...]]:
+    """Numbers whose means are those of their ranges, and which differ."""
+    rows, numbers = answers.plan.rows, len(set(re.findall(r"\bAS z(\d+)", statement.text)))
+    products = _columns(statement.text) - 1 - 2 * numbers
+    return [(rows, *(rows, 0) * numbers, *[UNIT] * products)]
+
+
+def _sizes_of_columns(_answers: FakeAnswers, statement: Statement) -> list[tuple[Any, ...]]:
+    """Two values in each column, as often in both tables."""
+    return [(place, True, 2) for place in range(statement.text.count("TRUE AS is_size"))]
+
+
 def _candidate(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, ...]]:
     """One candidate in each iteration: the first attributes, at the bottom of the lattice."""
     size = statement.text.count("c.dim_")
@@ -166,6 +185,9 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "encoding/count_unique": lambda answers, s: [
         (number, 0, 0, answers.plan.rows, VALUES) for number in range(s.text.count("AS number"))
     ],
+    "masking/measure_ranges": _ranges_of_numbers,
+    "masking/measure_power_sums": _power_sums,
+    "masking/compare_contingency_tables": _sizes_of_columns,
     "encoding/measure_classes": lambda answers, _: [(answers.plan.rows, 1)],
     "encoding/estimate_classes": lambda answers, _: [(answers.plan.rows, True, 1)],
     "count_rows": lambda answers, _: [(answers.plan.rows - answers.omitted,)],

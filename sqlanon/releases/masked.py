@@ -1,0 +1,35 @@
+"""Loss and risk of centres that a release shows in place of values."""
+
+from __future__ import annotations
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.measures.masking.categorical import greatest_dimension
+from sqlanon.measures.masking.compared import JoinedColumn, compare_joined
+from sqlanon.measures.masking.measuring import DIMENSION, measure_masking
+from sqlanon.results.masking import Masking
+from sqlanon.sql import Identifier, Relation
+from sqlanon.staging.recode import Recoding, cell_name
+
+
+def measure_centres(engine: Engine, recoding: Recoding, witness: Relation) -> Masking:
+    """Measure loss and risk of the centres of clusters.
+
+    witness: `(r0, r1, …, leaf, …)`, every source row's raw values and cluster, beside the cells that are released for
+        it. Rows are sampled by the codes of their values and their cluster.
+    """
+    columns = [_column(engine, recoding, number) for number in range(len(recoding.shown))]
+    codes = [shown.axis.field.code(Identifier("s")) for shown in recoding.shown]
+    leaf = Column("leaf", engine.traits.types["int64"], Kind.INTEGER)
+    compared = compare_joined(engine, witness, columns, codes, leaf)
+    categories = len(compared.categories)
+    return measure_masking(compared, dimension=greatest_dimension(categories, DIMENSION), has_unique_link=True)
+
+
+def _column(engine: Engine, recoding: Recoding, number: int) -> JoinedColumn:
+    """The raw values of a quasi-identifier, and its cells: doubles in place of numbers, otherwise values of its own."""
+    field = recoding.shown[number].axis.field
+    raw, order = field.attribute.column, field.attribute.order or ()
+    is_mean = raw.kind.is_numeric and not order
+    kind, type_ = (Kind.FLOAT, engine.traits.types["float64"]) if is_mean else (raw.kind, raw.type)
+    before = Column(f"r{number}", raw.type, raw.kind)
+    return JoinedColumn(field.attribute.name, before, Column(cell_name(number).name, type_, kind), tuple(order))
