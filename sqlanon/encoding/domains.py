@@ -10,11 +10,10 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.sql import Identifier, Relation, expression
-from sqlanon.values.expressions import double_of
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 
@@ -34,7 +33,7 @@ def create_domains(
     workspace: Workspace,
     coded: CodedTable,
     models: Sequence[PrivacyModel],
-    rows: Markup | None = None,
+    rows: Relation | Markup | None = None,
 ) -> tuple[Sensitive, ...]:
     """The domain of every sensitive attribute that a model looks at, counted over the table or some rows of it."""
     counted = coded.rows if rows is None else rows
@@ -60,8 +59,9 @@ def create_domain(engine: Engine, workspace: Workspace, rows: Relation | Markup,
         mask=field.mask,
         shift=field.shift,
         dictionary=field.coding.dictionary,
-        value=_number(engine, field),
-        order=_order(engine, field),
+        kind=field.attribute.column.kind,
+        before=field.coding.before,
+        is_nested=hierarchy is not None,
         groups=[
             {"name": Identifier(f"g{level}"), "shift": field.shift + shift}
             for level, shift in enumerate(hierarchy.shifts if hierarchy else ())
@@ -69,29 +69,6 @@ def create_domain(engine: Engine, workspace: Workspace, rows: Relation | Markup,
         ],
     )
     return Sensitive(field.attribute.name, field.column, field.mask, domain, hierarchy.height if hierarchy else 0)
-
-
-def _number(engine: Engine, field: Field) -> Markup:
-    """The value as a double, for models that reckon with it."""
-    if not field.attribute.column.kind.is_numeric:
-        return Markup("CAST(NULL AS FLOAT8)")
-    if field.coding.dictionary is not None:
-        return double_of(engine.render, Markup("v.value"), field.attribute.column.kind)
-    return expression(
-        "CASE WHEN g.s > 0 THEN CAST((g.s >> {shift}) + ({before}) AS FLOAT8) END",
-        shift=field.shift,
-        before=field.coding.before,
-    )
-
-
-def _order(engine: Engine, field: Field) -> Markup:
-    """Value order, NULL first; codes have it already, except the paths of a hierarchy."""
-    if field.coding.hierarchy is None:
-        return Markup("g.s")
-    value = Markup("v.value")
-    if field.attribute.column.kind is Kind.TEXT:
-        value = engine.render.macro("collate", value)
-    return Markup("{} NULLS FIRST").format(value)
 
 
 def require_attainable(
@@ -107,9 +84,9 @@ def require_attainable(
 def _failure(engine: Engine, rows: int, model: PrivacyModel, domains: dict[str, Sensitive]) -> str | None:
     domain = domains[model.attribute] if model.attribute is not None else None
     groups = Groups(
-        classes=expression("(SELECT 0 AS class, CAST({rows} AS BIGINT) AS n)", rows=rows),
-        avs=None if domain is None else expression("(SELECT 0 AS class, s, n FROM {domain})", domain=domain.domain),
-        domain=None if domain is None else expression("{domain}", domain=domain.domain),
+        classes=macro("relations.one_class", rows),
+        avs=None if domain is None else macro("relations.values_of_one_class", domain.domain),
+        domain=None if domain is None else domain.domain,
         rows=rows,
         height=domain.height if domain else 0,
     )

@@ -18,7 +18,7 @@ from sqlanon.engines.base import Column
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Attribute, ModelParameters
 from sqlanon.policy.problems import model_problems
-from sqlanon.sql import Renderer, Statement, macro
+from sqlanon.sql import Relation, Renderer, Statement, macro
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Groups:
     counted: SQL for that number where it isn't known yet; `rows` is then the most there may be, which types depend on.
     """
 
-    classes: Markup
-    avs: Markup | None
-    domain: Markup | None
+    classes: Relation | Markup
+    avs: Relation | Markup | None
+    domain: Relation | Markup | None
     rows: int
     height: int = 0
     counted: Markup | None = None
@@ -197,7 +197,7 @@ class PrivacyModel(ABC):
         """Name the value that the whole table taken as one class would satisfy, in the policy's words (`k: 17`)."""
 
 
-def relation(part: Markup | None) -> Markup:
+def relation(part: Relation | Markup | None) -> Relation | Markup:
     """A part of `Groups` that a model needs; a missing one is a mistake of the caller."""
     if part is None:
         raise ValueError("The model looks at a sensitive attribute, but the groups hold none.")

@@ -41,7 +41,7 @@ from sqlanon.models.numbers import (
     running_error,
     threshold_of_ratios,
 )
-from sqlanon.sql import Renderer, Statement, macro
+from sqlanon.sql import Relation, Renderer, Statement, macro
 
 
 class _LDiversity(PrivacyModel):
@@ -66,7 +66,7 @@ class _LDiversity(PrivacyModel):
     def worst_of(self, measures: tuple[float, float]) -> float:
         return min(measures)
 
-    def _completed(self, render: Renderer, groups: Groups) -> Markup:
+    def _completed(self, render: Renderer, groups: Groups) -> Relation | Markup:
         """The groups that a test on samples counts: NULLs are a value, or rows of the most frequent one."""
         avs = relation(groups.avs)
         return avs if self.counts_null else Markup(render("partition/decide/sampling/complete_groups", avs=avs).text)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from sqlanon.sql import Renderer, Text, macro
+from sqlanon.sql import Renderer, macro
 
 EVERYTHING = "*"  # the region that holds every value, and a suppressed cell
 NULL = "NULL"  # the region that holds NULL alone
-OPEN = Markup(Text("*"))  # an end that no value is
 
 
 def quote_member(render: Renderer, text: Markup, always: bool = False) -> Markup:
@@ -23,16 +22,3 @@ def quote_member(render: Renderer, text: Markup, always: bool = False) -> Markup
     idea of white space or on a collation.
     """
     return macro("labels.quoted", text) if always else macro("labels.member", text, render.macro("collate", text))
-
-
-def interval_label(low: Markup, high: Markup, single: Markup, holds_null: Markup, is_null: Markup) -> Markup:
-    """The label of an ordered attribute's region; `low` and `high` are the texts of its least and greatest value."""
-    return macro("labels.interval", low, high, single, holds_null, is_null)
-
-
-def set_label(members: Markup, single: Markup, is_interval: Markup, holds_null: Markup, is_null: Markup) -> Markup:
-    """The label of a nominal attribute's region.
-
-    `members` is one quoted value, several with commas, or an interval's ends.
-    """
-    return macro("labels.set", members, single, is_interval, holds_null, is_null)

@@ -26,7 +26,7 @@ def text_of(render: Renderer, value: Markup, kind: Kind, type_name: str = "") ->
         PostgreSQL's `numeric` without a scale: that keeps one for each value, so that equal numbers have several
         texts (1.5, 1.50); it loses its trailing zeros.
     """
-    return render.macro(_macro(kind, type_name.lower()), value)
+    return render.macro("text_as", value, text_form(kind, type_name))
 
 
 def is_single(type_name: str) -> bool:
@@ -34,7 +34,9 @@ def is_single(type_name: str) -> bool:
     return type_name.lower() in _SINGLE
 
 
-def _macro(kind: Kind, type_name: str) -> str:
+def text_form(kind: Kind, type_name: str = "") -> str:
+    """Name the macro of a dialect that writes values of a column as texts, for templates."""
+    type_name = type_name.lower()
     if kind is Kind.FLOAT:
         return "text_of_single" if is_single(type_name) else "text_of_double"
     if kind is Kind.DECIMAL:
@@ -44,8 +46,7 @@ def _macro(kind: Kind, type_name: str) -> str:
 
 def double_of(render: Renderer, value: Markup, kind: Kind) -> Markup:
     """The double nearest to a number of any numeric kind; beyond the range of doubles an infinity or 0."""
-    name = "nearest_double" if kind in (Kind.INTEGER, Kind.DECIMAL) else "double"
-    return render.macro(name, value)
+    return render.macro("double_of", value, kind)
 
 
 def comparable(engine: Engine, value: Markup, kind: Kind) -> Markup:

@@ -17,9 +17,9 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.releases.rules.store_rules import MadeRules, RuleAttribute, RuleTables, StoredRules
-from sqlanon.sql import Identifier, RedactedValue, Relation, Text, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.cells import RANGE_TYPES, Shown
-from sqlanon.staging.labels import EVERYTHING, NULL, OPEN, interval_label, quote_member, set_label
+from sqlanon.staging.labels import quote_member
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name, end_name
 from sqlanon.values.expressions import text_of
@@ -72,8 +72,6 @@ def create_box_labels(
         domain=rules.domain,
         nested=attribute.height is not None,
         listed=attribute.listed,
-        member=quote_member(engine.render, Markup("v.value")),
-        always_quoted=quote_member(engine.render, Markup("v.value"), always=True),
         limit=attribute.set_limit,
         dimension=None if bounded is None else bounded.table,
         height=None if bounded is None else bounded.height,
@@ -86,109 +84,36 @@ def create_box_labels(
 def _read(attribute: RuleAttribute, number: int) -> Markup:
     """A cell as a row `u` shows it: everything, where the row's value is unknown to the rules."""
     alias, bit = Identifier(f"f_{attribute.number}"), 1 << attribute.number
-    cell = expression("{alias}.{cell}", alias=alias, cell=cell_name(number))
-    if attribute.keeps_stand_in:
-        cell = expression("u.{column}", column=attribute.stand_in)
-    if attribute.hides_rows:
-        cell = expression("CASE WHEN (u.odd & {bit}) = 0 THEN {cell} END", bit=bit, cell=cell)
-    if attribute.show is Show.BOUNDS and attribute.height is None:  # a CASE has no precision and scale on PostgreSQL
-        return expression("CAST({cell} AS {type})", cell=cell, type=Markup(attribute.type))
-    if attribute.hides_rows:
-        return cell
-    if attribute.show is not Show.LABEL or attribute.height is not None:
-        return cell
-    return expression(
-        "CASE WHEN (u.odd & {bit}) <> 0 THEN {everything} ELSE {cell} END",
-        bit=bit,
-        everything=Text(EVERYTHING),
-        cell=cell,
-    )
+    return macro("boxes.shown", attribute, alias, cell_name(number), bit, attribute.sql_type)
 
 
 def _cells(engine: Engine, attribute: RuleAttribute) -> tuple[Markup, ...]:
     """The cells of an interval `p`, from its first segment `b` and the one that follows it, `f`, or its group `g`."""
     if attribute.keeps_stand_in:
-        return (Markup("CAST(NULL AS FLOAT8)"),)
-    if attribute.show in (Show.BOUNDS, Show.RANGE):
-        low, high = (_known(attribute, end) for end in _ends(engine, attribute))
-        return (low, high) if attribute.show is Show.BOUNDS else (_range(attribute, low, high),)
+        return (macro("boxes.no_number"),)
+    if attribute.show is Show.BOUNDS:
+        sides = (False, True)
+        return tuple(engine.render.macro("boxes.bound", attribute, side, attribute.sql_type) for side in sides)
+    if attribute.show is Show.RANGE:
+        range_type = Markup(RANGE_TYPES[attribute.kind])
+        return (engine.render.macro("boxes.range", attribute, attribute.sql_type, range_type),)
     if attribute.height is not None:
-        return (expression("CASE WHEN p.hi = 0 THEN {null} ELSE g.value END", null=Text(NULL)),)
+        return (macro("boxes.group_label"),)
     if attribute.listed:
-        return (_set_label(attribute),)
+        return (macro("boxes.set_label", attribute),)
     return (_interval_label(engine, attribute),)
-
-
-def _ends(engine: Engine, attribute: RuleAttribute) -> tuple[Markup, Markup]:
-    """The least value of an interval, and the one that it ends before."""
-    if attribute.height is not None:
-        return Markup("e.lower"), Markup("e.upper")
-    return attribute.value_of(engine.render, Markup("b.value")), attribute.value_of(engine.render, Markup("f.value"))
-
-
-def _range(attribute: RuleAttribute, low: Markup, high: Markup) -> Markup:
-    ends = Markup("'[)'")
-    if attribute.height is not None:
-        ends = Markup("CASE WHEN g.level = 0 THEN '[]' ELSE '[)' END")
-    if attribute.kind is Kind.FLOAT:
-        low, high = (Markup("CAST({} AS NUMERIC)").format(side) for side in (low, high))
-    if attribute.kind is Kind.INTEGER and attribute.height is not None:
-        low, high = (Markup("CAST(ceil(CAST({} AS NUMERIC)) AS BIGINT)").format(side) for side in (low, high))
-    return expression(
-        "CASE WHEN p.hi > 0 AND NOT {hidden} THEN {type}({low}, {high}, {ends}) END",
-        hidden=_hides(attribute),
-        type=Markup(RANGE_TYPES[attribute.kind]),
-        low=low,
-        high=high,
-        ends=ends,
-    )
-
-
-def _hides(attribute: RuleAttribute) -> Markup:
-    """Test whether an interval shows nothing because it holds NULL."""
-    if not attribute.hides_nulls:
-        return Markup("FALSE")
-    return _holds_null(attribute) if attribute.height is None else Markup("(p.lo = 0)")
-
-
-def _known(attribute: RuleAttribute, end: Markup) -> Markup:
-    """An end of an interval, if it is not hidden."""
-    hidden = _hides(attribute)
-    return end if hidden == "FALSE" else expression("CASE WHEN NOT {h} THEN {end} END", h=hidden, end=end)
-
-
-def _holds_null(attribute: RuleAttribute) -> Markup:
-    return Markup("(p.lo = 0)") if attribute.has_null else Markup("FALSE")
-
-
-def _is_all(attribute: RuleAttribute) -> Markup:
-    return expression("p.lo = 0 AND p.hi = {last}", last=attribute.segments - 1)
-
-
-def _set_label(attribute: RuleAttribute) -> Markup:
-    members = Markup("m.members")
-    single = Markup("m.n = 1")
-    return set_label(members, single, Markup("m.is_interval"), _holds_null(attribute), Markup("m.n IS NULL"))
 
 
 def _interval_label(engine: Engine, attribute: RuleAttribute) -> Markup:
     """From cut to cut; `*` stands for no cut. Of whole numbers and dates the last value is known."""
-    low, high = Markup("b.value"), Markup("f.value")
-    single = Markup("FALSE")
-    if attribute.kind in _STEPPED:
-        last = expression("({value} - 1)", value=attribute.value_of(engine.render, high))
+    low, high = macro("boxes.least"), macro("boxes.behind")
+    has_last = attribute.kind in _STEPPED
+    if has_last:
+        last = engine.render.macro("boxes.last", attribute, attribute.sql_type)
         high = text_of(engine.render, last, attribute.kind, attribute.type)
-        single = expression("coalesce({low} = {high}, FALSE)", low=low, high=high)
     if attribute.kind.is_nominal or attribute.kind is Kind.ENUM:
         low, high = (quote_member(engine.render, end, always=True) for end in (low, high))
-    low, high = (expression("coalesce({end}, {open})", end=end, open=OPEN) for end in (low, high))
-    label = interval_label(low, high, single, _holds_null(attribute), Markup("p.hi = 0"))
-    return expression(
-        "CASE WHEN {all} THEN {everything} ELSE {label} END",
-        all=_is_all(attribute),
-        everything=Text(EVERYTHING),
-        label=label,
-    )
+    return macro("boxes.interval_label", attribute, low, high, has_last)
 
 
 def create_all_box_labels(
@@ -212,7 +137,7 @@ def order_of(engine: Engine, box_labels: Sequence[BoxLabels]) -> list[Markup]:
     keys = []
     for face in box_labels:
         for number in range(face.first, face.first + len(face.values)):
-            key = expression("s.{cell}", cell=cell_name(number))
+            key = macro("boxes.in_order", cell_name(number))
             keys.append(engine.render.macro("collate", key) if face.attribute.show is Show.LABEL else key)
     return keys
 

@@ -22,7 +22,7 @@ from sqlanon.releases.rules.store_rules import LISTED, NAMES, MadeRules, RuleAtt
 from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
-from sqlanon.values.expressions import text_of
+from sqlanon.values.expressions import text_form
 from sqlanon.work.workspace import Workspace
 
 
@@ -86,21 +86,20 @@ def _attribute(axis: Axis, segments: int) -> RuleAttribute:
     )
 
 
-def _value_text(engine: Engine, axis: Axis) -> Markup:
-    """The text of a code's value: of the dictionary's row `v`, or reckoned from the code `c`."""
-    column, coding = axis.field.attribute.column, axis.field.coding
-    value = Markup("v.value") if coding.dictionary is not None else coding.value_of(Markup("c.code"))
-    return text_of(engine.render, value, column.kind, column.type)
-
-
 def _add_cuts(engine: Engine, axis: Axis, tree: Relation | Markup, segments: Relation) -> None:
-    engine.run("rules/add_cuts", segments=segments, tree=tree, **_values(engine, axis))
+    engine.run("rules/add_cuts", segments=segments, tree=tree, **_values(axis), **_unlisted(axis))
 
 
-def _values(engine: Engine, axis: Axis) -> dict[str, Any]:
+def _values(axis: Axis) -> dict[str, Any]:
     """Return the values for a statement that spells an attribute's values."""
-    text, dictionary = _value_text(engine, axis), axis.field.coding.dictionary
-    return {"number": axis.number, "text": text, "dictionary": dictionary}
+    column, dictionary = axis.field.attribute.column, axis.field.coding.dictionary
+    return {"number": axis.number, "form": text_form(column.kind, column.type), "dictionary": dictionary}
+
+
+def _unlisted(axis: Axis) -> dict[str, Any]:
+    """Return the values for reckoning a value from its code where there is no dictionary."""
+    coding = axis.field.coding
+    return {"before": coding.before, "scale": coding.scale, "type": Markup(axis.field.attribute.column.type)}
 
 
 def _add_groups(engine: Engine, axis: Axis, tree: Relation | Markup, segments: Relation) -> None:
@@ -122,7 +121,7 @@ def _add_groups(engine: Engine, axis: Axis, tree: Relation | Markup, segments: R
 
 
 def _add_domain(engine: Engine, axis: Axis, segments: Relation, domain: Relation) -> None:
-    engine.run("rules/add_domain", domain=domain, segments=segments, **_values(engine, axis))
+    engine.run("rules/add_domain", domain=domain, segments=segments, **_values(axis))
 
 
 class _Boxes:

@@ -28,10 +28,9 @@ from sqlanon.policy import Show
 from sqlanon.releases.rules.box_labels import create_all_box_labels, order_of
 from sqlanon.releases.rules.route_rows import Routed, route
 from sqlanon.releases.rules.store_rules import RuleAttribute, RuleTables, StoredRules
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.staging.cells import Cell, Shown
 from sqlanon.staging.classes import partition_of
-from sqlanon.staging.labels import EVERYTHING
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import cell_name, create_regions
 from sqlanon.work.workspace import Workspace
@@ -142,7 +141,7 @@ def _assigned(engine: Engine, coded: CodedTable, routed: Routed, used: Relation)
 
 def _select(engine: Engine, template: str, **values: Any) -> Markup:
     """A statement that another one reads from."""
-    return Markup("({})").format(Markup(engine.render(template, **values).text))
+    return macro("relations.subquery", Markup(engine.render(template, **values).text))
 
 
 def apply_cuts(engine: Engine, workspace: Workspace, coded: CodedTable, rules: RuleTables) -> Partition:
@@ -226,7 +225,7 @@ class Suppression:
         return int(found)
 
     def _measures(self, rows: int) -> list[str]:
-        rows_of = self._kept(None) if self.omits else expression("{rows} AS r", rows=self.applied.assigned)
+        rows_of = self._kept(None) if self.omits else self.applied.assigned
         domains = create_domains(self.engine, self.workspace, self.coded, self.models, rows_of)
         named = {sensitive.name: sensitive for sensitive in domains}
         self.domains = tuple(sensitive.domain for sensitive in domains)
@@ -234,9 +233,9 @@ class Suppression:
         for model in self.models:
             sensitive = named[model.attribute] if model.attribute is not None else None
             groups = Groups(
-                classes=Markup("classes"),
+                classes=Relation("classes"),
                 avs=None if sensitive is None else self._kept((sensitive.word, sensitive.mask)),
-                domain=None if sensitive is None else expression("{t}", t=sensitive.domain),
+                domain=None if sensitive is None else sensitive.domain,
                 rows=rows,
                 height=sensitive.height if sensitive else 0,
             )
@@ -247,7 +246,7 @@ class Suppression:
         """The rows of the classes that are not suppressed, or the AVS groups of these classes."""
         kept = {"assigned": self.applied.assigned, "regions": self.applied.regions, "suppressed": self.table}
         if field is None:
-            return _select(self.engine, "rules/select_kept_rows", **kept) + Markup(" AS kept")
+            return _select(self.engine, "rules/select_kept_rows", **kept)
         return _select(self.engine, "rules/count_kept_groups", word=field[0], mask=field[1], **kept)
 
     def release(self, stars: bool, ends: Sequence[Identifier] = ()) -> Relation:
@@ -256,8 +255,7 @@ class Suppression:
         cells, number = [], 0
         for shown in self.applied.shown:
             for _ in shown.cells:
-                star = Text(EVERYTHING) if shown.show is Show.LABEL else Markup("NULL")
-                cells.append({"name": cell_name(number), "star": star})
+                cells.append({"name": cell_name(number), "is_label": shown.show is Show.LABEL})
                 number += 1
         self.engine.run(
             "rules/release_regions",

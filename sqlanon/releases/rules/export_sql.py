@@ -20,13 +20,13 @@ from sqlanon.plan.checks import released_names
 from sqlanon.policy import Hierarchy, Policy, Show
 from sqlanon.policy.loading import parse_stored
 from sqlanon.releases.rules.box_labels import list_replaced
-from sqlanon.releases.rules.row_expressions import RowSpelling, listed
+from sqlanon.releases.rules.row_expressions import RowSpelling
 from sqlanon.releases.rules.store_rules import RuleAttribute, StoredRules
 from sqlanon.releases.rules.tree_select import TreeSelect
 from sqlanon.releases.rules.two_step import ByRepresentative, PartNames
-from sqlanon.sql import Identifier, Relation, Text, checked_name, expression
+from sqlanon.sql import Identifier, Relation, Text, checked_name, macro
 from sqlanon.staging.label_grammar import VALUES
-from sqlanon.staging.labels import EVERYTHING, NULL
+from sqlanon.staging.labels import EVERYTHING
 
 
 class LevelsSelect:
@@ -47,12 +47,11 @@ class LevelsSelect:
         by, kept = names.representatives, self.rows.kept()
         own = {column["name"] for column in kept}
         keys = [{"name": name, "value": key} for name, key in zip(by.keys, self._keys, strict=False)]
-        address = {"name": by.address, "value": Markup("s.ctid")}
-        label = {"name": by.class_column, "value": expression("c.{c}", c=by.class_column)}
+        address = {"name": by.address, "value": macro("recoding.address")}
+        label = {"name": by.class_column, "value": macro("recoding.of_class", by.class_column)}
         shown = [column for column in self._columns if column["name"] not in own]
-        place = {"table": by.table, "address": by.address}
-        chosen = expression("JOIN {table} AS c ON s.ctid = c.{address}", **place)
-        named = expression("s.ctid = ANY (ARRAY(SELECT o.{address} FROM {table} AS o))", **place)
+        chosen = macro("recoding.join_representatives", by.table, by.address)
+        named = macro("recoding.is_representative", by.table, by.address)
         return ByRepresentative(
             assigning=self._select(table, row_filter, [address, *keys, *kept], keyed=True),
             showing=self._select(table, named, [label, *keys, *shown], chosen, keyed=True),
@@ -106,12 +105,7 @@ class LevelsSelect:
         return pairs
 
     def _or_null(self, attribute: RuleAttribute, label: Markup) -> Markup:
-        return expression(
-            "CASE WHEN {value} IS NULL THEN {null} ELSE {label} END",
-            value=self.rows.value(attribute),
-            null=Text(NULL),
-            label=label,
-        )
+        return macro("recoding.label_or_null", label, self.rows.value(attribute))
 
     def _cuts(self) -> list[Markup]:
         replaced: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -123,20 +117,15 @@ class LevelsSelect:
             if not replaced[attribute.name, height]:
                 cells.append(Markup(Text(EVERYTHING)))
                 continue
-            whens = [
-                expression(
-                    "WHEN {label} NOT IN ({groups}) THEN {label}",
-                    label=self.rows.label(attribute, level),
-                    groups=listed(replaced[attribute.name, level]),
-                )
-                for level in range(height - 1, 0, -1)
-                if replaced[attribute.name, level]
-            ]
             lowest = next((n for n in range(height - 1, 0, -1) if not replaced[attribute.name, n]), 0)
-            whens = whens[: height - 1 - lowest]
-            label = self.rows.label(attribute, lowest)
-            if whens:
-                label = expression("CASE {whens} ELSE {label} END", whens=Markup(" ").join(whens), label=label)
+            levels = [
+                {
+                    "label": self.rows.label(attribute, level),
+                    "replaced": [Text(label) for label in replaced[attribute.name, level]],
+                }
+                for level in range(height - 1, lowest, -1)
+            ]
+            label = macro("recoding.label_under_cut", levels, self.rows.label(attribute, lowest))
             cells.append(self._or_null(attribute, label))
         return cells
 
@@ -220,7 +209,7 @@ class ReadColumn:
     pair: what a label of two ends looks like; single: one of a value. periods: those of a hierarchy of dates.
     """
 
-    cell: Markup
+    name: Identifier
     least: Identifier
     greatest: Identifier
     type: Markup
@@ -267,7 +256,7 @@ def _read(attribute: RuleAttribute, hierarchy: Hierarchy | None) -> ReadColumn:
         if attribute.kind is not Kind.FLOAT:  # the ends of intervals beyond all numbers are no decimals
             value, beyond = _COUNTED, _BEYOND
     return ReadColumn(
-        expression("r.{name}", name=Identifier(attribute.name)),
+        Identifier(attribute.name),
         Identifier(checked_name(f"{attribute.name}_min")),
         Identifier(checked_name(f"{attribute.name}_max")),
         kind,

@@ -7,7 +7,7 @@ it works out all branches of a CASE, thirty times dearer than joins.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.releases.rules.store_rules import RuleAttribute, RuleTables
-from sqlanon.sql import Text, expression
+from sqlanon.sql import Renderer, Text
 
 MOST_RULES = 100_000  # of a CASE; 76,000 take 2 to 4 seconds to plan
 DEEPEST = 60  # levels of a CASE; the server's stack holds some hundreds
@@ -41,7 +41,7 @@ class Group(NamedTuple):
     """A group of a split by a hierarchy at `place`, and the place that its rows go to."""
 
     place: int
-    label: str
+    label: Text
     child: int
 
 
@@ -80,7 +80,7 @@ def read_layout(engine: Engine, attributes: Sequence[RuleAttribute], tables: Rul
         elif attributes[below[0].attribute].height is None:
             first, second = below
             _, cut = segments[second.attribute, second.lo]
-            layout.nodes.append(Node(place, first.place, first.attribute, cut))
+            layout.nodes.append(Node(place, first.place, first.attribute, None if cut is None else Text(cut)))
         else:
             named = [child for child in below if child.node > 0 and child.lo > 0]
             rest = next(child for child in below if child.node < 0)
@@ -89,48 +89,29 @@ def read_layout(engine: Engine, attributes: Sequence[RuleAttribute], tables: Rul
             level = groups[0][0] if groups else None
             layout.nodes.append(Node(place, rest.place, rest.attribute, None, level, of_null.place))
             pairs = zip(named, groups, strict=True)
-            layout.groups.extend(Group(place, str(label), child.place) for child, (_, label) in pairs)
+            layout.groups.extend(Group(place, Text(label), child.place) for child, (_, label) in pairs)
     return layout
 
 
 @dataclass(frozen=True)
-class Spelling:
-    """SQL expressions of an attribute, by its number, in the CASE: its value, and the test of a cut.
+class ComparedAttribute:
+    """An attribute in the CASE, as SQL.
 
-    labels: of each attribute with a hierarchy, its label at a level.
+    value: its value; compared: what is compared with cuts, None with a hierarchy.
+    type, has_day: of cuts that are texts; None where they are numbers.
+    labels: with a hierarchy, the labels at those levels at which the tree has groups.
     """
 
-    labels: Mapping[int, Callable[[int], Markup]]
-    value: Callable[[int], Markup]
-    is_beyond: Callable[[int, Any], Markup]
+    value: Markup
+    compared: Markup | None = None
+    type: Markup | None = None
+    has_day: bool = False
+    labels: Mapping[int, Markup] | None = None
 
 
-def rule_case(layout: NodeLayout, spelling: Spelling) -> Markup:
+def rule_case(render: Renderer, layout: NodeLayout, attributes: Mapping[int, ComparedAttribute]) -> Markup:
     """The place of the rule that a row falls under, as one CASE."""
-    nodes = {node.place: node for node in layout.nodes}
     groups: dict[int, list[Group]] = defaultdict(list)
     for group in layout.groups:
         groups[group.place].append(group)
-
-    def case(place: int) -> Markup:
-        node = nodes[place]
-        number = node.attribute
-        if number is None:
-            return Markup(str(place))
-        if number not in spelling.labels:
-            test = _is_known(spelling.value(number)) if node.cut is None else spelling.is_beyond(number, node.cut)
-            sides = {"above": case(node.first + 1), "below": case(node.first)}
-            return expression("CASE WHEN {test} THEN {above} ELSE {below} END", test=test, **sides)
-        rest = case(node.first)
-        if groups[place]:
-            whens = [expression("WHEN {g} THEN {c}", g=Text(g.label), c=case(g.child)) for g in groups[place]]
-            values = {"label": spelling.labels[number](node.level or 0), "whens": Markup(" ").join(whens)}
-            rest = expression("CASE {label} {whens} ELSE {rest} END", **values, rest=rest)
-        known, of_null = _is_known(spelling.value(number)), case(node.of_null or 0)
-        return expression("CASE WHEN {known} THEN {rest} ELSE {null} END", known=known, rest=rest, null=of_null)
-
-    return case(0)
-
-
-def _is_known(value: Markup) -> Markup:
-    return expression("{value} IS NOT NULL", value=value)
+    return render.macro("rules.place_of_row", {node.place: node for node in layout.nodes}, groups, attributes, 0)

@@ -15,13 +15,13 @@ from markupsafe import Markup
 
 from sqlanon.encoding.axes import NEVER, Axis, carried, mask_column
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.fields import Coding, Field, word_column
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.encoding.fields import Field, word_column
+from sqlanon.engines.base import Engine
 from sqlanon.policy import Show
-from sqlanon.releases.rules.node_layout import DEEPEST, MOST_RULES, Node, NodeLayout, Spelling, rule_case
+from sqlanon.releases.rules.node_layout import DEEPEST, MOST_RULES, ComparedAttribute, Node, NodeLayout, rule_case
 from sqlanon.releases.rules.store_rules import RuleAttribute, RuleTables
-from sqlanon.sql import Identifier, RedactedValue, Relation, Renderer, expression
-from sqlanon.values.expressions import text_of
+from sqlanon.sql import Identifier, RedactedValue, Relation, macro
+from sqlanon.values.expressions import text_form
 from sqlanon.work.workspace import Workspace
 
 LEVELS = 40  # of one statement: planning a join takes longer the more there are
@@ -51,7 +51,7 @@ def route(
     engine.analyze(*([children] if children else []))
     odd = _find_unknown(engine, workspace, coded, axes, attributes, rules)
     case = place_of_row(engine, routes, axes, rules) if children is None else None
-    depth, start = (rules.depth, Markup("0")) if case is None else (0, case.place)
+    depth = rules.depth if case is None else 0
     rows, routed = coded.rows, workspace.table("routed")
     for first in range(0, max(1, depth), LEVELS):
         ends = first + LEVELS >= depth
@@ -63,15 +63,16 @@ def route(
             routes=routes,
             children=children,
             words=_words_of(axes),
-            start=start,
+            case=None if case is None else case.place,
             shift=None if case is None else case.shift,
+            goes_on=first > 0,
             levels=min(LEVELS, depth - first),
             odd=odd if ends else [],
             carried=carried("r", coded.word_columns),
         )
         engine.analyze(to)
         workspace.drop(*([rows] if first else []))
-        rows, start = to, Markup("r.leaf")
+        rows = to
     workspace.drop(*([children] if children else []), *(one["table"] for one in odd if one["table"]))
     return Routed(routed, routes, tuple(one["bit"] for one in odd))
 
@@ -110,29 +111,15 @@ def _words_of(axes: Sequence[Axis]) -> list[dict[str, Any]]:
 def _mark(engine: Engine, field: Field, attribute: RuleAttribute, segments: Relation, marks: Relation) -> None:
     values: dict[str, Any] = {"marks": marks, "segments": segments, "number": attribute.number}
     coding = field.coding
-    cut = attribute.value_of(engine.render, Markup("s.value"))
-    beyond = RedactedValue(coding.leaves + 1)
+    codes: dict[str, Any] = {"leaves": RedactedValue(coding.leaves), "beyond": RedactedValue(coding.leaves + 1)}
     if coding.scale is not None:
-        engine.run("rules/mark_fractions", beyond=beyond, cut=cut, **values, **_fractions(engine.render, coding))
-        return
-    if coding.dictionary is None:
-        engine.run("rules/mark_integers", beyond=beyond, before=coding.before, **values)
-        return
-    order = Markup("u.value")
-    if attribute.kind is Kind.TEXT:
-        order = engine.render.macro("collate", order)
-    engine.run("rules/mark_values", dictionary=coding.dictionary, order=order, cut=cut, **values)
-
-
-def _fractions(render: Renderer, coding: Coding) -> dict[str, Any]:
-    """Return the values for finding a cut `x.cut` among codes by units."""
-    return {
-        "before": coding.before,
-        "low": coding.value_of(Markup("CAST(1 AS BIGINT)")),
-        "high": coding.value_of(expression("CAST({leaves} AS BIGINT)", leaves=RedactedValue(coding.leaves))),
-        "whole": coding.whole_of(render, Markup("x.cut")),
-        "value": coding.value_of_whole(Markup("y.whole")),
-    }
+        codes |= {"before": coding.before, "scale": coding.scale, "type": Markup(coding.attribute.column.type)}
+        engine.run("rules/mark_fractions", cut_type=attribute.sql_type, **codes, **values)
+    elif coding.dictionary is None:
+        engine.run("rules/mark_integers", before=coding.before, beyond=codes["beyond"], **values)
+    else:
+        column = {"type": attribute.sql_type, "kind": attribute.kind}
+        engine.run("rules/mark_values", dictionary=coding.dictionary, **column, **values)
 
 
 def _create_children(
@@ -186,9 +173,9 @@ def _create_unknown(
         return None
     table = workspace.table("unknown", axis.number)
     column = axis.field.attribute.column
-    text = text_of(engine.render, Markup("v.value"), column.kind, column.type)
+    form = text_form(column.kind, column.type)
     engine.run(
-        "rules/create_unknown", unknown=table, dictionary=dictionary, domain=domain, number=attribute.number, text=text
+        "rules/create_unknown", unknown=table, dictionary=dictionary, domain=domain, number=attribute.number, form=form
     )
     (unknown,) = engine.query_one("count_rows", table=table)
     if unknown:
@@ -226,14 +213,14 @@ def place_of_row(engine: Engine, routes: Relation, axes: Sequence[Axis], rules: 
     nodes = []
     for place, first, threshold, *masks in rows:
         split = next(((word, mask) for word, mask in enumerate(masks) if mask and first != place), None)
-        nodes.append(Node(place, first, split and number_of[split], threshold))
-
-    def value(number: int) -> Markup:
-        field = axes[number].field
-        return expression("(r.{word} & {mask})", word=word_column(field.word), mask=axes[number].mask)
-
-    def is_beyond(number: int, threshold: int) -> Markup:
-        return expression("{value} + secret.shift >= {least}", value=value(number), least=threshold + drawn)
-
-    case = rule_case(NodeLayout(nodes, [], {}), Spelling({}, value, is_beyond))
+        cut = None if threshold is None else threshold + drawn
+        nodes.append(Node(place, first, split and number_of[split], cut))
+    attributes = {axis.number: _compared(axis) for axis in axes}
+    case = rule_case(engine.render, NodeLayout(nodes, [], {}), attributes)
     return PlaceCase(case, RedactedValue(drawn))
+
+
+def _compared(axis: Axis) -> ComparedAttribute:
+    """A code in place, which is shifted where thresholds are compared with it."""
+    value = macro("rules.code", axis.word, axis.mask)
+    return ComparedAttribute(value, macro("rules.shifted", value))

@@ -19,7 +19,7 @@ from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Hierarchy, Policy, Role
 from sqlanon.releases.rules.store_rules import RuleAttribute, StoredRules
-from sqlanon.sql import Identifier, Text, expression
+from sqlanon.sql import Identifier, Text, macro
 from sqlanon.staging.labels import EVERYTHING
 from sqlanon.values.expressions import is_short, text_of
 from sqlanon.work.workspace import Workspace
@@ -47,18 +47,18 @@ class RowSpelling:
                 pairs = zip(released_names(name, attribute), cells[numbers[name]], strict=True)
                 columns += [{"name": Identifier(released), "value": cell} for released, cell in pairs]
             elif attribute.role is not Role.IDENTIFIER:
-                columns.append({"name": Identifier(name), "value": expression("s.{c}", c=Identifier(name))})
+                columns.append({"name": Identifier(name), "value": column_of(name)})
         return columns
 
     def kept(self) -> list[dict[str, Any]]:
         """The columns of the result that are the source's own."""
         roles = (Role.QUASI_IDENTIFIER, Role.IDENTIFIER)
         names = [name for name, attribute in self.policy.attributes.items() if attribute.role not in roles]
-        return [{"name": Identifier(name), "value": expression("s.{c}", c=Identifier(name))} for name in names]
+        return [{"name": Identifier(name), "value": column_of(name)} for name in names]
 
     def value(self, attribute: RuleAttribute) -> Markup:
         """The value of a row, or the limit that it is beyond: cuts lie between the limits, groups need not."""
-        value = expression("s.{c}", c=Identifier(attribute.name))
+        value = column_of(attribute.name)
         return value if attribute.height is None else attribute.limits.coded(self.render, value, attribute.column)
 
     def text(self, attribute: RuleAttribute) -> Markup:
@@ -73,8 +73,8 @@ class RowSpelling:
         opened = [one for one in attribute.opened if one.level == level]
         if opened:
             label = self.text(attribute) if level == 0 else self._found(attribute, f"l{level}")
-            whens = [expression("WHEN {l} THEN {s}", l=Text(one.label), s=Text(one.shown)) for one in opened]
-            return expression("CASE {label} {whens} ELSE {label} END", label=label, whens=Markup(" ").join(whens))
+            ends = [{"label": Text(one.label), "shown": Text(one.shown)} for one in opened]
+            return macro("recoding.opened", label, ends)
         if level == 0:
             return self.text(attribute)
         if hierarchy.mask is not None:
@@ -82,7 +82,7 @@ class RowSpelling:
         label = self._found(attribute, f"l{level}")
         if hierarchy.unknown is None:
             return label
-        return expression("coalesce({label}, {unknown})", label=label, unknown=Text(hierarchy.unknown))
+        return macro("recoding.label_or", label, Text(hierarchy.unknown))
 
     def key(self, attribute: RuleAttribute, level: int) -> Markup | None:
         """Write a cheaper stand-in for the label of a value at a level, if there is one; NULL for NULL alone."""
@@ -94,7 +94,7 @@ class RowSpelling:
         if not has_keys(hierarchy, attribute.column):
             return None
         key = self._found(attribute, f"k{level}")
-        return expression("CASE WHEN {value} IS NOT NULL THEN {key} END", value=self.value(attribute), key=key)
+        return macro("recoding.unless_null", self.value(attribute), key)
 
     def _kept(self, attribute: RuleAttribute, side: str, level: int) -> Markup:
         """Write the part of a value's text that a mask leaves."""
@@ -104,7 +104,7 @@ class RowSpelling:
     def _found(self, attribute: RuleAttribute, name: str) -> Markup:
         """A column of what is joined to the row for an attribute; a value that a taxonomy lacks has NULL there."""
         self._joined[attribute.number] = attribute
-        return expression("{alias}.{name}", alias=_alias(attribute), name=Identifier(name))
+        return macro("codes.of_entry", _alias(attribute), Identifier(name))
 
     def _join(self, attribute: RuleAttribute, keyed: bool) -> Markup:
         hierarchy, row = self._hierarchy(attribute), (attribute.column, self.value(attribute), self.text(attribute))
@@ -120,9 +120,9 @@ def _alias(attribute: RuleAttribute) -> Identifier:
     return Identifier(f"h{attribute.number}")
 
 
-def listed(texts: Sequence[str]) -> Markup:
-    """Texts as a list of literals."""
-    return Markup(", ").join(Markup(Text(text)) for text in texts)
+def column_of(name: str) -> Markup:
+    """A column of the row."""
+    return macro("codes.in_source", Identifier(name))
 
 
 SUPPRESSED_FOR = "hold values that no rule knows, or are in classes that violate a model"
@@ -148,7 +148,7 @@ Listing = Callable[[RuleAttribute, Sequence[str]], Markup]
 def literals(attribute: RuleAttribute, values: Sequence[str]) -> Markup:
     """The values themselves: for statements that are kept where only those may read who may read the rules."""
     del attribute
-    return expression("ARRAY[{values}]", values=Markup(", ").join(Markup(Text(value)) for value in values))
+    return macro("values.array", [Text(value) for value in values])
 
 
 def find_unmatched(
@@ -161,7 +161,7 @@ def find_unmatched(
 def row_filter_of(unmatched: Sequence[UnmatchedValue]) -> Markup | None:
     """Write the condition by which rows `s` stay where unmatched values are suppressed; None where all rows stay."""
     tests = [unmatched_value.test for unmatched_value in unmatched if not unmatched_value.refused]
-    return expression("({tests}) IS NOT TRUE", tests=Markup(" OR ").join(tests)) if tests else None
+    return macro("recoding.is_none_of", tests) if tests else None
 
 
 def ending(unmatched: Sequence[UnmatchedValue], *, suppresses: bool) -> list[dict[str, Markup]]:
@@ -175,7 +175,7 @@ def ending(unmatched: Sequence[UnmatchedValue], *, suppresses: bool) -> list[dic
 def _refused_nulls(policy: Policy) -> Iterator[UnmatchedValue]:
     for name, attribute in policy.attributes.items():
         if attribute.nulls == "refuse":
-            test = expression("s.{c} IS NULL", c=Identifier(name))
+            test = macro("recoding.is_null", column_of(name))
             yield UnmatchedValue(test, f"Column '{name}' holds NULL, which the policy refuses.", refused=True)
 
 
@@ -185,13 +185,12 @@ def _unknown_values(
     """Of dates and intervals there are none: every value has its period, or its interval."""
     for attribute in attributes:
         hierarchy = policy.attributes[attribute.name].hierarchy
-        value = expression("s.{c}", c=Identifier(attribute.name))
-        text = text_of(engine.render, value, attribute.kind, attribute.type)
+        text = text_of(engine.render, column_of(attribute.name), attribute.kind, attribute.type)
         if hierarchy is None:
             continue
         if hierarchy.mask is not None:
             assert attribute.height is not None
-            test = expression("length({value}) > {most}", value=text, most=attribute.height)
+            test = macro("recoding.is_longer", text, attribute.height)
             yield UnmatchedValue(
                 test, f"Column '{attribute.name}' holds values longer than its mask, {attribute.height}."
             )
@@ -200,7 +199,7 @@ def _unknown_values(
             known = listing(attribute, [line.value for line in lines])
             text = engine.render.macro("collate", text)
             yield UnmatchedValue(
-                expression("NOT {value} = ANY ({known})", value=text, known=known),
+                macro("recoding.is_unlisted", text, known),
                 f"Column '{attribute.name}' holds values that its {hierarchy.kind} lacks: add them, or give it "
                 "`unknown`, run the policy again, and freeze that run.",
             )
@@ -227,7 +226,7 @@ def find_row_filter(engine: Engine, workspace: Workspace, plan: Plan, stored: St
         known = workspace.table("known", attribute.number)
         engine.run("rules/create_known", known=known)
         engine.load(known, ["value"], [(value,) for value in values])
-        return expression("SELECT k.value FROM {known} AS k", known=known)
+        return macro("recoding.values_of", known)
 
     condition = row_filter_of(find_unmatched(engine, plan.policy, stored.attributes, listing))
     if condition is None:

@@ -25,7 +25,7 @@ from sqlanon.hierarchies.limits import Limits
 from sqlanon.hierarchies.open_ends import Opened
 from sqlanon.plan.plan import Attribute
 from sqlanon.policy import SET_LIMITS, Show
-from sqlanon.sql import Identifier, Relation, Renderer, expression, short_hash
+from sqlanon.sql import Identifier, Relation, Renderer, macro, short_hash
 from sqlanon.work.publish import guard_staging, transfer
 from sqlanon.work.workspace import Workspace
 
@@ -80,10 +80,14 @@ class RuleAttribute(Ranged):
     def column(self) -> Column:
         return Column(self.name, self.type, self.kind)
 
+    @property
+    def sql_type(self) -> Markup:
+        """The column's type, for statements."""
+        return Markup(self.type)
+
     def value_of(self, render: Renderer, text: Markup) -> Markup:
         """A cut's value, read from its text."""
-        text = render.macro("read_day", text) if self.kind.has_day else text
-        return expression("CAST({value} AS {type})", value=text, type=Markup(self.type))
+        return render.macro("values.read", text, self.sql_type, self.kind.has_day)
 
     @property
     def hides_rows(self) -> bool:
@@ -298,9 +302,8 @@ def table_digests(
 
 
 def _part(engine: Engine, table: Relation, columns: Sequence[Identifier]) -> dict[str, Any]:
-    texts = [engine.render.macro("exact_text", expression("CAST({c} AS TEXT)", c=column)) for column in columns]
-    line = Markup(" || ',' || ").join(expression("coalesce({value}, '-')", value=text) for text in texts)
-    return {"table": table, "line": line}
+    texts = [engine.render.macro("exact_text", macro("values.text", column)) for column in columns]
+    return {"table": table, "line": macro("values.line", texts)}
 
 
 def _hierarchy(attribute: Attribute) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from markupsafe import Markup
@@ -13,13 +13,19 @@ from sqlanon.engines.base import Engine, Kind
 from sqlanon.plan.checks import released_names
 from sqlanon.policy import Show
 from sqlanon.releases.rules.box_labels import fetch_rules
-from sqlanon.releases.rules.node_layout import DEEPEST, MOST_RULES, NodeLayout, Spelling, read_layout, rule_case
-from sqlanon.releases.rules.row_expressions import RowSpelling, listed
+from sqlanon.releases.rules.node_layout import (
+    DEEPEST,
+    MOST_RULES,
+    ComparedAttribute,
+    NodeLayout,
+    read_layout,
+    rule_case,
+)
+from sqlanon.releases.rules.row_expressions import RowSpelling, column_of
 from sqlanon.releases.rules.store_rules import RuleAttribute, StoredRules
 from sqlanon.releases.rules.two_step import ByRuleId, Masked, PartNames
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Text, macro
 from sqlanon.staging.cells import RANGE_TYPES
-from sqlanon.staging.labels import EVERYTHING
 
 
 class TreeSelect:
@@ -43,10 +49,10 @@ class TreeSelect:
         if len(set(shown)) < len(shown):
             return None
         masked = [a for a in self.attributes if self._star_tests(a)]
-        tests = {a.name: Markup(" OR ").join(self._star_tests(a)) for a in masked}
-        starred = Markup(" OR ").join(tests.values()) if tests else None
+        tests = {a.name: macro("recoding.any", self._star_tests(a)) for a in masked}
+        starred = macro("recoding.any", list(tests.values())) if tests else None
         columns: list[dict[str, Any]] = [{"name": place, "value": None}]
-        columns += [{"name": mask, "value": _mask(starred, list(tests.values()))}, *self.rows.kept()]
+        columns += [{"name": mask, "value": macro("recoding.mask", list(tests.values()))}, *self.rows.kept()]
         plain = {a.number: [_typed(a, name) for name in self._cells[a.number]] for a in self.attributes}
         own = {column["name"] for column in self.rows.kept()}
         box_labels = [column for column in self.rows.columns(plain) if column["name"] not in own]
@@ -89,12 +95,8 @@ class TreeSelect:
         cell, tests = _typed(attribute, name), self._star_tests(attribute)
         if not tests:
             return cell
-        test = Markup(" OR ").join(tests)
-        star = Markup("NULL") if attribute.hides_rows else Markup(Text(EVERYTHING))
-        shown = expression("CASE WHEN {test} THEN {star} ELSE {cell} END", test=test, star=star, cell=cell)
-        if attribute.show is Show.BOUNDS:  # a CASE has no precision and scale on PostgreSQL
-            return expression("CAST({shown} AS {type})", shown=shown, type=_type(attribute))
-        return shown
+        cast_to = attribute.sql_type if attribute.show is Show.BOUNDS else None
+        return macro("recoding.starred", cell, tests, attribute.hides_rows, cast_to)
 
     def _released(self, attribute: RuleAttribute) -> tuple[Identifier, ...]:
         """The columns of the release that show an attribute."""
@@ -103,17 +105,17 @@ class TreeSelect:
     def _star_tests(self, attribute: RuleAttribute) -> list[Markup]:
         """List tests for rows whose value is none that labels tell of: these rows show a star, or NULL."""
         if attribute.hides_rows:
-            return [expression("{value} IS NULL", value=expression("s.{c}", c=Identifier(attribute.name)))]
+            return [macro("recoding.is_null", column_of(attribute.name))]
         if attribute.show is not Show.LABEL or attribute.height is not None:
             return []
         tests = []
         if not attribute.has_null:
-            tests.append(expression("{value} IS NULL", value=self.rows.value(attribute)))
+            tests.append(macro("recoding.is_null", self.rows.value(attribute)))
         if attribute.listed and self._domain[attribute.number]:
-            known = listed(self._domain[attribute.number])
-            tests.append(expression("{value} NOT IN ({known})", value=self.rows.text(attribute), known=known))
+            known = [Text(value) for value in self._domain[attribute.number]]
+            tests.append(macro("recoding.is_not_in", self.rows.text(attribute), known))
         elif attribute.listed:  # NULL was all there was
-            tests.append(expression("{value} IS NOT NULL", value=self.rows.value(attribute)))
+            tests.append(macro("recoding.is_known", self.rows.value(attribute)))
         return tests
 
     # --- which rule is a row's
@@ -128,7 +130,7 @@ class TreeSelect:
         """A SELECT of `columns`; one without a value is the place of the row's rule. `rules` are joined, if any."""
         values = {"table": table, "row_filter": row_filter, "columns": columns, **self._shown(rules)}
         if self._is_one_case():
-            rule = rule_case(self.layout, self._spelling())
+            rule = rule_case(self.render, self.layout, self._compared_attributes())
             return self.render("rules/select_case", **values, rule=rule, joins=self.rows.joins()).text
         nested = bool(self.layout.groups)
         attributes = [self._split(one, labeled=nested) for one in self.attributes]  # before the joins of their labels
@@ -136,8 +138,8 @@ class TreeSelect:
             "rules/select_tree",
             **values,
             joins=self.rows.joins(),
-            nodes=[_literals(node) for node in self.layout.nodes],
-            groups=[_literals(group) for group in self.layout.groups],
+            nodes=self.layout.nodes,
+            groups=self.layout.groups,
             attributes=attributes,
             depth=self.tables.depth,
         ).text
@@ -148,18 +150,21 @@ class TreeSelect:
         short = self.stored.record.leaves <= MOST_RULES and self.tables.depth <= DEEPEST
         return self.rows.dialect.prefers_case and short and not any(h and (h.date or h.intervals) for h in reckoned)
 
-    def _spelling(self) -> Spelling:
-        named = self.attributes
-        return Spelling(
-            labels={a.number: partial(self.rows.label, a) for a in named if a.height is not None},
-            value=lambda number: self.rows.value(named[number]),
-            is_beyond=lambda number, cut: self._is_beyond(named[number], str(cut)),
-        )
+    def _compared_attributes(self) -> dict[int, ComparedAttribute]:
+        """The attributes, with the labels of those levels at which nodes have groups."""
+        split = {group.place for group in self.layout.groups}
+        levels: dict[int | None, set[int]] = defaultdict(set)
+        for node in self.layout.nodes:
+            if node.place in split and node.level is not None:
+                levels[node.attribute].add(node.level)
+        return {a.number: self._compared_attribute(a, sorted(levels[a.number])) for a in self.attributes}
 
-    def _is_beyond(self, attribute: RuleAttribute, cut: str) -> Markup:
-        """Test whether a value is at a cut or beyond it."""
-        cut_value = attribute.value_of(self.render, Markup(Text(cut)))
-        return expression("{value} >= {cut}", value=self._compared(attribute), cut=cut_value)
+    def _compared_attribute(self, attribute: RuleAttribute, levels: Sequence[int]) -> ComparedAttribute:
+        value = self.rows.value(attribute)
+        if attribute.height is not None:
+            labels = {level: self.rows.label(attribute, level) for level in levels}
+            return ComparedAttribute(value, labels=labels)
+        return ComparedAttribute(value, self._compared(attribute), attribute.sql_type, attribute.kind.has_day)
 
     def _compared(self, attribute: RuleAttribute) -> Markup:
         value = self.rows.value(attribute)
@@ -168,46 +173,27 @@ class TreeSelect:
     def _split(self, attribute: RuleAttribute, *, labeled: bool) -> dict[str, Any]:
         """An attribute as its splits look at it: with the labels of its levels, or with what is compared with cuts.
 
-        cut: the column of its cuts; read: their values, read from the texts of rows `v`.
+        cut: the column of its cuts; type, has_day: of their values, which are read from texts.
         """
         known: dict[str, Any] = {"number": attribute.number, "value": self.rows.value(attribute)}
         if attribute.height is not None:
             levels = range(attribute.height if labeled else 0)
             return known | {"labels": [self.rows.label(attribute, level) for level in levels], "cut": None}
-        read = attribute.value_of(self.render, Markup("v.cut"))
         return known | {
             "compared": self._compared(attribute),
             "cut": Identifier(f"cut_{attribute.number}"),
-            "read": read,
+            "type": attribute.sql_type,
+            "has_day": attribute.kind.has_day,
         }
 
 
-def _mask(starred: Markup | None, tests: Sequence[Markup]) -> Markup:
-    """Return an array of the tests' truth values where any test is true, or an empty one."""
-    none = Markup("CAST(ARRAY[] AS BOOLEAN[])")
-    if starred is None:
-        return none
-    marks = Markup(", ").join(expression("({test}) IS TRUE", test=test) for test in tests)
-    return expression(
-        "CASE WHEN {starred} THEN ARRAY[{marks}] ELSE {none} END", starred=starred, marks=marks, none=none
-    )
-
-
-def _literals(values: Sequence[int | str | None]) -> Markup:
+def _literals(values: Sequence[int | str | None]) -> list[int | Text | None]:
     """A row of literals."""
-    return Markup(", ").join(
-        Markup("NULL") if v is None else Markup(str(v)) if isinstance(v, int) else Markup(Text(v)) for v in values
-    )
-
-
-def _type(attribute: RuleAttribute) -> Markup:
-    if attribute.show is Show.LABEL:
-        return Markup("TEXT")
-    if attribute.show is Show.BOUNDS:
-        return Markup(attribute.type)
-    return Markup(RANGE_TYPES[attribute.kind]) if attribute.show is Show.RANGE else Markup("FLOAT8")
+    return [Text(value) if isinstance(value, str) else value for value in values]
 
 
 def _typed(attribute: RuleAttribute, cell: Identifier) -> Markup:
     """Cast the cell of a rule `r` to the type of the release's column."""
-    return expression("CAST(r.{c} AS {type})", c=cell, type=_type(attribute))
+    of_range = attribute.show is Show.RANGE
+    type_ = Markup(RANGE_TYPES[attribute.kind]) if of_range else attribute.sql_type
+    return macro("rules.cell", cell, attribute.show.value, type_)
