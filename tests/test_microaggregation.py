@@ -40,19 +40,28 @@ def clusters_of(released: list[Row], centres: int) -> list[list[int]]:
     return sorted(sorted(one) for one in members.values())
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**32), rows=st.integers(8, 40), k=st.integers(2, 4))
-def test_clusters_are_those_of_a_plain_search(database: Database, seed: int, rows: int, k: int) -> None:
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32),
+    rows=st.integers(8, 40),
+    k=st.integers(2, 4),
+    method=st.sampled_from([("mdav",), ("v-mdav", 0.2), ("v-mdav", 1.1), ("v-mdav", 5)]),
+)
+def test_clusters_are_those_of_a_plain_search(
+    database: Database, seed: int, rows: int, k: int, method: tuple[Any, ...]
+) -> None:
     """Rows are drawn by a seed, as a search for small examples comes to distances that are equal but for rounding."""
     draw = random.Random(seed)
     points = sorted((draw.randrange(10**6), draw.randrange(-(10**6), 10**6)) for _ in range(rows))
     columns = {"a": "INTEGER", "b": "INTEGER", "number": "INTEGER"}
     numbered = [(*point, number) for number, point in enumerate(points)]
+    algorithm = EXACT | dict(zip(("method", "gamma"), method, strict=False))
     released = database.release_once(
-        columns, numbered, {"a": QUASI, "b": QUASI, "number": "insensitive"}, algorithm=EXACT, privacy=anonymity(k)
+        columns, numbered, {"a": QUASI, "b": QUASI, "number": "insensitive"}, algorithm=algorithm, privacy=anonymity(k)
     )
     assert released is not None
-    expected = oracle.mdav(oracle.standardized(points), k)
+    plain_search = oracle.mdav if method == ("mdav",) else oracle.v_mdav
+    expected = plain_search(oracle.standardized(points), k, *method[1:])
     assert clusters_of(released, 2) == sorted(sorted(one) for one in expected)
     for row in released:
         mates = next(one for one in expected if row[-1] in one)
@@ -94,22 +103,30 @@ ROLES = {"age": QUASI, "income": QUASI, "share": QUASI, "ill": "sensitive", "num
 
 
 @pytest.mark.parametrize("table_of", ["numbers", "mixed"])
-@pytest.mark.parametrize(("blocks", "refine"), [("exact", False), (60, False), (60, True)])
+@pytest.mark.parametrize(
+    ("blocks", "refine", "method"),
+    [("exact", False, "mdav"), (60, False, "mdav"), (60, True, "mdav"), (60, False, "v-mdav")],
+)
 def test_engines_release_the_same_bytes(
-    tmp_path: Path, postgres_url: str, blocks: Any, refine: bool, table_of: str
+    tmp_path: Path, postgres_url: str, blocks: Any, refine: bool, method: str, table_of: str
 ) -> None:
     digests, facts = [], []
     columns, rows, roles = (COLUMNS, numbers(400), ROLES) if table_of == "numbers" else (MIXED, mixed(300), MIXED_ROLES)
     for url in (duckdb_url(tmp_path / "a.duckdb"), postgres_url):
         with open_database(url) as database:
             table = database.create(columns, rows)
-            algorithm = {"name": "microaggregation", "blocks": blocks, "refine": refine}
+            algorithm = {"name": "microaggregation", "blocks": blocks, "refine": refine, "method": method}
             policy = database.policy(table, roles, algorithm=algorithm, privacy=anonymity(3))
             result = anonymize(policy)
             digests.append([tuple(map(repr, map(plain, row))) for row in database.sql(f"SELECT * FROM {table}_r")])
             facts.append(result.algorithm.facts)
     assert digests[0] == digests[1]
     assert facts[0] == facts[1]
+
+
+def test_gamma_is_of_v_mdav(database: Database) -> None:
+    with pytest.raises(PolicyError, match="has gamma, which method: mdav does not use; v-mdav does"):
+        database.policy("t", {"q": QUASI}, algorithm=EXACT | {"gamma": 0.5})
 
 
 def plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
-from sqlanon.algorithms.clusters import gathering, mdav, nearest
+from sqlanon.algorithms.clusters import gathering, searching
 from sqlanon.releases.clustering import Clusters, Gathered
 from sqlanon.releases.clusters import Centres
 from sqlanon.releases.condensed import Condensed
@@ -18,7 +18,7 @@ class Clustering(Algorithm[Clusters]):
     needs_all_witnesses: ClassVar[bool] = True
 
     def search(self, request: SearchRequest) -> Clusters:
-        return mdav.search(
+        return searching.search(
             request.engine,
             request.workspace,
             request.coded,
@@ -52,17 +52,6 @@ class Gathering(Algorithm[Gathered]):
 
 class Condensing(Clustering):
     """Groups of at least k similar rows, shown by synthetic ones."""
-
-    def search(self, request: SearchRequest) -> Clusters:
-        return mdav.search(
-            request.engine,
-            request.workspace,
-            request.coded,
-            request.models,
-            self.parameters,
-            request.report,
-            nearest.gather if self.parameters.groups == "nearest" else None,
-        )
 
     def release(self, request: SearchRequest, decision: Clusters) -> Condensed:
         return Condensed.draw(request.engine, request.workspace, request.coded, decision, self.parameters.scale)

@@ -22,6 +22,7 @@ _CUTS = "The table was cut into ever smaller parts, for as long as each part sat
 _LEVELS = "Every column is shown at one level of its hierarchy. "
 LEAST_BITS = 0.01  # the information gain below which TR 1590 cuts at medians
 MOST_BINS = 2**20
+GAMMA = 0.2  # of V-MDAV, as published for scattered rows
 LEAST_BLOCK = 10  # rows
 Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "entropy-arx", "height", "kl-divergence"]
 OWN_QUALITIES: tuple[str, ...] = get_args(Quality)
@@ -372,6 +373,16 @@ class Clustering(AlgorithmParameters):
         """Tell whether clusters are refined."""
         return self.refine
 
+    @property
+    def gathering(self) -> str:
+        """Name the method that gathers the rows."""
+        return "mdav"
+
+    @property
+    def growth(self) -> float:
+        """Tell how near a row must be to join a cluster of k: as a share of its distance to the nearest other row."""
+        return 0.0
+
     def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:
         if attribute.role is not Role.QUASI_IDENTIFIER or attribute.show is not Show.LABEL:
             return attribute.show
@@ -414,15 +425,33 @@ class Microaggregation(Clustering):
         "Similar rows were gathered in clusters, and every row shows the centre of its cluster in place of its values."
     )
     name: Literal["microaggregation"]
-    method: Literal["mdav"] = "mdav"
+    method: Literal["mdav", "v-mdav"] = "mdav"
     """`mdav`: of the rows that are left, those nearest to the row farthest from their average, and those nearest to the
-    row farthest from that one (Domingo-Ferrer, Torra, DMKD 2005)."""
+    row farthest from that one (Domingo-Ferrer, Torra, DMKD 2005). `v-mdav`: those nearest to the row farthest from the
+    average, and up to k - 1 more that are near (Solanas, Martinez-Balleste, COMPSTAT 2006)."""
+    gamma: Number | None = Field(default=None, ge=0, le=1000)
+    """With v-mdav, 0.2 if not given: a row joins a cluster of at least k if its distance from the nearest row in it is
+    less than `gamma` times that from the nearest other one without a cluster. 1.1 suits tables of dense groups."""
     keep: Literal["variance"] | None = None
     """`variance`: the means of clusters are stretched about the mean of their column until they have its variance."""
 
     @property
+    def gathering(self) -> str:
+        return self.method
+
+    @property
+    def growth(self) -> float:
+        return GAMMA if self.gamma is None else self.gamma
+
+    @property
     def kept_statistic(self) -> Literal["variance"] | None:
         return self.keep
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.gamma is not None and self.method != "v-mdav":
+            raise broken(f"has gamma, which method: {self.method} does not use; v-mdav does.")
+        return self
 
 
 class Condensation(Clustering):
@@ -445,6 +474,10 @@ class Condensation(Clustering):
 
     def rows_of(self, k: int) -> int:
         return math.ceil(self.scale * k)
+
+    @property
+    def gathering(self) -> str:
+        return self.groups
 
     @property
     def refines(self) -> bool:

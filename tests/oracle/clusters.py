@@ -37,6 +37,30 @@ def mdav(points: Sequence[Point], k: int) -> list[list[int]]:
     return [*clusters, left]
 
 
+def v_mdav(points: Sequence[Point], k: int, gamma: float = 0.2) -> list[list[int]]:
+    """Clusters of points by their numbers (Solanas, Martinez-Balleste, COMPSTAT 2006); of equal distances the first."""
+    left = list(range(len(points)))
+    average, clusters = _mean(points, left), list[list[int]]()
+    while len(left) >= k:
+        first = _farthest(points, left, average)
+        cluster = _nearest(points, left, points[first], k)
+        left = [one for one in left if one not in cluster]
+        while left and len(cluster) < 2 * k - 1:
+            inside = {one: min(math.dist(points[one], points[mate]) for mate in cluster) for one in left}
+            nearest = min(left, key=lambda one: (inside[one], one))
+            others = [math.dist(points[nearest], points[one]) for one in left if one != nearest]
+            if others and inside[nearest] >= gamma * min(others):
+                break
+            cluster.append(nearest)
+            left.remove(nearest)
+        clusters.append(cluster)
+    centres = [_mean(points, one) for one in clusters]
+    for one in left:
+        distances = [math.dist(points[one], centre) for centre in centres]
+        clusters[distances.index(min(distances))].append(one)
+    return clusters
+
+
 def variance_loss(points: Sequence[Point], clusters: Sequence[Sequence[int]]) -> float:
     """100 SSE / SST."""
     everything = range(len(points))

@@ -1,10 +1,11 @@
-"""Microaggregation by MDAV, the maximum distance to the average vector (Domingo-Ferrer, Torra, DMKD 2005)."""
+"""Microaggregation: rows become points in blocks, these clusters, which are refined and merged for other models."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from sqlanon.algorithms.clusters.merging import merge_violating
+from sqlanon.algorithms.clusters.methods import gather
 from sqlanon.algorithms.clusters.points import create_points
 from sqlanon.algorithms.clusters.refining import refine
 from sqlanon.encoding.coded_table import CodedTable
@@ -18,9 +19,6 @@ from sqlanon.sql import Relation
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
-Gather = Callable[[Engine, Workspace, Points, int], Relation]
-"""Gathers the points of every block in clusters of at least so many; returns `(point, cluster)`."""
-
 
 def search(
     engine: Engine,
@@ -29,9 +27,8 @@ def search(
     models: tuple[PrivacyModel, ...],
     algorithm: Clustering,
     report: Callable[[Progress], None],
-    gather: Gather | None = None,
 ) -> Clusters:
-    """Gather the coded rows in clusters, the points of each block by `gather`, or by MDAV.
+    """Gather the coded rows in clusters.
 
     Raises ProtectionError where no release can meet the models.
     """
@@ -39,7 +36,7 @@ def search(
     require_attainable(engine, coded.source_rows, models, sensitive)
     k = algorithm.rows_of(max(model.least_rows for model in models))
     points = create_points(engine, workspace, coded, algorithm, k, report)
-    clustered = (gather or _gather)(engine, workspace, points, k)
+    clustered = gather(engine, workspace, points, k, algorithm)
     refined = 0
     if algorithm.refines:
         clustered, refined = refine(engine, workspace, points, clustered)
@@ -54,21 +51,6 @@ def search(
     return Clusters(points.axes, points.coordinates, assigned, facts, rounds=1 + refined + rounds)
 
 
-def _gather(engine: Engine, workspace: Workspace, points: Points, k: int) -> Relation:
-    """Gather the points of every block in clusters of at least k."""
-    clustered = workspace.table("clustered")
-    engine.run(
-        "clusters/gather_points",
-        clustered=clustered,
-        points=points.table,
-        coordinates=points.coordinates,
-        k=k,
-        places=1 << points.largest.bit_length(),
-    )
-    engine.analyze(clustered)
-    return clustered
-
-
 def _measure(engine: Engine, points: Points, clustered: Relation, algorithm: Clustering) -> ClusterFacts:
     """Count the clusters, and measure the share of the variance that is lost in them."""
     clusters, smallest, largest, *sums = engine.query_one(
@@ -80,7 +62,7 @@ def _measure(engine: Engine, points: Points, clustered: Relation, algorithm: Clu
     about_centres = sum(squares) - sum(of_centres)
     share = 100 * about_centres / about_table if about_table > 0 else 0.0
     return ClusterFacts(
-        method="mdav",
+        method=algorithm.gathering,
         standardized=algorithm.standardize,
         blocks=points.blocks,
         clusters=int(clusters),
