@@ -38,6 +38,10 @@ class ProtectionError(SqlanonError):
     exit_code = 3
 
 
+class BudgetError(ProtectionError):
+    """The privacy budget does not cover what the run would consume; nothing was looked at."""
+
+
 class VerificationError(SqlanonError):
     """The staged release failed its independent check; nothing was published."""
 

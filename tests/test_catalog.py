@@ -321,7 +321,7 @@ def test_first_runs_of_two_processes_do_not_meet(postgres_url: str) -> None:
         run.stdin.write("go\n")
         run.stdin.flush()
     ends = [run.communicate(timeout=60) for run in runs]
-    assert [(output.strip(), errors) for output, errors in ends] == [("0006", "")] * 3
+    assert [(output.strip(), errors) for output, errors in ends] == [("0007", "")] * 3
 
 
 def test_a_lost_connection_is_opened_anew(postgres_url: str) -> None:

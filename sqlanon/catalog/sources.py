@@ -6,7 +6,9 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from sqlanon.engines.files import whole_path
+from sqlanon.engines.base import Engine
+from sqlanon.engines.files import STANDARD_INPUT, whole_path
+from sqlanon.errors import PolicyError
 from sqlanon.sql import Relation
 
 SOURCE_DIGEST = "source_digest"  # in what is recorded of a release
@@ -45,3 +47,26 @@ def identify_source(source: str, database: str) -> SourceIdentity:
         return SourceIdentity(path_digest(whole_path(source)), None)
     parts = Relation.parse(source).parts[-2:]
     return SourceIdentity(str(Relation(*reversed(parts))), database)
+
+
+def source_identities(engine: Engine, source: str, database: str, relation: Relation | None) -> tuple[str, ...]:
+    """List the identities by which a privacy budget knows a source: its name, and what its database calls it.
+
+    Either will do to recognize it, so that it may be renamed, or made anew every night.
+
+    Args:
+        source: as a run records it. database: as the catalog writes it down. relation: the resolved table; None of a
+            file.
+
+    Raises:
+        PolicyError: it is standard input, which can't be told from any other.
+    """
+    if source == STANDARD_INPUT:
+        raise PolicyError(
+            "source.file: a privacy budget is of a source that can be recognized; - is a new one each time."
+        )
+    identity = identify_source(source, database)
+    if identity.is_file or relation is None:
+        return (f"file {identity.name}",)
+    number = engine.object_of(relation)
+    return (f"table {identity.name} of {identity.database}", *([] if number is None else [f"object {number}"]))

@@ -28,6 +28,10 @@ class Tables:
     jobs: Relation
     live: Relation
     checkpoints: Relation
+    budgets: Relation
+    budget_sources: Relation
+    budget_grants: Relation
+    budget_entries: Relation
     alembic_version: Relation
 
     @classmethod

@@ -340,6 +340,11 @@ class Engine(ABC):
         del relation
         return None
 
+    def object_of(self, relation: Relation) -> str | None:
+        """Identify a resolved relation whatever it is called; None where the database keeps nothing but its name."""
+        del relation
+        return None
+
     def hold(self, relation: Relation) -> None:
         """Keep others from replacing or altering the relation until the transaction ends; it is not read."""
         del relation

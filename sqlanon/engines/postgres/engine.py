@@ -317,6 +317,9 @@ class PostgresEngine(Engine):
         _, owner = self.query_one("engine/show_owner", table=Text(str(relation)))
         return str(owner)
 
+    def object_of(self, relation: Relation) -> str | None:
+        return "/".join(self.query_one("engine/show_object", table=Text(str(relation))))
+
     def hold(self, relation: Relation) -> None:
         """Lock it as a query does while it is parsed: LOCK TABLE would take a privilege on the whole table."""
         self.run("engine/prepare_holding", relation=relation)

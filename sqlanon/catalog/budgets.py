@@ -1,0 +1,247 @@
+"""The ledger of privacy budgets: what was granted, and what each run consumed before it looked at its source.
+
+A budget bounds the privacy loss of all that is ever released of a source: losses add up (sequential composition, Dwork
+and Roth, The Algorithmic Foundations of Differential Privacy, 2014, theorem 3.16). So a source has one budget for good,
+entries are never changed, and nothing is given back: a run that failed may have shown something all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from sqlanon.catalog import locks
+from sqlanon.catalog.access import Access
+from sqlanon.catalog.budget_checks import require_covered, require_no_other, require_open, require_unit, require_values
+from sqlanon.catalog.budget_records import (
+    Budget,
+    BudgetEntry,
+    BudgetGrant,
+    BudgetUse,
+    MechanismUse,
+    Spending,
+)
+from sqlanon.catalog.location import database_of
+from sqlanon.catalog.sources import source_identities
+from sqlanon.catalog.transaction import Transaction
+from sqlanon.engines.driver import Row
+from sqlanon.errors import PolicyError
+from sqlanon.sql import Relation
+from sqlanon.support.exact import round_outward
+
+_WAIT = 60.0  # seconds: an entry is written in some milliseconds
+
+
+class Budgets(Access):
+    """The privacy budgets of a catalog."""
+
+    def budgets(self) -> list[Budget]:
+        """All budgets, by name."""
+        return self._connection.do("be read", lambda transaction: _budgets(transaction))
+
+    def budget(self, name: str) -> Budget:
+        """The budget of that name.
+
+        Raises:
+            PolicyError: there is none.
+        """
+        return self._connection.do("be read", lambda transaction: _require_budget(transaction, name))
+
+    def budget_entries(self, name: str) -> list[BudgetEntry]:
+        """All that was consumed of a budget, an entry a mechanism, in the order in which it was written."""
+        return [BudgetEntry(**_exact(row)) for row in self._rows("select_budget_entries", {"name": name})]
+
+    def identities(self, source: str, relation: Relation | None) -> tuple[str, ...]:
+        """List the identities of a source of the engine's database, or of a file; see `source_identities`."""
+        return source_identities(self._engine, source, self._database, relation)
+
+    def grant_budget(
+        self, name: str, epsilon: Fraction, reason: str, sources: Sequence[str], unit: str | None = None
+    ) -> Budget:
+        """Add an amount to the budget of a source, which is opened with the first grant; the budget after that.
+
+        Args:
+            epsilon: the amount; 0 only adds the source, as it is now, to a budget that there is.
+            reason: a sentence for those who read the ledger.
+            sources: the identities of the source, see `identities`.
+            unit: the column of persons where these are protected; None where rows are.
+
+        Raises:
+            PolicyError: the source has another budget, the budget is closed or of another unit, or a value is wrong.
+        """
+        require_values(name, epsilon, reason)
+
+        def grant(transaction: Transaction) -> Budget:
+            now, tables = datetime.now(UTC), transaction.tables
+            require_no_other(name, sources, _owners(transaction))
+            known = next(iter(_budgets(transaction, name)), None)
+            if known is None:
+                if not epsilon:
+                    raise PolicyError(f"There is no budget '{name}' yet: its first grant needs an epsilon above 0.")
+                opening = {"name": name, "unit": unit, "entries": 0, "opened": now, "closed": None}
+                transaction.insert(tables.budgets, [opening])
+            else:
+                require_open(known, PolicyError)
+                require_unit(known, unit)
+            values = {
+                "budget": name,
+                "number": 1 if known is None else len(known.grants) + 1,
+                "epsilon": str(epsilon),
+                "granted_by": getpass.getuser(),
+                "reason": reason,
+                "granted": now,
+            }
+            transaction.insert(tables.budget_grants, [values])
+            _add_sources(transaction, name, sources)
+            return _require_budget(transaction, name)
+
+        with self._budgets_alone():
+            return self._connection.do("record the grant", grant)
+
+    def close_budget(self, name: str) -> Budget:
+        """Close a budget for good: nobody spends of it any more, nor is anything granted; the budget after that.
+
+        Raises:
+            PolicyError: there is none, or it is closed.
+        """
+
+        def close(transaction: Transaction) -> Budget:
+            require_open(_require_budget(transaction, name), PolicyError)
+            transaction.rows("close_budget", {"name": name, "closed": datetime.now(UTC)})
+            return _require_budget(transaction, name)
+
+        with self._budgets_alone():
+            return self._connection.do("close the budget", close)
+
+    def require_budget(self, spending: Spending, sources: Sequence[str]) -> Budget:
+        """Return the budget that a run would spend of; nothing is written.
+
+        Raises as `spend` does.
+        """
+        return self._connection.do("be read", lambda transaction: _covered(transaction, spending, sources))
+
+    def spend(self, spending: Spending, sources: Sequence[str]) -> Budget:
+        """Write down, for good, what a run is about to consume, in a transaction of its own; the budget after that.
+
+        Call it before the first look at the source; if it raises, don't look. Two runs at once can't consume more than
+        there is: one waits for the other. Every call writes entries anew, also for a run that it was called for before.
+
+        Args:
+            sources: the identities of the source, see `identities`.
+
+        Raises:
+            BudgetError: the budget does not cover it, or is closed, or the account is damaged.
+            PolicyError: there is no such budget, it is of another source or unit, or the policy's limit is above what
+                was granted.
+            AccessError, EngineError, ConflictError: the ledger can't be written.
+        """
+        if not spending.uses or any(use.epsilon <= 0 for use in spending.uses):
+            raise ValueError("a mechanism has a privacy loss above 0")
+
+        def write(transaction: Transaction) -> Budget:
+            if not self._store.traits.is_embedded:
+                transaction.execute("commit_durably")
+            transaction.rows("lock_budget", {"name": spending.budget})
+            first = _covered(transaction, spending, sources).entries + 1
+            transaction.rows("reserve_budget_entries", {"name": spending.budget, "uses": len(spending.uses)})
+            now = datetime.now(UTC)
+            entries = [_entry(spending, use, first + place, now) for place, use in enumerate(spending.uses)]
+            transaction.insert(transaction.tables.budget_entries, entries)
+            _add_sources(transaction, spending.budget, sources)
+            return _require_budget(transaction, spending.budget)
+
+        with self._budgets_alone():
+            return self._connection.do("write down what the run consumes, so that nothing was looked at", write)
+
+    @contextlib.contextmanager
+    def _budgets_alone(self) -> Iterator[None]:
+        """Let nobody else write budgets of this catalog meanwhile; who does is waited for.
+
+        On PostgreSQL the row that is updated first would do. DuckDB refuses the second of two updates at once.
+        """
+        conflict = "Another run has been writing the ledger of budgets for a minute: run again when it has ended."
+        name = f"budgets of {self.location.name} of {database_of(self._store)}"
+        with locks.held(self._store, name, conflict, wait=_WAIT):
+            yield
+
+
+def _budgets(transaction: Transaction, name: str | None = None) -> list[Budget]:
+    rows = transaction.rows("select_budgets", {} if name is None else {"name": name}, named=name is not None)
+    owners = _owners(transaction) if rows else {}
+    return [_budget(transaction, row, owners) for row in rows]
+
+
+def _budget(transaction: Transaction, row: Row, owners: Mapping[str, str]) -> Budget:
+    name, bound = row["name"], {"name": row["name"]}
+    return Budget(
+        **row,
+        grants=tuple(BudgetGrant(**_exact(grant)) for grant in transaction.rows("select_budget_grants", bound)),
+        sources=tuple(identity for identity, owner in owners.items() if owner == name),
+        uses=_uses(transaction.rows("select_budget_uses", bound)),
+    )
+
+
+def _uses(rows: Sequence[Row]) -> tuple[BudgetUse, ...]:
+    """Add up the amounts of each run; rows are in the order of their first entries."""
+    uses: dict[tuple[str, str], BudgetUse] = {}
+    for row in rows:
+        key, epsilon = (row["run"], row["release"]), Fraction(row["epsilon"]) * row["uses"]
+        before = uses.get(key)
+        if before is None:
+            uses[key] = BudgetUse(*key, epsilon, row["uses"], row["written"])
+        else:
+            uses[key] = BudgetUse(*key, before.epsilon + epsilon, before.mechanisms + row["uses"], before.written)
+    return tuple(uses.values())
+
+
+def _exact(row: Row) -> dict[str, Any]:
+    """Read the amounts of a row, which are texts of fractions."""
+    return {
+        name: Fraction(value) if name in ("epsilon", "sensitivity", "scale") else value for name, value in row.items()
+    }
+
+
+def _entry(spending: Spending, use: MechanismUse, number: int, written: datetime) -> dict[str, Any]:
+    return {
+        "budget": spending.budget,
+        "number": number,
+        "run": spending.run,
+        "release": spending.release,
+        "mechanism": use.mechanism,
+        "epsilon": str(round_outward(use.epsilon)),
+        "sensitivity": str(use.sensitivity),
+        "scale": str(use.scale),
+        "written": written,
+    }
+
+
+def _require_budget(transaction: Transaction, name: str) -> Budget:
+    budget = next(iter(_budgets(transaction, name)), None)
+    if budget is None:
+        raise PolicyError(
+            f"There is no budget '{name}': whoever answers for the source grants one,"
+            f" `sqlanon budget grant {name} --epsilon … --reason …`."
+        )
+    return budget
+
+
+def _owners(transaction: Transaction) -> dict[str, str]:
+    """Read the budget that each identity of a source belongs to."""
+    return {row["identity"]: row["budget"] for row in transaction.rows("select_budget_sources")}
+
+
+def _add_sources(transaction: Transaction, name: str, sources: Sequence[str]) -> None:
+    """Let a budget know the identities of its source that are new."""
+    known, now = _owners(transaction), datetime.now(UTC)
+    new = [{"identity": one, "budget": name, "added": now} for one in sources if one not in known]
+    transaction.insert(transaction.tables.budget_sources, new)
+
+
+def _covered(transaction: Transaction, spending: Spending, sources: Sequence[str]) -> Budget:
+    budget = _require_budget(transaction, spending.budget)
+    require_covered(budget, spending, sources, _owners(transaction))
+    return budget
