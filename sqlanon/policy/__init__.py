@@ -7,12 +7,15 @@ from sqlanon.policy.algorithms import (
     BottomUp,
     Clustering,
     Condensation,
+    Contingency,
     Datafly,
+    DiffGen,
     FullDomain,
     Incognito,
     Microaggregation,
     Mondrian,
     Optimal,
+    PrivateCounts,
     Quality,
     Recodes,
     RGather,
@@ -28,6 +31,7 @@ from sqlanon.policy.attributes import (
     HIERARCHY_KINDS,
     SET_LIMITS,
     Attribute,
+    Domain,
     Hierarchy,
     HierarchyParameters,
     Quantile,
@@ -37,6 +41,7 @@ from sqlanon.policy.attributes import (
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.locations import Catalog, Release, Source
 from sqlanon.policy.privacy import (
+    DifferentialPrivacy,
     DistinctLDiversity,
     EntropyLDiversity,
     KAnonymity,
@@ -44,6 +49,7 @@ from sqlanon.policy.privacy import (
     ModelParameters,
     RecursiveLDiversity,
     TCloseness,
+    Unit,
     VarianceDiversity,
 )
 
@@ -58,8 +64,12 @@ __all__ = [
     "Catalog",
     "Clustering",
     "Condensation",
+    "Contingency",
     "Datafly",
+    "DiffGen",
+    "DifferentialPrivacy",
     "DistinctLDiversity",
+    "Domain",
     "EntropyLDiversity",
     "FullDomain",
     "Hierarchy",
@@ -72,6 +82,7 @@ __all__ = [
     "Mondrian",
     "Optimal",
     "Policy",
+    "PrivateCounts",
     "Quality",
     "Quantile",
     "RGather",
@@ -88,6 +99,7 @@ __all__ = [
     "TCloseness",
     "TopDown",
     "Tree",
+    "Unit",
     "VarianceDiversity",
     "seed_of",
 ]

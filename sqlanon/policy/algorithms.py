@@ -24,6 +24,7 @@ LEAST_BITS = 0.01  # the information gain below which TR 1590 cuts at medians
 MOST_BINS = 2**20
 GAMMA = 0.2  # of V-MDAV, as published for scattered rows
 LEAST_BLOCK = 10  # rows
+MOST_CELLS = 10_000_000  # which are drawn one by one
 Quality = Literal["loss", "precision", "discernibility", "aecs", "entropy", "entropy-arx", "height", "kl-divergence"]
 OWN_QUALITIES: tuple[str, ...] = get_args(Quality)
 """The program's own quality models by name."""
@@ -69,6 +70,7 @@ class Recodes(StrEnum):
     LEVELS = "levels"  # one level of its hierarchy for each column; rows may be suppressed
     CUTS = "cuts"  # each branch of a hierarchy at a level of its own
     CLUSTERS = "clusters"  # groups of similar rows, shown by their centres
+    COUNTS = "counts"  # noisy counts of the cells of a public domain
 
 
 class AlgorithmParameters(Part):
@@ -84,6 +86,8 @@ class AlgorithmParameters(Part):
     """True if models must be testable on samples of the rows."""
     releases_clusters: ClassVar[bool] = False
     """True if the release has a row for each cluster, and a second table of the values of each."""
+    is_private: ClassVar[bool] = False
+    """True if the release is drawn by mechanisms of differential privacy."""
     draws_numbers: ClassVar[bool] = False
     """True if the release has synthetic rows, which need quasi-identifiers that are numbers."""
 
@@ -484,10 +488,65 @@ class Condensation(Clustering):
         return self.refine and (self.groups == "mdav" or "refine" in self.model_fields_set)
 
 
+class PrivateCounts(AlgorithmParameters):
+    """Noisy counts of all cells of a public domain."""
+
+    recodes: ClassVar[Recodes] = Recodes.COUNTS
+    is_private: ClassVar[bool] = True
+    target: str | None = None
+    """The attribute whose values are counted in every cell; it needs declared `values`."""
+    as_: Literal["counts", "rows"] = Field(default="counts", alias="as")
+    """The form of the release: `counts`, a row a cell with its noisy count; `rows`, each cell as many times as its
+    noisy count says, not at all where that is below 1."""
+    cells: Whole = Field(default=100_000, ge=1, le=MOST_CELLS)
+    """The most cells that the release may have, empty ones included."""
+
+
+class DiffGen(PrivateCounts):
+    """Specializes the attributes from the top of their hierarchies down, by choices that are differentially private,
+    and counts the cells with noise (Mohammed, Chen, Fung, Yu, KDD 2011). docs/differential-privacy.md says more."""
+
+    sentence: ClassVar[str] = (
+        "Every column began as *; in each round a random choice, likely a good one, took one of its groups apart. The"
+        " cells that came of it were counted, and random noise was added to every count."
+    )
+    name: Literal["diffgen"]
+    score: Literal["max", "information-gain"] = "max"
+    """The worth of taking a group apart: `max`, the rows of the most frequent class in each part; `information-gain`,
+    which needs much more data for the same noise."""
+    specializations: Whole = Field(default=10, ge=0, le=1000)
+    """The rounds. It is a public choice: to tune it on the data would have to be paid for."""
+    variant: Literal["joint", "published"] = "joint"
+    """`joint`: group and cut are chosen at once, by a mechanism that adding rows favours; `published`: one after the
+    other, as in the paper, with more noise."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.score == "information-gain" and self.target is None:
+            raise broken("must have a target with score: information-gain.")
+        return self
+
+
+class Contingency(PrivateCounts):
+    """Counts every combination of the declared values, with noise: for few columns with few values."""
+
+    sentence: ClassVar[str] = "Every combination of the declared values was counted, and random noise was added."
+    name: Literal["contingency"]
+
+
 FullDomain = Incognito | Samarati | BottomUp | Optimal | Datafly
 Tree = Mondrian | RothkoT
 _Own = Annotated[
-    Mondrian | RothkoT | RothkoS | TopDown | FullDomain | Microaggregation | RGather | Condensation,
+    Mondrian
+    | RothkoT
+    | RothkoS
+    | TopDown
+    | FullDomain
+    | Microaggregation
+    | RGather
+    | Condensation
+    | DiffGen
+    | Contingency,
     Field(discriminator="name"),
 ]
 OWN_ALGORITHMS: Mapping[str, type[AlgorithmParameters]] = {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
+from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeGuard
 
@@ -18,6 +20,8 @@ from sqlanon.support.plugins import HIERARCHIES, find_plugins, load_parameters
 DATE_LEVELS = ("day", "week", "month", "quarter", "year", "decade")
 SET_LIMITS = {"list": 100, "auto": 12, "range": 1}  # members; larger sets are shown by their ends
 MOST_ORDERED = 1000  # categories
+MOST_VALUES = 10_000  # of a declared domain
+MOST_STEPS = 100_000  # of a declared domain of numbers
 HIERARCHY_KINDS = ("mask", "date", "intervals", "csv", "mapping", "suppress")
 
 
@@ -190,6 +194,51 @@ def _text_of(given: object) -> str:
     return str(given).lower() if isinstance(given, bool) else str(given)
 
 
+class Domain(Part):
+    """The numbers that a column may hold, declared and never looked up in the data."""
+
+    from_: Whole | Number = Field(alias="from")
+    """The least number; lesser ones count as it."""
+    below: Whole | Number
+    """The number that all are below; those from it on count as the last step."""
+    step: Whole | Number = 1
+    """The width of the steps between which ranges may be cut."""
+
+    @property
+    def first(self) -> Fraction:
+        """The least number, as the policy writes it."""
+        return Fraction(repr(self.from_))
+
+    @property
+    def width(self) -> Fraction:
+        """The width of a step, as the policy writes it."""
+        return Fraction(repr(self.step))
+
+    @property
+    def steps(self) -> int:
+        """Count the steps; the last one may be shorter."""
+        return math.ceil((Fraction(repr(self.below)) - self.first) / self.width)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.step <= 0 or not self.from_ < self.below:
+            raise broken("must go from a number to one that is greater (below), in steps greater than 0.")
+        if not 2 <= self.steps <= MOST_STEPS:
+            raise broken(f"must have 2 to {MOST_STEPS:,} steps; choose another step.")
+        return self
+
+
+def _values(given: object) -> object:
+    """Take the texts of different values; their order has no meaning."""
+    if given is None:
+        return None
+    plain = isinstance(given, (list, tuple)) and all(isinstance(one, (str, int, float)) for one in given)
+    texts = [_text_of(one) for one in given] if plain else []  # type: ignore[attr-defined]
+    if not 1 <= len(texts) == len(set(texts)) <= MOST_VALUES:
+        raise broken(f"must be a list of 1 to {MOST_VALUES:,} different values.")
+    return tuple(texts)
+
+
 class Attribute(Part):
     """The policy's statements about one column."""
 
@@ -215,6 +264,12 @@ class Attribute(Part):
     top: Limit = None
     """Numbers: the release tells greater ones apart no further; `{quantile: 0.995}` takes the number from the table."""
 
+    domain: Domain | None = None
+    """Differential privacy, numbers: `{from: 17, below: 91, step: 1}`. It is declared, as the least and the greatest
+    number of the data would tell of single rows."""
+    values: Annotated[tuple[str, ...] | None, BeforeValidator(_values)] = None
+    """Differential privacy, categories without a hierarchy: the values that are told apart, as `[yes, no]`; all others
+    are shown as `OTHER`."""
     sets: Literal["list", "auto", "range"] = "list"
     """The form of a set of texts: its members, up to 100 of them with `list` and up to 12 with `auto`; of larger sets,
     and with `range` of all sets of two and more, the first and the last member: `["Abbey Road"-"Baker Street"]`."""

@@ -15,6 +15,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Role, Source
 from sqlanon.policy.attributes import hierarchy_kinds
 from sqlanon.policy.document import Document, Path, read_document
+from sqlanon.policy.private import private_problems
 from sqlanon.policy.problems import problems_of
 from sqlanon.support.documents import read_bounded, refuse_odd_data
 from sqlanon.support.environment import Expanded, expanded, missing_variable, written
@@ -98,6 +99,7 @@ def build_document(
     problems = list(document.problems)
     try:
         policy = Policy.model_validate(document.data)
+        problems += private_problems(policy, document.place)
     except ValidationError as error:
         problems += problems_of(error, document)
     problems += _place_problems(document) + _model_problems(document)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal, get_args
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Field, SerializeAsAny, WrapValidator
+from pydantic import BeforeValidator, Field, SerializeAsAny, WrapValidator
 
-from sqlanon.policy.part import Number, Part, Whole
+from sqlanon.policy.part import Number, Part, Whole, broken
 from sqlanon.policy.registry import Registry
 from sqlanon.support.plugins import GUARANTEES
 
@@ -16,6 +17,8 @@ class ModelParameters(Part):
     """A privacy model as a policy asks for it: its name under `model`, and its parameters."""
 
     model: str
+    is_mechanism: ClassVar[bool] = False
+    """True if the protection is in how the release is drawn, so that no class can be judged by it."""
 
     @property
     def sensitive(self) -> str | None:
@@ -86,8 +89,56 @@ class VarianceDiversity(ModelParameters):
     """The least variance, in the attribute's unit squared."""
 
 
+MOST_EPSILON = 100  # beyond it nothing is protected, and noise is below one row
+
+
+class Unit(Part):
+    """The unit that differential privacy protects, where it is not a row."""
+
+    column: str
+    """The column whose values tell the persons apart; rows in which it is NULL are left out."""
+    rows: Whole = Field(ge=1)
+    """The most rows that count of one person; which ones is decided by a hash with a secret key."""
+
+
+def _unit(given: Any) -> Any:
+    """Take `row`, or a column of persons with the most rows of each; refused in one sentence."""
+    is_unit = isinstance(given, Unit) or given == "row"
+    if not is_unit and not (isinstance(given, dict) and given.keys() == {"column", "rows"}):
+        raise broken("must be row, or {column: …, rows: …} with the most rows that count of one person.")
+    return given
+
+
+class DifferentialPrivacy(ModelParameters):
+    """What is released tells almost nothing of any one row, whatever somebody knows already: its probability changes by
+    a factor of at most e to the epsilon when a row is added or removed."""
+
+    is_mechanism: ClassVar[bool] = True
+    model: Literal["differential-privacy"]
+    epsilon: Number = Field(gt=0, le=MOST_EPSILON)
+    """The privacy loss of the whole release; smaller protects more."""
+    unit: Annotated[Literal["row"] | Unit, BeforeValidator(_unit)] = "row"
+    """The unit that is protected: `row`, or `{column: person, rows: 3}` for persons with at most so many rows."""
+
+    @property
+    def exact(self) -> Fraction:
+        """The decimal number that the policy says, as a fraction."""
+        return Fraction(repr(self.epsilon))
+
+    @property
+    def contribution(self) -> int:
+        """The most rows that one unit adds."""
+        return self.unit.rows if isinstance(self.unit, Unit) else 1
+
+
 _Own = Annotated[
-    KAnonymity | DistinctLDiversity | EntropyLDiversity | RecursiveLDiversity | TCloseness | VarianceDiversity,
+    KAnonymity
+    | DistinctLDiversity
+    | EntropyLDiversity
+    | RecursiveLDiversity
+    | TCloseness
+    | VarianceDiversity
+    | DifferentialPrivacy,
     Field(discriminator="model"),
 ]
 MODELS: Mapping[str, type[ModelParameters]] = {
