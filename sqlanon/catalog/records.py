@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sqlanon.sql import Relation
 
 if TYPE_CHECKING:
+    from sqlanon.results.private import PrivateResult
     from sqlanon.results.run_result import RunResult
 
 
@@ -40,6 +41,7 @@ class ReleaseKind(StrEnum):
     """The kind of units that a release consists of."""
 
     REGIONS = "regions"  # every row shows the region of its class; the kind of the rules is with the rules
+    COUNTS = "counts"  # noisy counts of cells
 
 
 @dataclass(frozen=True)
@@ -86,13 +88,25 @@ class Run:
 
     @functools.cached_property
     def result(self) -> RunResult | None:
-        """The result; None of a run that came to none.
+        """The result; None of a run that came to none, and of a differentially private one (see `private`).
 
         Raises SqlanonError where the record is damaged, or of a later version.
         """
         from sqlanon.results.records import read_record  # lists of runs do without
 
-        return None if self.recorded is None else read_record(self.recorded)
+        if self.recorded is None or self.private is not None:
+            return None
+        return read_record(self.recorded)
+
+    @functools.cached_property
+    def private(self) -> PrivateResult | None:
+        """The result of a differentially private run; None of any other.
+
+        Raises SqlanonError where the record is damaged, or of a later version.
+        """
+        from sqlanon.results.records import read_private_record  # as above
+
+        return None if self.recorded is None else read_private_record(self.recorded)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from sqlanon.models.diversity import DistinctLDiversity, EntropyLDiversity, Recu
 from sqlanon.models.k_anonymity import KAnonymity, largest_k
 from sqlanon.models.variance import VarianceDiversity
 from sqlanon.policy.choices import Choice, describe_choices
-from sqlanon.policy.privacy import model_names, parameters_of_model
+from sqlanon.policy.privacy import MODELS, model_names, parameters_of_model
 from sqlanon.support.plugins import GUARANTEES, load_plugin
 
 __all__ = [
     "DISTANCES",
+    "MECHANISMS",
     "OWN",
     "DistinctLDiversity",
     "EntropyLDiversity",
@@ -47,6 +48,9 @@ OWN: Mapping[str, type[PrivacyModel]] = {
 }
 """The program's own privacy models by name."""
 
+MECHANISMS: frozenset[str] = frozenset(name for name, parameters in MODELS.items() if parameters.is_mechanism)
+"""Guarantees that judge no classes, as they are proved of the way in which a release is drawn."""
+
 
 def model_class(name: str) -> type[PrivacyModel]:
     """Find the class of a privacy model, the program's own or that of an installed package.
@@ -54,6 +58,11 @@ def model_class(name: str) -> type[PrivacyModel]:
     Raises PolicyError where there is none of this name, or it can't be loaded.
     """
     found = OWN.get(name) or load_plugin(GUARANTEES, name, PrivacyModel)  # type: ignore[type-abstract]
+    if name in MECHANISMS:
+        raise PolicyError(
+            f"{name} is how a release is drawn, and judges no classes: `sqlanon check` and `sqlanon run` take policies"
+            " that ask for it, and no other command."
+        )
     if found is None:
         raise PolicyError(f"There is no privacy model '{name}'; is the package that adds it installed?")
     return found
@@ -81,5 +90,6 @@ def describe_models() -> list[Choice]:
     """
     names = model_names()
     for name in names:
-        model_class(name)
-    return describe_choices(GUARANTEES, names, OWN, parameters_of_model)
+        if name not in MECHANISMS:
+            model_class(name)
+    return describe_choices(GUARANTEES, names, {*OWN, *MECHANISMS}, parameters_of_model)

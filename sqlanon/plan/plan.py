@@ -13,6 +13,7 @@ from sqlanon.engines.files import whole_path
 from sqlanon.engines.read_options import FileReading
 from sqlanon.errors import AccessError, PolicyError, SqlanonError
 from sqlanon.hierarchies.limits import NO_LIMITS, Limits, limits_of
+from sqlanon.models import model_class
 from sqlanon.plan.checks import problems, subject_problems, warnings
 from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
@@ -122,11 +123,12 @@ def resolve(
 
     Raises one PolicyError with every problem found, or AccessError if the source may not be read.
     """
+    _refuse_mechanisms(policy)
     reading = _reading(policy, engine)
-    source = _source(policy, engine) if reading is None else reading.relation
+    source = find_source(policy, engine) if reading is None else reading.relation
     target = release_engine or (engine if policy.release.url in (None, policy.source.url) else None)
     shared = target is not None and is_same_database(engine, target)  # however their URLs are written
-    release, found = _release(policy, source if shared else None, target, replace)
+    release, found = find_release(policy, source if shared else None, target, replace)
     if not shared and policy.algorithm.releases_clusters:
         found = [*found, PolicyError("release: r-gather writes its two tables in the database of a source table.")]
     if source is None:
@@ -164,8 +166,9 @@ def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) 
 
     publishing: whether what comes of it publishes later; else nothing is refused for identifiers that repeat.
     """
+    _refuse_mechanisms(policy)
     reading = _reading(policy, engine)
-    source = _source(policy, engine) if reading is None else reading.relation
+    source = find_source(policy, engine) if reading is None else reading.relation
     if source is None:
         raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
     subject = _look(policy, engine, source)
@@ -175,6 +178,13 @@ def resolve_source(policy: Policy, engine: Engine, *, publishing: bool = False) 
         raise PolicyError([*wrong, *refused])
     plan = _plan(subject, source, _named_release(policy), reading)
     return replace(plan, warnings=(*plan.warnings, *(f"A run would be refused: {problem}" for problem in refused)))
+
+
+def _refuse_mechanisms(policy: Policy) -> None:
+    """Refuse a policy whose guarantee forbids to look at the source; see `plan.private`."""
+    for model in policy.privacy:
+        if model.is_mechanism:
+            model_class(model.model)
 
 
 def _look(policy: Policy, engine: Engine, source: Relation, pinned: Origin | None = None) -> Subject:
@@ -232,15 +242,16 @@ def _reading(policy: Policy, engine: Engine) -> FileReading | None:
     return engine.read_file(Relation(f"source_{short_hash(file)}"), file, policy.source.reading)
 
 
-def _source(policy: Policy, engine: Engine) -> Relation | None:
+def find_source(policy: Policy, engine: Engine) -> Relation | None:
+    """Find the table that is the source; None where there is none."""
     assert policy.source.table is not None
     return engine.resolve(Relation.parse(policy.source.table))
 
 
-def _release(
+def find_release(
     policy: Policy, source: Relation | None, target: Engine | None, replace: bool
 ) -> tuple[Relation, Sequence[SqlanonError]]:
-    """The release's name, and what forbids it; `source` is given if it is in the same database."""
+    """Find the release's name, and what forbids it; `source` is given if it is in the same database."""
     wanted = _named_release(policy)
     if policy.release.file is not None:
         return wanted, [PolicyError(f"release.file: {problem}") for problem in _file_problems(policy, replace)]

@@ -500,6 +500,8 @@ class PrivateCounts(AlgorithmParameters):
     noisy count says, not at all where that is below 1."""
     cells: Whole = Field(default=100_000, ge=1, le=MOST_CELLS)
     """The most cells that the release may have, empty ones included."""
+    chooses: ClassVar[bool] = False
+    """True if part of the budget is for choices."""
 
 
 class DiffGen(PrivateCounts):
@@ -510,6 +512,7 @@ class DiffGen(PrivateCounts):
         "Every column began as *; in each round a random choice, likely a good one, took one of its groups apart. The"
         " cells that came of it were counted, and random noise was added to every count."
     )
+    chooses: ClassVar[bool] = True
     name: Literal["diffgen"]
     score: Literal["max", "information-gain"] = "max"
     """The worth of taking a group apart: `max`, the rows of the most frequent class in each part; `information-gain`,

@@ -48,7 +48,7 @@ def private_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
         yield f"{place(('privacy',))}: differential-privacy needs algorithm: {_NAMES}, not {algorithm.name}."
         return
     if len(policy.privacy) > 1:
-        yield f"{place(('privacy',))}: differential-privacy makes no classes that other models could judge; ask for it alone."
+        yield f"{place(('privacy',))}: differential-privacy makes no classes for other models; ask for it alone."
     for key in _UNUSED:
         if key in policy.model_fields_set:
             yield f"{place((key,))}: differential privacy does not use it; leave it out."
@@ -70,7 +70,7 @@ def _unit_problems(policy: Policy, unit: Unit, place: Callable[[Path], str]) -> 
     if attribute is None:
         yield f"{path}: '{unit.column}' is not among the attributes; {did_you_mean(unit.column, policy.attributes)}"
     elif attribute.role is not Role.IDENTIFIER:
-        yield f"{path}: '{unit.column}' tells persons apart, so its role must be identifier, not {attribute.role.value}."
+        yield f"{path}: '{unit.column}' tells persons apart: its role must be identifier, not {attribute.role.value}."
 
 
 def _target_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
@@ -114,8 +114,8 @@ def _column_problems(policy: Policy, name: str, attribute: Attribute, place: Cal
     hierarchy = attribute.hierarchy
     if hierarchy is not None and hierarchy.kind not in ("csv", "mapping"):
         yield (
-            f"{path}: the values of a {hierarchy.kind} hierarchy are those of the data, which must not be looked up; use"
-            " domain, values, or a csv or mapping with all of them."
+            f"{path}: the values of a {hierarchy.kind} hierarchy are those of the data, which must not be looked up;"
+            " use domain, values, or a csv or mapping with all of them."
         )
     elif hierarchy is not None and hierarchy.unknown is None:
         yield f"{path}: values that the hierarchy lacks need a public place: write unknown: OTHER into it."

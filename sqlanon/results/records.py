@@ -8,6 +8,7 @@ from typing import Any
 from sqlanon.errors import SqlanonError
 from sqlanon.results.codec import from_json
 from sqlanon.results.facts import AlgorithmResult, facts_of
+from sqlanon.results.private import PrivateResult
 from sqlanon.results.run_result import RunResult
 from sqlanon.results.upcasters import VERSION, upcast
 
@@ -24,6 +25,27 @@ def read_record(text: str) -> RunResult:
     try:
         record = upcast(json.loads(text))
         return from_json(RunResult, {**record, "algorithm": _algorithm(record["algorithm"])})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise SqlanonError("The recorded result of the run is damaged.") from error
+
+
+def write_private_record(result: PrivateResult) -> str:
+    """The text that the catalog keeps of a differentially private run."""
+    return json.dumps({"version": VERSION, "private": result.as_json()}, ensure_ascii=False)
+
+
+def read_private_record(text: str) -> PrivateResult | None:
+    """Read the record of a differentially private run; None where it is of another run.
+
+    Raises SqlanonError where the text is damaged, or of a later version.
+    """
+    try:
+        data = json.loads(text)
+        if "private" not in data:
+            return None
+        if data["version"] > VERSION:
+            raise SqlanonError("The result of the run was recorded by a later sqlanon: use that one.")
+        return from_json(PrivateResult, data["private"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SqlanonError("The recorded result of the run is damaged.") from error
 

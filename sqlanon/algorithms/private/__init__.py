@@ -1,0 +1,1 @@
+"""Mechanisms of differential privacy, and the searches that they protect."""

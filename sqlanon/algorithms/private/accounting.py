@@ -1,0 +1,81 @@
+"""Accounting of a differentially private run: every mechanism that it will use, and what each costs.
+
+All of it follows from the policy and the declared domains. Costs add up (sequential composition), as exact fractions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlanon.algorithms.private.scoring import Score, score_of
+from sqlanon.plan.private import PrivatePlan
+from sqlanon.plan.public_domain import NumberDomain
+from sqlanon.policy import DiffGen
+
+CHOICE = "noisy max"
+NOISE = "discrete laplace"
+_LIKELY = 0.95
+
+
+@dataclass(frozen=True)
+class Charge:
+    """A mechanism as a run is charged for it.
+
+    scale: of its noise, in the unit of what it is added to.
+    """
+
+    mechanism: str
+    epsilon: Fraction
+    sensitivity: int
+    scale: Fraction
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The shares of a run's epsilon: so many choices at `choice` each, and noisy counts at `counts`.
+
+    factor: the least noise of a choice is so many times its sensitivity over its share.
+    """
+
+    choices: int
+    choice: Fraction
+    counts: Fraction
+    contribution: int
+    score: Score | None = None
+    factor: int = 1
+
+    @property
+    def charges(self) -> list[Charge]:
+        """List the mechanisms, in the order in which they are used."""
+        charged = []
+        if self.score is not None and self.choices:
+            scale = self.factor * self.score.sensitivity / self.choice
+            charged = [Charge(CHOICE, self.choice, self.score.sensitivity, scale)] * self.choices
+        return [*charged, Charge(NOISE, self.counts, self.contribution, self.contribution / self.counts)]
+
+    @property
+    def likely_noise(self) -> int:
+        """Return the noise that a count does not exceed in 95 of 100 cases."""
+        scale = float(self.contribution / self.counts)
+        beyond = (1 - _LIKELY) * (1 + math.exp(-1 / scale)) / 2
+        return max(0, math.ceil(-scale * math.log(beyond)) - 1)
+
+
+def schedule_of(plan: PrivatePlan) -> Schedule:
+    """Divide the epsilon of a plan: all of it for counts where nothing is chosen, or else half and half.
+
+    The published variant (section 3.4 of the paper) pays for a cut of each attribute of numbers at first, and for two
+    choices a round; the joint one for one choice a round.
+    """
+    algorithm = plan.algorithm
+    if not isinstance(algorithm, DiffGen) or not algorithm.specializations:
+        return Schedule(0, Fraction(0), plan.epsilon, plan.contribution)
+    numbers = sum(isinstance(domain, NumberDomain) for domain in plan.domains.values())
+    rounds = algorithm.specializations
+    choices = rounds if algorithm.variant == "joint" else numbers + 2 * rounds
+    score = score_of(algorithm.score, plan.classes, plan.contribution)
+    factor = 1 if algorithm.variant == "joint" and score.is_monotone else 2
+    half = plan.epsilon / 2
+    return Schedule(choices, half / choices, half, plan.contribution, score, factor)

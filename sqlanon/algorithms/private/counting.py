@@ -1,0 +1,119 @@
+"""Counting in the database: the rows of each class at each place, and those of each cell. No row travels."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from sqlanon.engines.base import Column, Engine, Kind
+from sqlanon.plan.private import PrivatePlan
+from sqlanon.plan.public_domain import NumberDomain, PublicDomain, TaxonomyDomain
+from sqlanon.releases.counts import Cut, strides_of
+from sqlanon.sql import Identifier, RedactedValue
+from sqlanon.values.doubles import double_of
+from sqlanon.values.text import text_of
+from sqlanon.work.workspace import Workspace
+
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Places:
+    """The source's rows as places of the public domains: a SELECT, which is carried out anew by each statement."""
+
+    engine: Engine
+    workspace: Workspace
+    plan: PrivatePlan
+    rows: Markup
+
+    @classmethod
+    def of(cls, engine: Engine, workspace: Workspace, plan: PrivatePlan) -> Places:
+        """Load the declared values, and write the SELECT; the source is not read yet."""
+        places = workspace.table("places")
+        engine.run("private/create_places", places=places)
+        target = len(plan.domains)
+        listed = [*plan.domains.values(), *([] if plan.target is None else [plan.target[1]])]
+        engine.load(places, ["attribute", "value", "place"], list(_declared(listed)))
+        engine.analyze(places)
+        rows = engine.render(
+            "private/place_rows",
+            source=plan.source,
+            places=places,
+            attributes=[_placed(engine, number, domain) for number, domain in enumerate(plan.domains.values())],
+            target=None if plan.target is None else {"number": target, "value": _text(engine, plan.target[1].column)},
+            persons=None if plan.persons is None else Identifier(plan.persons),
+            contribution=plan.contribution,
+            key=RedactedValue(secrets.token_hex(_KEY_BYTES)),
+        )
+        return cls(engine, workspace, plan, Markup(rows.text))
+
+    def count_places(self) -> dict[tuple[int, int, int], int]:
+        """Count rows by (attribute, place, class), of all attributes in one scan."""
+        attributes = [{"number": number} for number in range(len(self.plan.domains))]
+        counted = self.engine.query("private/count_places", rows=self.rows, attributes=attributes)
+        return {(int(attribute), int(place), int(one)): int(rows) for attribute, place, one, rows in counted}
+
+    def count_cells(self, cut: Cut) -> dict[int, int]:
+        """Count the rows of each cell of a cut that has some."""
+        groups = self.workspace.table("groups")
+        self.engine.run("private/create_groups", groups=groups)
+        members = [
+            (attribute, place, number)
+            for attribute, nodes in enumerate(cut)
+            for number, node in enumerate(nodes)
+            for place in range(node.low, node.high)
+        ]
+        self.engine.load(groups, ["attribute", "place", "number"], members)
+        self.engine.analyze(groups)
+        attributes = [{"number": n, "stride": stride} for n, stride in enumerate(strides_of([len(one) for one in cut]))]
+        counted = self.engine.query(
+            "private/count_cells", rows=self.rows, groups=groups, attributes=attributes, classes=self.plan.classes
+        )
+        self.workspace.drop(groups)
+        return {int(cell): int(rows) for cell, rows in counted}
+
+
+def _declared(domains: list[PublicDomain]) -> list[tuple[int, str, int]]:
+    """List the declared values with their places."""
+    return [
+        (attribute, value, place)
+        for attribute, domain in enumerate(domains)
+        if isinstance(domain, TaxonomyDomain)
+        for value, place in domain.places.items()
+    ]
+
+
+def _placed(engine: Engine, number: int, domain: PublicDomain) -> dict[str, Any]:
+    """The value of an attribute in the source, and its place by that, for the statement."""
+    column, value = domain.column, Identifier(f"x{number}")
+    null = 0 if domain.null is None else domain.null  # which a column that is declared NOT NULL does not hold
+    if isinstance(domain, NumberDomain):
+        macro = "private.place_of_whole" if domain.counts_whole_numbers else "private.place_of_double"
+        raw = Markup(Identifier(column.name))
+        return {
+            "number": number,
+            "value": raw if domain.counts_whole_numbers else double_of(engine.render, raw, column.kind),
+            "place": engine.render.macro(macro, Markup(value), domain, null),
+            "is_listed": False,
+        }
+    assert isinstance(domain, TaxonomyDomain)
+    other = null if domain.other is None else domain.other
+    place = Markup(f"{Identifier(f'v{number}')}.{Identifier('place')}")
+    return {
+        "number": number,
+        "value": _text(engine, column),
+        "place": engine.render.macro("private.place_of_value", Markup(value), place, other, null),
+        "is_listed": True,
+    }
+
+
+def _text(engine: Engine, column: Column) -> Markup:
+    value = Markup(Identifier(column.name))
+    return (
+        engine.render.macro("text", value)
+        if column.kind is Kind.ENUM
+        else text_of(engine.render, value, column.kind, column.type)
+    )

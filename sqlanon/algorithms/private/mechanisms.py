@@ -1,0 +1,88 @@
+"""The mechanisms of differential privacy: the only place where their noise is drawn.
+
+Both are those of OpenDP over whole numbers: the discrete Laplace mechanism (`make_laplace`), and the choice of the
+greatest of noisy scores (`make_noisy_max`; McKenna, Sheldon, NeurIPS 2020). It has no seed. Its features `contrib` are
+enabled: these constructors' proofs are reviewed, and their code is not yet.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from importlib.metadata import version
+from typing import Any, Protocol
+
+from sqlanon.errors import PolicyError
+
+
+class Mechanisms(Protocol):
+    """Random draws, as a run asks for them; tests record and replay them.
+
+    library: its name and version, for the record.
+    """
+
+    @property
+    def library(self) -> str: ...
+
+    def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
+        """Add noise to counts whose sum of changes is at most the sensitivity when a unit is added or removed."""
+
+    def choose(self, scores: Sequence[int], epsilon: Fraction, sensitivity: int, *, monotone: bool) -> int:
+        """Choose a score, likely a great one, and return its place.
+
+        sensitivity: the most by which any score changes when a unit is added or removed.
+        monotone: whether all change in the same direction then, so that half of the noise is enough.
+        """
+
+
+class OpenDP:
+    """The mechanisms of the library OpenDP."""
+
+    def __init__(self) -> None:
+        """Load the library; raises PolicyError where it is not installed."""
+        try:
+            self._dp: Any = importlib.import_module("opendp.prelude")
+        except ImportError:
+            raise PolicyError(
+                "Differential privacy draws its noise by OpenDP, which is not installed: pip install 'sqlanon[dp]'."
+            ) from None
+        self._dp.enable_features("contrib")
+
+    @property
+    def library(self) -> str:
+        return f"opendp {version('opendp')}"
+
+    def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
+        return [int(count) for count in self._laplace(epsilon, sensitivity)(list(counts))]
+
+    def choose(self, scores: Sequence[int], epsilon: Fraction, sensitivity: int, *, monotone: bool) -> int:
+        return int(self._noisy_max(epsilon, sensitivity, monotone)(list(scores)))
+
+    def _laplace(self, epsilon: Fraction, sensitivity: int) -> Any:
+        dp = self._dp
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        return _measurement(lambda scale: dp.m.make_laplace(*space, scale), epsilon, sensitivity, sensitivity / epsilon)
+
+    def _noisy_max(self, epsilon: Fraction, sensitivity: int, monotone: bool) -> Any:
+        dp = self._dp
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=monotone)
+        scale = (1 if monotone else 2) * sensitivity / epsilon
+        return _measurement(
+            lambda wide: dp.m.make_noisy_max(*space, dp.max_divergence(), wide), epsilon, sensitivity, scale
+        )
+
+
+def _measurement(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction) -> Any:
+    """Make a measurement that costs no more than its share by the library's own account, which rounds up."""
+    wide = float(scale)
+    for _ in range(_MOST_STEPS):
+        measurement = make(wide)
+        if Fraction(measurement.map(sensitivity)) <= epsilon:
+            return measurement
+        wide = math.nextafter(wide, math.inf)
+    raise AssertionError("The library's account of a mechanism is far from its scale.")
+
+
+_MOST_STEPS = 64  # between neighbouring doubles

@@ -1,0 +1,71 @@
+"""Scores of specializations: whole numbers, with the most by which a unit can change them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int64]
+_GRAIN = 1024  # of a row: offsets of scores are rounded to it
+_BITS = 20  # of the information gain behind the point
+
+
+@dataclass(frozen=True)
+class Score(ABC):
+    """A score of parts that would take the place of a group.
+
+    sensitivity: the most by which it changes when a unit is added or removed.
+    is_monotone: whether adding a unit never lowers the score of any group.
+    """
+
+    sensitivity: int
+    is_monotone: bool
+
+    @abstractmethod
+    def of(self, parts: Counts) -> Counts:
+        """Score specializations, given their rows as (specialization, part, class)."""
+
+
+class MostFrequent(Score):
+    """The rows of the most frequent class of each part, together (`max` in the paper).
+
+    A row is in one part and one class, so it adds at most 1, and never takes away.
+    """
+
+    def of(self, parts: Counts) -> Counts:
+        scored: Counts = parts.max(axis=2).sum(axis=1) * _GRAIN
+        return scored
+
+
+class InformationGain(Score):
+    """The information of the parts about the class.
+
+    It lies between 0 and log2 of the number of classes, which is all that is used of it: no change is larger.
+    """
+
+    def of(self, parts: Counts) -> Counts:
+        rows = parts.sum(axis=(1, 2))
+        inside = _entropy(parts) * parts.sum(axis=2)
+        gain = _entropy(parts.sum(axis=1)) - inside.sum(axis=1) / np.maximum(rows, 1)
+        fixed: Counts = np.floor(np.clip(gain * 2**_BITS, 0, self.sensitivity)).astype(np.int64)
+        return fixed
+
+
+def _entropy(counts: Counts) -> NDArray[np.float64]:
+    """The entropy of the last axis, in bits; 0 where there are no rows."""
+    rows = counts.sum(axis=-1, keepdims=True)
+    share = counts / np.maximum(rows, 1)
+    logarithms = np.log2(share, where=share > 0, out=np.zeros_like(share))
+    entropy: NDArray[np.float64] = -(share * logarithms).sum(axis=-1)
+    return entropy
+
+
+def score_of(name: str, classes: int, contribution: int) -> Score:
+    """Make the score that a policy names, for a target with so many classes and units of so many rows."""
+    if name == "max":
+        return MostFrequent(_GRAIN * contribution, is_monotone=True)
+    return InformationGain(math.ceil(2**_BITS * math.log2(max(2, classes))), is_monotone=False)

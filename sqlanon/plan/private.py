@@ -1,0 +1,155 @@
+"""Plans of differentially private runs: a policy resolved against names and types of a table, never its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlanon.engines.base import Column, Engine
+from sqlanon.errors import PolicyError
+from sqlanon.plan.lookup import unknown_table
+from sqlanon.plan.plan import find_release, find_source
+from sqlanon.plan.public_domain import PublicDomain, TaxonomyDomain, public_domain
+from sqlanon.policy import Policy, PrivateCounts, Role, Unit
+from sqlanon.policy.document import path_text
+from sqlanon.policy.private import mechanism_of, private_counts
+from sqlanon.sql import Relation
+from sqlanon.support.suggest import did_you_mean, quoted
+
+COUNT = "count"  # the column of the noisy counts
+
+
+@dataclass(frozen=True)
+class PrivatePlan:
+    """Everything that a differentially private run needs to know before it looks at a row.
+
+    domains: of the quasi-identifiers, by name, in the order of the source's columns.
+    target: the domain of the counted attribute; rows of other values are left out.
+    persons: the column that tells persons apart, where these are the unit; its rows that are NULL are left out.
+    contribution: the most rows that a unit adds.
+    """
+
+    policy: Policy
+    source: Relation
+    release: Relation
+    domains: Mapping[str, PublicDomain]
+    target: tuple[str, TaxonomyDomain] | None
+    epsilon: Fraction
+    persons: str | None
+    contribution: int
+    warnings: tuple[str, ...]
+
+    @property
+    def algorithm(self) -> PrivateCounts:
+        return private_counts(self.policy)
+
+    @property
+    def classes(self) -> int:
+        """Count the values of the target, or 1 where there is none."""
+        return 1 if self.target is None else self.target[1].size
+
+    @property
+    def shown(self) -> list[str]:
+        """Name the columns of the release that tell its cells apart."""
+        return [*self.domains, *([] if self.target is None else [self.target[0]])]
+
+    @property
+    def source_place(self) -> str:
+        return str(self.source)
+
+    @property
+    def source_name(self) -> str:
+        return str(self.source)
+
+    @property
+    def release_name(self) -> str:
+        return str(self.release)
+
+
+def resolve_private(policy: Policy, engine: Engine, *, replace: bool = False) -> PrivatePlan:
+    """Resolve a policy that asks for differential privacy; no row of the source is looked at.
+
+    Raises one PolicyError with every problem.
+    """
+    problems = list(_place_problems(policy))
+    if problems:
+        raise PolicyError(problems)
+    source = find_source(policy, engine)
+    if source is None:
+        raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
+    release, errors = find_release(policy, source, engine, replace)
+    columns = engine.columns(source)
+    problems += [str(error) for error in errors]
+    problems += _column_problems(policy, columns, str(source))
+    domains: dict[str, PublicDomain] = {}
+    for column in columns:
+        attribute = policy.attributes.get(column.name)
+        if attribute is None or attribute.role is Role.IDENTIFIER:
+            continue
+        try:
+            domains[column.name] = public_domain(column, attribute, None, is_target=column.name == policy.target)
+        except PolicyError as error:
+            problems += [f"{path_text(('attributes', column.name))}: {problem}" for problem in error.problems]
+    if problems:
+        raise PolicyError(problems)
+    plan = _plan(policy, source, release, domains)
+    if plan.classes > plan.algorithm.cells:
+        raise PolicyError(f"algorithm.cells: the target alone has {plan.classes:,} values.")
+    return plan
+
+
+def _plan(policy: Policy, source: Relation, release: Relation, domains: dict[str, PublicDomain]) -> PrivatePlan:
+    asked = mechanism_of(policy)
+    assert asked is not None
+    target = None
+    if policy.target is not None:
+        counted = domains.pop(policy.target)
+        assert isinstance(counted, TaxonomyDomain)
+        target = policy.target, counted
+    persons = asked.unit.column if isinstance(asked.unit, Unit) else None
+    return PrivatePlan(
+        policy,
+        source,
+        release,
+        domains,
+        target,
+        asked.exact,
+        persons,
+        asked.contribution,
+        tuple(_warnings(policy, asked.exact, persons)),
+    )
+
+
+def _place_problems(policy: Policy) -> Iterator[str]:
+    """Say which places of source and release are not for differential privacy."""
+    if policy.source.file is not None:
+        yield "source.file: columns of a file have the types that its rows look like; load it into a table first."
+    if policy.release.file is not None:
+        yield "release.file: write a table; it can be exported afterwards."
+    if policy.release.url not in (None, policy.source.url):
+        yield "release.url: write a table of the source's database; it can be copied afterwards."
+
+
+def _column_problems(policy: Policy, columns: Sequence[Column], table: str) -> Iterator[str]:
+    names = [column.name for column in columns]
+    for name, attribute in policy.attributes.items():
+        place = path_text(("attributes", name))
+        if name not in names:
+            yield f"{place}: {table} has no such column; {did_you_mean(name, names)}"
+        if attribute.role is not Role.IDENTIFIER and name.lower() == COUNT:
+            yield f"{place}: the release has a column '{COUNT}' of its own; rename this one in a view."
+    missing = [name for name in names if name not in policy.attributes]
+    if missing:
+        yield f"{table} has columns without a role: {', '.join(quoted(missing))}. Every column needs one."
+    if not any(one.role is Role.QUASI_IDENTIFIER for one in policy.attributes.values()):
+        yield "No attribute has role quasi-identifier: there is nothing to count."
+
+
+def _warnings(policy: Policy, epsilon: Fraction, persons: str | None) -> Iterator[str]:
+    if epsilon > 10:
+        yield f"epsilon {float(epsilon):g} promises next to nothing: 1 or less is usual."
+    if persons is None:
+        yield "A row is protected, and not a person with several: for these say unit: {column: …, rows: …}."
+    if policy.target is None and private_counts(policy).chooses:
+        yield "Without a target, score: max is the number of rows: the largest groups are taken apart first."

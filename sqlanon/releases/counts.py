@@ -1,0 +1,95 @@
+"""Releases of noisy counts: all cells of a public cut, each with its labels and a count that noise was added to."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlanon.engines.base import Engine
+from sqlanon.plan.private import COUNT, PrivatePlan
+from sqlanon.plan.public_domain import Node
+from sqlanon.sql import Identifier, Relation
+from sqlanon.staging.staging import StagedTable
+from sqlanon.work.publish import guard_staging
+from sqlanon.work.workspace import Workspace
+
+Cut = tuple[tuple[Node, ...], ...]
+"""The groups that each attribute is shown by, in the order of their places."""
+
+
+def strides_of(sizes: Sequence[int]) -> list[int]:
+    """Return by how many cells two neighbouring groups of each attribute are apart; the last attribute varies fastest."""
+    return [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """The cells of a public cut, numbered in the order of their groups, each with its noisy count.
+
+    cut: of the attributes and, as the last one, the classes of the target where there is one.
+    """
+
+    plan: PrivatePlan
+    cut: Cut
+    counts: Sequence[int]
+
+    @property
+    def cells(self) -> int:
+        return math.prod(map(len, self.cut))
+
+    @property
+    def rows(self) -> int:
+        """Count the rows of the release."""
+        return self.cells if not self._shows_rows else sum(max(0, count) for count in self.counts)
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """List the labels of each column, in the order of their places."""
+        return {
+            name: tuple(node.label for node in nodes) for name, nodes in zip(self.plan.shown, self.cut, strict=True)
+        }
+
+    @property
+    def _shows_rows(self) -> bool:
+        return self.plan.algorithm.as_ == "rows"
+
+    @contextlib.contextmanager
+    def stage(self, engine: Engine, workspace: Workspace, *, replace: bool) -> Iterator[StagedTable]:
+        """Write the release beside its place, in the order of its cells."""
+        final = workspace.staging(self.plan.release, engine)
+        counts, labels = workspace.table("counts"), workspace.table("labels")
+        sizes = [len(nodes) for nodes in self.cut]
+        with engine.transaction():
+            engine.run("private/create_counts", counts=counts)
+            engine.load(counts, ["cell", "n"], list(enumerate(self.counts)))
+            load_labels(engine, labels, list(self.labels.values()))
+            engine.run(
+                "private/stage_counts",
+                staging=final,
+                counts=counts,
+                labels=labels,
+                count=Identifier(COUNT),
+                as_rows=self._shows_rows,
+                attributes=[
+                    {"number": number, "name": Identifier(name), "stride": stride, "size": size}
+                    for number, (name, stride, size) in enumerate(
+                        zip(self.plan.shown, strides_of(sizes), sizes, strict=True)
+                    )
+                ],
+            )
+            grants = guard_staging(engine, final)
+        workspace.drop(counts, labels)
+        yield StagedTable(final, engine, final, self.plan.release, grants, replace)
+
+
+def load_labels(engine: Engine, table: Relation, labels: Sequence[Sequence[str]]) -> None:
+    """Write down the labels of each column."""
+    engine.run("private/create_labels", labels=table)
+    rows: list[tuple[Any, ...]] = [
+        (attribute, number, label) for attribute, shown in enumerate(labels) for number, label in enumerate(shown)
+    ]
+    engine.load(table, ["attribute", "number", "label"], rows)
+    engine.analyze(table)

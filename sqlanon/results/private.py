@@ -1,0 +1,101 @@
+"""The result of a differentially private run. No field is a number of the data, but for what was drawn with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlanon.results.codec import optional, to_json
+from sqlanon.results.measures import Check
+from sqlanon.results.run_result import CatalogPlace
+
+NEIGHBOURS = "tables that differ by adding or removing one unit"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A round of a search: the group of an attribute that was taken apart, and its parts."""
+
+    attribute: str
+    group: str
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MechanismUse:
+    """A mechanism as it was charged: epsilon as an exact fraction, the sensitivity and the scale of its noise."""
+
+    mechanism: str
+    epsilon: str
+    sensitivity: int
+    scale: str
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The promise: epsilon as the policy says it and as an exact fraction, for a row or for a person.
+
+    unit: `row`, or the column that tells persons apart; contribution: the most rows that count of one.
+    library: the name and version of the library that drew the noise.
+    """
+
+    epsilon: float
+    exact: str
+    unit: str
+    contribution: int
+    neighbours: str
+    mechanisms: tuple[MechanismUse, ...]
+    library: str
+
+
+@dataclass(frozen=True)
+class Spending:
+    """The account after the run: the budget, what it allows, what was spent of it, and what is left; exact fractions."""
+
+    ledger: str
+    allowed: str
+    spent: str
+    left: str
+
+
+@dataclass(frozen=True)
+class CellsResult:
+    """The release: its cells, all of the public domain, and the noise that a count does not exceed in 95 of 100 cases.
+
+    shown_as: `counts` or `rows`. rows: that the table has, a function of what it shows.
+    """
+
+    table: str
+    shown_as: str
+    cells: int
+    rows: int
+    likely_noise: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateResult:
+    """The result of a run that drew a release by mechanisms of differential privacy.
+
+    labels: the groups that each attribute is shown by. choices: of the search, in their order.
+    """
+
+    run: str
+    engine: str
+    source: str
+    release: CellsResult
+    algorithm: str
+    guarantee: Guarantee
+    labels: Mapping[str, tuple[str, ...]]
+    choices: tuple[Choice, ...]
+    checks: Mapping[str, Check]
+    catalog: CatalogPlace
+    budget: Spending | None = optional()
+    published: bool
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """One object of plain values, as `--json` prints it."""
+        plain: dict[str, Any] = to_json(self)
+        return plain

@@ -1,0 +1,263 @@
+"""Differentially private runs: plan, charge, look, draw, verify, publish.
+
+They have a flow of their own, as what the flow of other runs measures, times and records of the source on its way would
+tell of it. Nothing of the source is read before its budget was charged, and no number of it is kept but the noisy ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlanon.algorithms.private.accounting import Charge, Schedule, schedule_of
+from sqlanon.algorithms.private.drawing import Drawn, draw_counts, require_cells
+from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
+from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
+from sqlanon.engines import redacted
+from sqlanon.engines.base import Engine, EngineOptions
+from sqlanon.errors import PolicyError, SqlanonError, VerificationError
+from sqlanon.plan.private import PrivatePlan, resolve_private
+from sqlanon.plan.trust import hold_trusted
+from sqlanon.policy import Policy
+from sqlanon.policy.private import mechanism_of
+from sqlanon.policy.writer import policy_text, put_back
+from sqlanon.releases.counts import NoisyCounts, load_labels
+from sqlanon.results.measures import Check
+from sqlanon.results.private import (
+    NEIGHBOURS,
+    CellsResult,
+    Guarantee,
+    MechanismUse,
+    PrivateResult,
+    Spending,
+)
+from sqlanon.results.records import write_private_record
+from sqlanon.results.run_result import CatalogPlace
+from sqlanon.runs.flow import interruptible
+from sqlanon.runs.linking import judge_release
+from sqlanon.staging.staging import Staged
+from sqlanon.support.environment import named
+from sqlanon.verification.counts import check_counts
+from sqlanon.work.control import Control
+from sqlanon.work.journal import Journal, Observer, Silent, status_after
+from sqlanon.work.session import Session, catalog_place, open_session
+from sqlanon.work.workspace import Workspace, release_lock
+
+UNKEPT = "A differentially private run failed; the text of its error is not kept, as it might tell of the data."
+
+
+class Account(Protocol):
+    """The account that a run is charged on."""
+
+    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> Spending:
+        """Write down what a run will cost, for good, before it looks at its source.
+
+        Raises ProtectionError where the budget does not have as much left; then nothing was written.
+        """
+
+
+class NoAccount:
+    """The account of a policy that names none: nothing is released."""
+
+    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> Spending:  # noqa: ARG002
+        raise PolicyError(
+            "Differential privacy needs a budget that counts what all releases of the source cost together, and the"
+            " policy names none."
+        )
+
+
+def run_private(
+    policy: Policy,
+    *,
+    replace: bool = False,
+    options: EngineOptions | None = None,
+    observer: Observer | None = None,
+    account: Account | None = None,
+    mechanisms: Mechanisms | None = None,
+) -> PrivateResult:
+    """Draw a differentially private release of the policy's source, and publish it.
+
+    An interrupted or failed run has spent its budget, and a retry spends anew: a draw that was seen to fail tells
+    something, too.
+
+    Raises PolicyError (the policy doesn't fit, or has no budget), ProtectionError (the budget is exhausted),
+    VerificationError, AccessError, ConflictError, EngineError, Cancelled.
+    """
+    drawing = mechanisms or OpenDP()
+    with interruptible(), open_session(policy, options or EngineOptions()) as session:
+        return _PrivateRun(session, policy, observer or Silent(), account or NoAccount(), drawing, replace).carry_out()
+
+
+@dataclass
+class _PrivateRun:
+    """A run while it is carried out."""
+
+    session: Session
+    policy: Policy
+    observer: Observer
+    account: Account
+    mechanisms: Mechanisms
+    replace: bool
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.observer)
+        self.engine = self.session.engine
+        self.published = False
+
+    def carry_out(self) -> PrivateResult:
+        """Carry out the run, and record how it ended."""
+        self.engine.require_writable()
+        with self.journal.during("plan"):
+            plan = resolve_private(self.policy, self.engine, replace=self.replace)
+            require_cells(plan)
+        schedule = schedule_of(plan)
+        catalog = self.session.catalog
+        run = catalog.start_run(
+            RunStart(
+                source=plan.source_name,
+                release=plan.release_name,
+                policy=policy_text(self.policy),
+                algorithm=plan.algorithm.name,
+                engine_version=self.engine.version,
+            )
+        )
+        self.observer.started(run)
+        try:
+            result = self._work(run, plan, schedule)
+        except BaseException as error:
+            if self.published:
+                error.add_note("The release WAS published; a step after publishing failed.")
+            self._end(run, Status.PUBLISHED if self.published else status_after(error), error)
+            raise
+        catalog.finish_run(run, Status.PUBLISHED, result=write_private_record(result))
+        return result
+
+    def _work(self, run: str, plan: PrivatePlan, schedule: Schedule) -> PrivateResult:
+        """Charge, draw, stage, check, publish."""
+        home = None if self.session.own_catalog else self.policy.catalog.schema_
+        with (
+            release_lock(self.engine, plan.release),
+            Workspace(self.engine, self.session.catalog, run, home) as workspace,
+            Control(self.session.catalog.channel(run), self.journal, self.engine) as control,
+        ):
+            self.engine.listener = lambda *_: self.journal.require_wanted()
+            spending = self.account.spend(self.session, plan, run, schedule.charges)
+            drawn = self._draw(workspace, plan, schedule)
+            with drawn.counts.stage(self.engine, workspace, replace=self.replace) as staged:
+                checks = self._check(workspace, drawn.counts, staged)
+                with self.journal.during("publish"):
+                    notes, linked = self._publish(run, plan, drawn, staged, control)
+        return self._result(run, plan, schedule, drawn, checks, spending, notes, linked)
+
+    def _draw(self, workspace: Workspace, plan: PrivatePlan, schedule: Schedule) -> Drawn:
+        """Draw what is released, in one snapshot of the source."""
+        with self.journal.during("search"), self.engine.transaction():
+            hold_trusted(self.policy, self.engine, plan.source)
+            return draw_counts(self.engine, workspace, plan, schedule, self.mechanisms, self.journal.progress)
+
+    def _check(self, workspace: Workspace, counts: NoisyCounts, staged: Staged) -> dict[str, Check]:
+        """Check the staged release by the table, the policy and the labels alone."""
+        with self.journal.during("verify"):
+            labels = workspace.table("claimed")
+            load_labels(self.engine, labels, list(counts.labels.values()))
+            checks = check_counts(self.engine, labels, staged.final, counts.plan, counts.cells, counts.labels)
+            workspace.drop(labels)
+        failed = [name for name, check in checks.items() if check.violations]
+        if failed:
+            raise VerificationError(
+                f"The staged release failed its check ({', '.join(failed)}); nothing was published. Please report this."
+            )
+        return checks
+
+    def _publish(
+        self, run: str, plan: PrivatePlan, drawn: Drawn, staged: Staged, control: Control
+    ) -> tuple[tuple[str, ...], str | None]:
+        """Let the staged release take its place, recorded in the same transaction where there is one."""
+        catalog, record = self.session.catalog, _release_record(plan, drawn.counts)
+        late: list[ReleaseRecord] = []
+
+        def within(session: Engine) -> None:
+            control.finish()
+            if not catalog.record_release_within(session, run, plan.release, record):
+                late.append(record)
+
+        with catalog.releasing(plan.source_place):
+            released = catalog.released(plan.source_place)
+            linked = judge_release(released, plan.source_name, self.policy.republish, None, record.digest)
+            notes = staged.publish(within)
+            self.published = True
+            for missed in late:
+                catalog.record_release(run, missed)
+        return notes, linked
+
+    def _result(
+        self,
+        run: str,
+        plan: PrivatePlan,
+        schedule: Schedule,
+        drawn: Drawn,
+        checks: dict[str, Check],
+        spending: Spending,
+        notes: tuple[str, ...],
+        linked: str | None,
+    ) -> PrivateResult:
+        counts = drawn.counts
+        return PrivateResult(
+            run=run,
+            engine=self.engine.name,
+            source=plan.source_name,
+            release=CellsResult(
+                plan.release_name, plan.algorithm.as_, counts.cells, counts.rows, schedule.likely_noise
+            ),
+            algorithm=plan.algorithm.name,
+            guarantee=guarantee_of(plan, schedule, self.mechanisms.library),
+            labels=counts.labels,
+            choices=drawn.choices,
+            checks=checks,
+            catalog=CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema),
+            budget=spending,
+            published=True,
+            warnings=(*plan.warnings, *([] if linked is None else [linked])),
+            notes=notes,
+        )
+
+    def _end(self, run: str, status: Status, error: BaseException) -> None:
+        """Record that the run failed: its kind of error alone, unless that was found before the source was read."""
+        try:
+            kept = error if isinstance(error, PolicyError) else SqlanonError(UNKEPT)
+            self.session.catalog.finish_run(run, status, error=kept, reword=lambda text: put_back(text, self.policy))
+        except SqlanonError as failure:
+            error.add_note(f"The run's end could not be recorded ({failure}).")
+
+
+def guarantee_of(plan: PrivatePlan, schedule: Schedule, library: str) -> Guarantee:
+    """Describe the guarantee and every mechanism that it is made of."""
+    asked = mechanism_of(plan.policy)
+    assert asked is not None
+    return Guarantee(
+        epsilon=asked.epsilon,
+        exact=str(plan.epsilon),
+        unit=plan.persons or "row",
+        contribution=plan.contribution,
+        neighbours=NEIGHBOURS,
+        mechanisms=tuple(
+            MechanismUse(one.mechanism, str(one.epsilon), one.sensitivity, str(one.scale)) for one in schedule.charges
+        ),
+        library=library,
+    )
+
+
+def _release_record(plan: PrivatePlan, counts: NoisyCounts) -> ReleaseRecord:
+    """The catalog's record of the release; its rules are the labels, which are released too."""
+    recoding = json.dumps({"algorithm": plan.algorithm.name, "labels": counts.labels}, ensure_ascii=False)
+    return ReleaseRecord(
+        relation=plan.release_name,
+        kind=ReleaseKind.COUNTS,
+        row_count=counts.rows,
+        suppressed=0,
+        classes=counts.cells,
+        recoding=recoding,
+        digest=hashlib.sha256(recoding.encode()).hexdigest(),
+    )

@@ -1,0 +1,66 @@
+"""Checks of releases of noisy counts, from the table, the policy's public domains and the labels that were chosen.
+
+The guarantee itself can't be seen in a table: it is a property of how the table was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlanon.engines.base import Engine
+from sqlanon.plan.private import COUNT, PrivatePlan
+from sqlanon.plan.public_domain import PublicDomain
+from sqlanon.results.measures import Check
+from sqlanon.sql import Identifier, Relation
+
+
+def check_counts(
+    engine: Engine,
+    labels: Relation,
+    release: Relation,
+    plan: PrivatePlan,
+    cells: int,
+    cut: Mapping[str, Sequence[str]],
+) -> dict[str, Check]:
+    """Check a release by name: its columns, its cells, and its labels.
+
+    labels: a table of the cut's labels. cells: all combinations of these.
+    """
+    as_rows = plan.algorithm.as_ == "rows"
+    shown = [*plan.shown, *([] if as_rows else [COUNT])]
+    found = [column.name for column in engine.columns(release)]
+    checks = {
+        "columns_declared": Check(int(found != shown), len(shown)),
+        "labels_public": Check(_not_public(plan, cut), sum(map(len, cut.values()))),
+    }
+    if found != shown:
+        return checks
+    foreign, wrong = engine.query_one(
+        "private/count_wrong_cells",
+        labels=labels,
+        release=release,
+        as_rows=as_rows,
+        count=Identifier(COUNT),
+        attributes=[{"number": number, "name": Identifier(name)} for number, name in enumerate(plan.shown)],
+    )
+    checks["cells_public"] = Check(int(foreign), cells)
+    if not as_rows:
+        checks["cells_complete"] = Check(int(wrong), cells)
+    return checks
+
+
+def _not_public(plan: PrivatePlan, cut: Mapping[str, Sequence[str]]) -> int:
+    """Count the columns whose labels are not groups that cover the declared domain, each place once."""
+    domains: dict[str, PublicDomain] = {**plan.domains, **({} if plan.target is None else dict([plan.target]))}
+    return sum(not _covers(domain, cut.get(name, ())) for name, domain in domains.items())
+
+
+def _covers(domain: PublicDomain, labels: Sequence[str]) -> bool:
+    """Tell whether labels, in their order, are those of groups that take each other's turn from the first place on."""
+    at = 0
+    for label in labels:
+        node = domain.group(label, at)
+        if node is None:
+            return False
+        at = node.high
+    return at == domain.size
