@@ -21,7 +21,7 @@ Cut = tuple[tuple[Node, ...], ...]
 
 
 def strides_of(sizes: Sequence[int]) -> list[int]:
-    """Return by how many cells two neighbouring groups of each attribute are apart; the last attribute varies fastest."""
+    """Return by how many cells neighbouring groups of each attribute are apart; the last one varies fastest."""
     return [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
 
 

@@ -51,7 +51,7 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class Spending:
-    """The account after the run: the budget, what it allows, what was spent of it, and what is left; exact fractions."""
+    """The account after the run, in exact fractions: what the budget allows, what was spent of it, what is left."""
 
     ledger: str
     allowed: str

@@ -87,5 +87,5 @@ def require_cells(plan: PrivatePlan) -> None:
     if not plan.algorithm.chooses and cells > plan.algorithm.cells:
         raise PolicyError(
             f"algorithm.cells: all combinations of the declared values are {cells:,} cells, and at most"
-            f" {plan.algorithm.cells:,} are allowed. Declare fewer values, leave columns out, use diffgen, or allow more."
+            f" {plan.algorithm.cells:,} are allowed. Declare fewer values, leave columns out or use diffgen."
         )

@@ -55,7 +55,10 @@ class Histograms:
         return np.stack([before[part.high] - before[part.low] for part in parts])[None]
 
     def cuts(self, attribute: int, node: Node, cuts: range, end: int) -> Counts:
-        """Count the classes of a range on both sides of every cut, and of what is behind its end: (cut, part, class)."""
+        """Count the classes of a range on both sides of every cut, and of what is behind its end.
+
+        Returns an array (cut, part, class).
+        """
         before = self.before[attribute]
         at, low = before[cuts.start : cuts.stop], before[node.low]
         sides = [at - low, before[end] - at]

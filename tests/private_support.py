@@ -1,0 +1,179 @@
+"""Differentially private runs with draws that are known, and a plain-Python DiffGen to hold them against."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from sqlanon.algorithms.private.accounting import Charge
+from sqlanon.plan.private import PrivatePlan
+from sqlanon.policy import Policy
+from sqlanon.results.private import PrivateResult, Spending
+from sqlanon.runs.private import run_private
+from sqlanon.work.session import Session
+from tests.run_support import OPTIONS, Database
+
+Row = tuple[Any, ...]
+
+
+def greatest(scores: Sequence[int]) -> int:
+    """Choose the first of the greatest scores."""
+    return max(range(len(scores)), key=lambda place: (scores[place], -place))
+
+
+def no_noise(counts: Sequence[int]) -> list[int]:
+    return list(counts)
+
+
+@dataclass
+class Known:
+    """Mechanisms whose draws the test decides, and what they were asked."""
+
+    pick: Callable[[Sequence[int]], int] = greatest
+    noise: Callable[[Sequence[int]], list[int]] = no_noise
+    asked: list[tuple[list[int], Fraction, int, bool]] = field(default_factory=list)
+    counted: list[tuple[list[int], Fraction, int]] = field(default_factory=list)
+    library: str = "known 1.0"
+
+    def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
+        self.counted.append((list(counts), epsilon, sensitivity))
+        return self.noise(counts)
+
+    def choose(self, scores: Sequence[int], epsilon: Fraction, sensitivity: int, *, monotone: bool) -> int:
+        self.asked.append((list(scores), epsilon, sensitivity, monotone))
+        return self.pick(scores)
+
+
+@dataclass
+class Ample:
+    """An account that allows everything, and remembers it."""
+
+    charged: list[list[Charge]] = field(default_factory=list)
+
+    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> Spending:  # noqa: ARG002
+        self.charged.append(charges)
+        return Spending("test", "100", str(sum((one.epsilon for one in charges), Fraction(0))), "99")
+
+
+def draw(policy: Policy, mechanisms: Known | None = None, account: Any = None, **more: Any) -> PrivateResult:
+    """A run with known draws and an ample account."""
+    given = {"options": OPTIONS, "replace": True, **more}
+    return run_private(policy, mechanisms=mechanisms or Known(), account=account or Ample(), **given)
+
+
+def private_policy(
+    database: Database,
+    table: str,
+    attributes: Mapping[str, Any],
+    epsilon: float = 1.0,
+    unit: Any = None,
+    **algorithm: Any,
+) -> Policy:
+    """A policy that asks for differential privacy, by diffgen unless it names another algorithm."""
+    privacy: dict[str, Any] = {"model": "differential-privacy", "epsilon": epsilon}
+    if unit is not None:
+        privacy["unit"] = unit
+    return database.policy(
+        table, attributes, privacy=[privacy], algorithm={"name": "diffgen", "specializations": 3} | algorithm
+    )
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column for the oracle: the place of a value, how many places there are, and its groups.
+
+    groups: for categories, nested lists of places; None for numbers, whose last place is NULL.
+    """
+
+    place: Callable[[Any], int]
+    size: int
+    groups: Any = None
+
+
+Group = tuple[int, ...]  # the places that it holds
+
+
+def specialize(
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    classes: int,
+    rounds: int,
+    most_cells: int,
+    pick: Callable[[Sequence[int]], int],
+    epsilon: Fraction,
+) -> list[list[Group]]:
+    """The joint variant by `max`, straight from rows, which end with their class: the groups of each column."""
+    cut: list[list[Group]] = [[tuple(range(column.size))] for column in columns]
+    for _ in range(rounds):
+        candidates: list[tuple[int, Group, list[Group]]] = []
+        scores = []
+        for number, column in enumerate(columns):
+            for group in cut[number]:
+                ways = _ways(column, group)
+                cells = classes * math.prod(map(len, cut)) // len(cut[number])
+                if not ways or cells * (len(cut[number]) - 1 + len(ways[0])) > most_cells:
+                    continue
+                for parts in ways:
+                    candidates.append((number, group, parts))
+                    share = epsilon / 2 / rounds
+                    weight = 0 if column.groups is not None else math.log(len(ways)) * 1024 / share
+                    scores.append(
+                        1024 * sum(_most_frequent(rows, number, column, part) for part in parts) - round(weight)
+                    )
+        if not candidates:
+            break
+        number, group, parts = candidates[pick(scores)]
+        at = cut[number].index(group)
+        cut[number][at : at + 1] = parts
+    return cut
+
+
+def _ways(column: Column, group: Group) -> list[list[Group]]:
+    """The ways in which a group can be taken apart."""
+    if column.groups is None:
+        known = [place for place in group if place < column.size - 1]
+        rest = [tuple(place for place in group if place == column.size - 1)] if column.size - 1 in group else []
+        return [[tuple(known[:at]), tuple(known[at:]), *rest] for at in range(1, len(known))]
+    found = _find(column.groups, group)
+    return [[tuple(_flat(part)) for part in found]] if isinstance(found, list) else []
+
+
+def _find(groups: Any, group: Group) -> Any:
+    """The nested list that holds just these places, or the place itself."""
+    if tuple(_flat(groups)) == group:
+        return groups if isinstance(groups, list) else None
+    for part in groups if isinstance(groups, list) else []:
+        if set(group) <= set(_flat(part)):
+            return _find(part, group)
+    return None
+
+
+def _flat(groups: Any) -> list[int]:
+    return [place for part in groups for place in _flat(part)] if isinstance(groups, list) else [groups]
+
+
+def _most_frequent(rows: Sequence[Row], number: int, column: Column, part: Group) -> int:
+    counts: dict[Any, int] = {}
+    for row in rows:
+        if column.place(row[number]) in part:
+            counts[row[-1]] = counts.get(row[-1], 0) + 1
+    return max(counts.values(), default=0)
+
+
+def cells(rows: Sequence[Row], columns: Sequence[Column], classes: Sequence[Any], cut: list[list[Group]]) -> list[int]:
+    """The exact count of every cell, in the order of the groups, the class last."""
+    return [
+        sum(
+            row[-1] == one
+            and all(
+                column.place(row[n]) in group for n, (column, group) in enumerate(zip(columns, groups, strict=True))
+            )
+            for row in rows
+        )
+        for groups in itertools.product(*cut)
+        for one in classes
+    ]
