@@ -12,7 +12,7 @@ from typing import Any
 from sqlanon.algorithms.private.accounting import Charge
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
-from sqlanon.results.private import PrivateResult, Spending
+from sqlanon.results.private import BudgetState, PrivateResult
 from sqlanon.runs.private import run_private
 from sqlanon.work.session import Session
 from tests.run_support import OPTIONS, Database
@@ -54,9 +54,9 @@ class Ample:
 
     charged: list[list[Charge]] = field(default_factory=list)
 
-    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> Spending:  # noqa: ARG002
+    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> BudgetState:  # noqa: ARG002
         self.charged.append(charges)
-        return Spending("test", "100", str(sum((one.epsilon for one in charges), Fraction(0))), "99")
+        return BudgetState("test", "100", str(sum((one.epsilon for one in charges), Fraction(0))), "99")
 
 
 def draw(policy: Policy, mechanisms: Known | None = None, account: Any = None, **more: Any) -> PrivateResult:
@@ -121,9 +121,8 @@ def specialize(
                     candidates.append((number, group, parts))
                     share = epsilon / 2 / rounds
                     weight = 0 if column.groups is not None else math.log(len(ways)) * 1024 / share
-                    scores.append(
-                        1024 * sum(_most_frequent(rows, number, column, part) for part in parts) - round(weight)
-                    )
+                    frequent = sum(_most_frequent(rows, number, column, part) for part in parts)
+                    scores.append(1024 * frequent - round(weight))
         if not candidates:
             break
         number, group, parts = candidates[pick(scores)]
@@ -167,13 +166,11 @@ def _most_frequent(rows: Sequence[Row], number: int, column: Column, part: Group
 def cells(rows: Sequence[Row], columns: Sequence[Column], classes: Sequence[Any], cut: list[list[Group]]) -> list[int]:
     """The exact count of every cell, in the order of the groups, the class last."""
     return [
-        sum(
-            row[-1] == one
-            and all(
-                column.place(row[n]) in group for n, (column, group) in enumerate(zip(columns, groups, strict=True))
-            )
-            for row in rows
-        )
+        sum(row[-1] == one and _is_in(row, columns, groups) for row in rows)
         for groups in itertools.product(*cut)
         for one in classes
     ]
+
+
+def _is_in(row: Row, columns: Sequence[Column], groups: Sequence[Group]) -> bool:
+    return all(column.place(row[n]) in groups[n] for n, column in enumerate(columns))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import PolicyError
+from sqlanon.runs.private import run_private
 from tests.private_support import Ample, Column, Known, cells, draw, private_policy, specialize
 from tests.run_support import Database
 
@@ -21,6 +22,7 @@ ATTRIBUTES: dict[str, Any] = {
     "pay": {"role": "sensitive", "values": ["low", "high"]},
 }
 CLASSES = ("low", "high")
+EPSILON = [{"model": "differential-privacy", "epsilon": 1}]
 
 
 def place_of_age(age: int | None) -> int:
@@ -79,11 +81,8 @@ def test_the_same_draws_give_the_cells_of_the_oracle(database: Database, seed: i
 
 def test_labels_say_which_values_a_cell_holds(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(30, 1))
-    result = draw(
-        private_policy(database, table, ATTRIBUTES, name="contingency", target="pay")
-        if False
-        else _all(database, table)
-    )
+    algorithm = {"name": "contingency", "target": "pay"}
+    result = draw(database.policy(table, ATTRIBUTES, privacy=EPSILON, algorithm=algorithm))
     assert result.labels == {
         "age": ("[*-29]", "[30-39]", "[40-49]", "[50-*]", "NULL"),
         "job": ("clerk", "lawyer", "smith", "baker", "OTHER", "NULL"),
@@ -92,19 +91,8 @@ def test_labels_say_which_values_a_cell_holds(database: Database) -> None:
     assert database.sql(f"SELECT count(*) FROM {table}_r") == [(60,)]
 
 
-def _all(database: Database, table: str) -> Any:
-    return database.policy(
-        table,
-        ATTRIBUTES,
-        privacy=[{"model": "differential-privacy", "epsilon": 1}],
-        algorithm={"name": "contingency", "target": "pay"},
-    )
-
-
 def test_nothing_is_released_without_a_budget(database: Database) -> None:
     table = database.create(COLUMNS, rows_of(30, 1))
-    from sqlanon.runs.private import run_private
-
     with pytest.raises(PolicyError, match="needs a budget"):
         run_private(private_policy(database, table, ATTRIBUTES, target="pay"), mechanisms=Known())
 

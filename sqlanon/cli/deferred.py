@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlanon.api import demo as demo
     from sqlanon.catalog import location as location
     from sqlanon.cli import plans as plans
+    from sqlanon.cli import private as private
     from sqlanon.cli import progress as progress
     from sqlanon.cli import summary as summary
     from sqlanon.cli import watch as watch
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from sqlanon.runs import applying as applying
     from sqlanon.runs import dry_run as dry_run
     from sqlanon.runs import linking as linking
+    from sqlanon.runs import private_check as private_check
     from sqlanon.runs import resuming as resuming
     from sqlanon.runs import runner as runner
     from sqlanon.runs.exploring import explorer as explorer
@@ -98,6 +100,9 @@ MODULES = {
     "pg_cron": "sqlanon.jobs.pg_cron",
     "picture": "sqlanon.report.drawing.picture",
     "plans": "sqlanon.cli.plans",
+    "private": "sqlanon.cli.private",
+    "private_check": "sqlanon.runs.private_check",
+    "private_runs": "sqlanon.runs.private",
     "progress": "sqlanon.cli.progress",
     "project": "sqlanon.jobs.dbt.project",
     "qualities": "sqlanon.algorithms.lattice.quality.qualities",

@@ -11,7 +11,18 @@ import typer
 from sqlanon.cli.call import HERE, Call, Follow, Panel, PolicyFile, Quiet, TrustOwner, command, expanded
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.deferred import dry_run as dry
-from sqlanon.cli.deferred import linking, loading, plans, resuming, runner, sample, summary
+from sqlanon.cli.deferred import (
+    linking,
+    loading,
+    plans,
+    private,
+    private_check,
+    private_runs,
+    resuming,
+    runner,
+    sample,
+    summary,
+)
 from sqlanon.cli.deferred import options as lattice_options
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.lattice import AnySize, TimeLimit
@@ -131,6 +142,14 @@ def check_command(
     It also tells where a run would be refused for an earlier release of the table.
     """
     loaded = loading.load_policy(policy)
+    if loaded.is_private:
+        _refuse_of_private({"--sql": sql})
+        checked = private_check.check_private(loaded, replace=True, options=call.options)
+        if call.json:
+            call.emit(private.check_object(checked))
+        else:
+            print(private.check_text(checked))
+        return
     if sql:
         _print_dry_run(call, loaded, replace, lattice_options.SearchOptions())
         return
@@ -171,6 +190,11 @@ def run_command(
 ) -> None:
     """Anonymize the table, verify the release independently, and publish it. If anything fails, nothing changes."""
     loaded = loading.load_policy(policy)
+    if loaded.is_private:
+        others = {"--dry-run": dry_run, "--levels": levels, "--time-limit": time_limit, "--any-size": any_size}
+        _refuse_of_private({**others, "--resume": resume})
+        _run_private(call, loaded, replace, progress, quiet)
+        return
     search_options = lattice_options.SearchOptions(
         None if levels is None else parse_levels(levels), time_limit, any_size
     )
@@ -188,6 +212,23 @@ def run_command(
             call.emit(result.as_json())
         else:
             _tell(call, loaded, result, policy)
+
+
+def _refuse_of_private(given: dict[str, object]) -> None:
+    """Refuse options that have no meaning for differential privacy."""
+    unfit = [name for name, value in given.items() if value]
+    if unfit:
+        raise PolicyError(f"{', '.join(unfit)} has no meaning for differential privacy; leave it out.")
+
+
+def _run_private(call: Call, loaded: Policy, replace: bool, progress: Any, quiet: bool) -> None:
+    with progressing.observer(call, progress, quiet) as watching:
+        result = private_runs.run_private(loaded, replace=replace, options=call.options, observer=watching)
+    with call.telling(result.run):
+        if call.json:
+            call.emit(result.as_json())
+        else:
+            print(private.result_text(result))
 
 
 def _tell(call: Call, loaded: Policy, result: RunResult, policy: Path) -> None:

@@ -57,6 +57,11 @@ class Policy(Part):
     """The database and schema in which runs are recorded."""
 
     @property
+    def is_private(self) -> bool:
+        """Tell whether the release is drawn by mechanisms of differential privacy."""
+        return any(model.is_mechanism for model in self.privacy)
+
+    @property
     def stars(self) -> bool:
         """Tell whether suppressed rows are shown."""
         return self.suppressed != "omit"

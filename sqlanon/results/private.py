@@ -23,7 +23,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class MechanismUse:
+class MechanismCharge:
     """A mechanism as it was charged: epsilon as an exact fraction, the sensitivity and the scale of its noise."""
 
     mechanism: str
@@ -45,12 +45,12 @@ class Guarantee:
     unit: str
     contribution: int
     neighbours: str
-    mechanisms: tuple[MechanismUse, ...]
+    mechanisms: tuple[MechanismCharge, ...]
     library: str
 
 
 @dataclass(frozen=True)
-class Spending:
+class BudgetState:
     """The account after the run, in exact fractions: what the budget allows, what was spent of it, what is left."""
 
     ledger: str
@@ -90,7 +90,7 @@ class PrivateResult:
     choices: tuple[Choice, ...]
     checks: Mapping[str, Check]
     catalog: CatalogPlace
-    budget: Spending | None = optional()
+    budget: BudgetState | None = optional()
     published: bool
     warnings: tuple[str, ...]
     notes: tuple[str, ...]

@@ -27,11 +27,11 @@ from sqlanon.releases.counts import NoisyCounts, load_labels
 from sqlanon.results.measures import Check
 from sqlanon.results.private import (
     NEIGHBOURS,
+    BudgetState,
     CellsResult,
     Guarantee,
-    MechanismUse,
+    MechanismCharge,
     PrivateResult,
-    Spending,
 )
 from sqlanon.results.records import write_private_record
 from sqlanon.results.run_result import CatalogPlace
@@ -51,7 +51,7 @@ UNKEPT = "A differentially private run failed; the text of its error is not kept
 class Account(Protocol):
     """The account that a run is charged on."""
 
-    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> Spending:
+    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> BudgetState:
         """Write down what a run will cost, for good, before it looks at its source.
 
         Raises ProtectionError where the budget does not have as much left; then nothing was written.
@@ -61,7 +61,7 @@ class Account(Protocol):
 class NoAccount:
     """The account of a policy that names none: nothing is released."""
 
-    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> Spending:  # noqa: ARG002
+    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> BudgetState:  # noqa: ARG002
         raise PolicyError(
             "Differential privacy needs a budget that counts what all releases of the source cost together, and the"
             " policy names none."
@@ -199,7 +199,7 @@ class _PrivateRun:
         schedule: Schedule,
         drawn: Drawn,
         checks: dict[str, Check],
-        spending: Spending,
+        spending: BudgetState,
         notes: tuple[str, ...],
         linked: str | None,
     ) -> PrivateResult:
@@ -243,7 +243,8 @@ def guarantee_of(plan: PrivatePlan, schedule: Schedule, library: str) -> Guarant
         contribution=plan.contribution,
         neighbours=NEIGHBOURS,
         mechanisms=tuple(
-            MechanismUse(one.mechanism, str(one.epsilon), one.sensitivity, str(one.scale)) for one in schedule.charges
+            MechanismCharge(one.mechanism, str(one.epsilon), one.sensitivity, str(one.scale))
+            for one in schedule.charges
         ),
         library=library,
     )

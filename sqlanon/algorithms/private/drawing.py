@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -79,11 +80,17 @@ def _choose(
     return search.run()
 
 
+def most_cells(plan: PrivatePlan, schedule: Schedule) -> int:
+    """Count the cells that the release has at most: all combinations of places, or what a search is allowed to make."""
+    cells = math.prod((domain.size for domain in plan.domains.values()), start=plan.classes)
+    if not plan.algorithm.chooses:
+        return cells
+    return min(cells, plan.algorithm.cells) if schedule.choices else plan.classes
+
+
 def require_cells(plan: PrivatePlan) -> None:
     """Refuse a table of all values that has too many cells; a search stops before that."""
-    cells = plan.classes
-    for domain in plan.domains.values():
-        cells *= domain.size
+    cells = math.prod((domain.size for domain in plan.domains.values()), start=plan.classes)
     if not plan.algorithm.chooses and cells > plan.algorithm.cells:
         raise PolicyError(
             f"algorithm.cells: all combinations of the declared values are {cells:,} cells, and at most"

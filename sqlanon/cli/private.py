@@ -1,0 +1,98 @@
+"""Differentially private policies and runs, in words for people and as objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlanon.cli.layout import table
+from sqlanon.cli.plans import listed, release_text, source_text
+
+if TYPE_CHECKING:
+    from sqlanon.results.private import Guarantee, PrivateResult
+    from sqlanon.runs.private_check import PrivateCheck
+
+MOST_LABELS = 6  # of a column
+
+
+def check_text(found: PrivateCheck) -> str:
+    """What a run would cost and release; all of it follows from the policy."""
+    plan = found.plan
+    rows = [[name, domain.column.type, f"{domain.size:,}"] for name, domain in plan.domains.items()]
+    if plan.target is not None:
+        name, domain = plan.target
+        rows.append([f"{name} (target)", domain.column.type, f"{domain.size:,}"])
+    parts = (
+        f"Source:  {source_text(plan.policy)}, not looked at\nRelease: {release_text(plan.policy)}",
+        table(["column", "type", "declared places"], rows),
+        f"{_promise(found.guarantee)}\n{_noise(found.likely_noise)}\n"
+        f"The release has {'' if found.is_exact else 'at most '}{found.cells:,} cells, empty ones among them.",
+        _mechanisms(found.guarantee),
+        ""
+        if found.budget is None
+        else f"Budget {found.budget.ledger}: {found.budget.left} of {found.budget.allowed} is left.",
+        listed("Warnings", plan.warnings),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def check_object(found: PrivateCheck) -> dict[str, Any]:
+    """The same for programs."""
+    plan = found.plan
+    return {
+        "source": {"table": plan.source_name},
+        "release": {"table": plan.release_name, "cells": found.cells, "cells_are_exact": found.is_exact},
+        "attributes": [
+            {"name": name, "type": domain.column.type, "places": domain.size} for name, domain in plan.domains.items()
+        ],
+        "target": None if plan.target is None else {"name": plan.target[0], "classes": plan.classes},
+        "guarantee": found.guarantee_object,
+        "likely_noise": found.likely_noise,
+        "budget": found.budget_object,
+        "warnings": list(plan.warnings),
+        "problems": [],
+    }
+
+
+def result_text(result: PrivateResult) -> str:
+    """The summary of a run."""
+    release = result.release
+    columns = [[name, f"{len(labels):,}", _shown(labels)] for name, labels in result.labels.items()]
+    budget = result.budget
+    parts = (
+        f"Published {release.table}\n  from {result.source}: {release.cells:,} cells, {release.rows:,} rows"
+        f" ({release.shown_as})\n  run {result.run} on {result.engine}",
+        table(["column", "groups", "labels"], columns, widest=60),
+        f"{_promise(result.guarantee)}\n{_noise(release.likely_noise)}",
+        ""
+        if budget is None
+        else f"Budget {budget.ledger}: {budget.spent} spent by this run, {budget.left} of {budget.allowed} left.",
+        "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + "."
+        " That epsilon holds can't be seen in a table: it follows from how the counts were drawn.",
+        listed("Warnings", result.warnings),
+        listed("Notes", result.notes),
+    )
+    return "\n\n".join(part for part in parts if part)
+
+
+def _promise(guarantee: Guarantee) -> str:
+    unit = (
+        "a row"
+        if guarantee.unit == "row"
+        else f"a person ({guarantee.unit}, of whom {guarantee.contribution:,} rows count at most)"
+    )
+    return f"Differential privacy with epsilon {guarantee.epsilon:g} for {unit}."
+
+
+def _noise(likely: int) -> str:
+    return f"The noise of a count is {likely:,} or less in 95 of 100 cells."
+
+
+def _mechanisms(guarantee: Guarantee) -> str:
+    used = [[one.mechanism, one.epsilon, one.sensitivity, one.scale] for one in guarantee.mechanisms]
+    grouped = [[name, sum(one == row for one in used), *rest] for row in used[:1] + used[-1:] for name, *rest in [row]]
+    return table(["mechanism", "times", "epsilon each", "sensitivity", "scale"], grouped[: len(used)])
+
+
+def _shown(labels: tuple[str, ...]) -> str:
+    more = len(labels) - MOST_LABELS
+    return ", ".join(labels[:MOST_LABELS]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,0 +1,70 @@
+"""What a differentially private run would cost and release, told before a row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlanon.algorithms.private.accounting import schedule_of
+from sqlanon.algorithms.private.drawing import most_cells, require_cells
+from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.engines.base import EngineOptions
+from sqlanon.plan.private import PrivatePlan, resolve_private
+from sqlanon.policy import Policy
+from sqlanon.results.codec import to_json
+from sqlanon.results.private import BudgetState, Guarantee
+from sqlanon.runs.private import guarantee_of
+from sqlanon.work.session import open_to_look
+
+
+@dataclass(frozen=True)
+class PrivateCheck:
+    """A policy that fits its table, and what follows from it.
+
+    cells: of the release; the most that it may have where `is_exact` is not set. likely_noise: that a count does not
+    exceed in 95 of 100 cases. budget: what would be left; None where there is no account to ask.
+    """
+
+    plan: PrivatePlan
+    guarantee: Guarantee
+    cells: int
+    is_exact: bool
+    likely_noise: int
+    budget: BudgetState | None = None
+
+    @property
+    def guarantee_object(self) -> Any:
+        """The guarantee as plain values."""
+        return to_json(self.guarantee)
+
+    @property
+    def budget_object(self) -> Any:
+        """The budget as plain values."""
+        return None if self.budget is None else to_json(self.budget)
+
+
+def check_private(
+    policy: Policy,
+    *,
+    replace: bool = False,
+    options: EngineOptions | None = None,
+    ask: Callable[[PrivatePlan], BudgetState] | None = None,
+) -> PrivateCheck:
+    """Check a policy that asks for differential privacy, by the names and types of its table alone.
+
+    Raises PolicyError with every problem, also where the library of mechanisms is not installed.
+    """
+    library = OpenDP().library
+    with open_to_look(policy, options) as (engine, _):
+        plan = resolve_private(policy, engine, replace=replace)
+        require_cells(plan)
+        schedule = schedule_of(plan)
+        return PrivateCheck(
+            plan,
+            guarantee_of(plan, schedule, library),
+            most_cells(plan, schedule),
+            not plan.algorithm.chooses,
+            schedule.likely_noise,
+            None if ask is None else ask(plan),
+        )
