@@ -88,9 +88,9 @@ def _noise(likely: int) -> str:
 
 
 def _mechanisms(guarantee: Guarantee) -> str:
-    used = [[one.mechanism, one.epsilon, one.sensitivity, one.scale] for one in guarantee.mechanisms]
-    grouped = [[name, sum(one == row for one in used), *rest] for row in used[:1] + used[-1:] for name, *rest in [row]]
-    return table(["mechanism", "times", "epsilon each", "sensitivity", "scale"], grouped[: len(used)])
+    used = [(one.mechanism, one.epsilon, one.sensitivity, one.scale) for one in guarantee.mechanisms]
+    rows = [[one[0], used.count(one), *one[1:]] for one in dict.fromkeys(used)]
+    return table(["mechanism", "times", "epsilon each", "sensitivity", "scale"], rows)
 
 
 def _shown(labels: tuple[str, ...]) -> str:

@@ -96,16 +96,15 @@ def _placed(engine: Engine, number: int, domain: PublicDomain) -> dict[str, Any]
         return {
             "number": number,
             "value": raw if domain.counts_whole_numbers else double_of(engine.render, raw, column.kind),
-            "place": engine.render.macro(macro, Markup(value), domain, null),
+            "place": engine.render.macro(macro, value, domain, null),
             "is_listed": False,
         }
     assert isinstance(domain, TaxonomyDomain)
     other = null if domain.other is None else domain.other
-    place = Markup(f"{Identifier(f'v{number}')}.{Identifier('place')}")
     return {
         "number": number,
         "value": _text(engine, column),
-        "place": engine.render.macro("private.place_of_value", Markup(value), place, other, null),
+        "place": engine.render.macro("private.place_of_value", value, Identifier(f"v{number}"), other, null),
         "is_listed": True,
     }
 
