@@ -9,7 +9,7 @@ from typing import Any
 from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.errors import PolicyError
 from sqlanon.policy import AlgorithmParameters
-from sqlanon.policy.algorithms import algorithm_names, parameters_of_algorithm
+from sqlanon.policy.algorithms import OWN_ALGORITHMS, algorithm_names, parameters_of_algorithm
 from sqlanon.policy.choices import Choice, describe_choices
 from sqlanon.support.plugins import ALGORITHMS, load_plugin
 
@@ -32,6 +32,9 @@ OWN: Mapping[str, str] = {
 }
 """The classes of the program's own algorithms: each family brings libraries of its own."""
 
+PRIVATE: frozenset[str] = frozenset(name for name, parameters in OWN_ALGORITHMS.items() if parameters.is_private)
+"""Algorithms that draw noisy counts by mechanisms; see `algorithms.private`."""
+
 
 def algorithm_of(parameters: AlgorithmParameters) -> Algorithm[Any]:
     """Make the algorithm that a policy asks for, the program's own or that of an installed package.
@@ -48,11 +51,17 @@ def describe_algorithms() -> list[Choice]:
     """
     names = algorithm_names()
     for name in names:
-        _class_of(name)
-    return describe_choices(ALGORITHMS, names, OWN, parameters_of_algorithm)
+        if name not in PRIVATE:
+            _class_of(name)
+    return describe_choices(ALGORITHMS, names, {*OWN, *PRIVATE}, parameters_of_algorithm)
 
 
 def _class_of(name: str) -> type[Algorithm[Any]]:
+    if name in PRIVATE:
+        raise PolicyError(
+            f"{name} draws noisy counts: `sqlanon check` and `sqlanon run` take policies that name it, and no other"
+            " command."
+        )
     if name in OWN:
         module, _, part = OWN[name].partition(":")
         own: type[Algorithm[Any]] = getattr(importlib.import_module(module), part)

@@ -41,6 +41,11 @@ class NoisyCounts:
         return math.prod(map(len, self.cut))
 
     @property
+    def numbered(self) -> list[tuple[int, int]]:
+        """List all cells by number, each with its noisy count."""
+        return list(enumerate(self.counts))
+
+    @property
     def rows(self) -> int:
         """Count the rows of the release."""
         return self.cells if not self._shows_rows else sum(max(0, count) for count in self.counts)
@@ -64,7 +69,7 @@ class NoisyCounts:
         sizes = [len(nodes) for nodes in self.cut]
         with engine.transaction():
             engine.run("private/create_counts", counts=counts)
-            engine.load(counts, ["cell", "n"], list(enumerate(self.counts)))
+            engine.load(counts, ["cell", "n"], self.numbered)
             load_labels(engine, labels, list(self.labels.values()))
             engine.run(
                 "private/stage_counts",

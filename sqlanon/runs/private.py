@@ -58,14 +58,10 @@ class Account(Protocol):
         """
 
 
-class NoAccount:
-    """The account of a policy that names none: nothing is released."""
-
-    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> BudgetState:  # noqa: ARG002
-        raise PolicyError(
-            "Differential privacy needs a budget that counts what all releases of the source cost together, and the"
-            " policy names none."
-        )
+NO_ACCOUNT = (
+    "Differential privacy needs a budget that counts what all releases of the source cost together, and policies can't"
+    " name one yet: `sqlanon check` says what a run would cost, and nothing is released."
+)
 
 
 def run_private(
@@ -85,9 +81,11 @@ def run_private(
     Raises PolicyError (the policy doesn't fit, or has no budget), ProtectionError (the budget is exhausted),
     VerificationError, AccessError, ConflictError, EngineError, Cancelled.
     """
+    if account is None:
+        raise PolicyError(NO_ACCOUNT)
     drawing = mechanisms or OpenDP()
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return _PrivateRun(session, policy, observer or Silent(), account or NoAccount(), drawing, replace).carry_out()
+        return _PrivateRun(session, policy, observer or Silent(), account, drawing, replace).carry_out()
 
 
 @dataclass

@@ -13,8 +13,7 @@ from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain, PublicDomain, TaxonomyDomain
 from sqlanon.releases.counts import Cut, strides_of
 from sqlanon.sql import Identifier, RedactedValue
-from sqlanon.values.doubles import double_of
-from sqlanon.values.text import text_of
+from sqlanon.values.expressions import double_of, text_of
 from sqlanon.work.workspace import Workspace
 
 _KEY_BYTES = 32

@@ -1,0 +1,165 @@
+"""Audits of differential privacy: what neighbouring tables change, and how far the noise as it is drawn hides it."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from sqlanon.algorithms.private import accounting, counting, mechanisms, scoring
+from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.errors import VerificationError
+from sqlanon.releases.counts import NoisyCounts
+from tests.private_support import Ample, Known, draw, private_policy
+from tests.run_support import Database
+from tests.test_private import ATTRIBUTES, CLASSES, COLUMNS, rows_of
+
+SAMPLES = 20_000
+CERTAIN = 5.0  # standard errors
+
+
+def audit_neighbours(database: Database, rows: list[Any], fewer: list[Any], **more: Any) -> None:
+    """The same draws on both tables: as many choices over as many candidates, and changes within the sensitivities."""
+    seen = []
+    for part in (rows, fewer):
+        draws = random.Random(5)
+        known = Known(lambda scores, draws=draws: draws.randrange(len(scores)))  # type: ignore[misc]
+        account = Ample()
+        columns, attributes = more.get("columns", COLUMNS), more.get("attributes", ATTRIBUTES)
+        table = database.create(columns, part)
+        options = {"target": "pay", "specializations": 4, **more.get("algorithm", {})}
+        draw(private_policy(database, table, attributes, unit=more.get("unit"), **options), known, account)
+        seen.append((known, account))
+    (one, account), (other, _) = seen
+    (*choices, noise) = account.charged[0]
+    assert len(one.asked) == len(other.asked) <= len(choices)
+    for (scores, epsilon, sensitivity, monotone), (changed, *_), charged in zip(
+        one.asked, other.asked, choices, strict=False
+    ):
+        assert epsilon == charged.epsilon
+        assert len(scores) == len(changed)
+        assert all(abs(here - there) <= sensitivity for here, there in zip(scores, changed, strict=True))
+        assert not monotone or all(here >= there for here, there in zip(scores, changed, strict=True))
+    ((counts, epsilon, sensitivity),), ((fewer_counts, *_),) = one.counted, other.counted
+    assert epsilon == noise.epsilon
+    assert sum(abs(here - there) for here, there in zip(counts, fewer_counts, strict=True)) <= sensitivity
+
+
+@pytest.mark.parametrize("algorithm", [{}, {"variant": "published"}, {"score": "information-gain"}])
+def test_one_row_changes_no_more_than_the_sensitivities(database: Database, algorithm: dict[str, Any]) -> None:
+    for seed in range(3):
+        rows = rows_of(30, seed)
+        left_out = random.Random(seed).randrange(len(rows))
+        audit_neighbours(database, rows, rows[:left_out] + rows[left_out + 1 :], algorithm=algorithm)
+
+
+def test_one_person_changes_no_more_than_its_rows(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting.secrets, "token_hex", lambda _bytes: "one key for both")  # it depends on no row
+    columns, attributes = {"person": "INTEGER", **COLUMNS}, {"person": "identifier", **ATTRIBUTES}
+    rows = [(None if number % 7 == 0 else number % 6, *row) for number, row in enumerate(rows_of(60, 2))]
+    without = [row for row in rows if row[0] != 3]
+    more = {"columns": columns, "attributes": attributes, "unit": {"column": "person", "rows": 2}}
+    audit_neighbours(database, rows, without, **more)
+
+
+def lower_bound(sample: Callable[[bool], int]) -> float:
+    """Bound from below, with great certainty, the epsilon of a draw on a table and its neighbour."""
+    drawn = [Counter(sample(more) for _ in range(SAMPLES)) for more in (False, True)]
+    best = 0.0
+    for threshold in range(-8, 9):
+        for sign in (1, -1):
+            shares = [
+                sum(n for value, n in counts.items() if sign * value >= sign * threshold) / SAMPLES for counts in drawn
+            ]
+            errors = [math.sqrt(max(share * (1 - share), 1 / SAMPLES) / SAMPLES) for share in shares]
+            for high, low in ((0, 1), (1, 0)):
+                least, most = shares[high] - CERTAIN * errors[high], shares[low] + CERTAIN * errors[low]
+                if least > 0:
+                    best = max(best, math.log(least / most))
+    return best
+
+
+def audit_noise() -> None:
+    mechanism = OpenDP()
+    drawn = {more: iter(mechanism.add_noise([int(more)] * SAMPLES, Fraction(1), 1)) for more in (False, True)}
+    assert 0.7 < lower_bound(lambda more: next(drawn[more])) <= 1
+
+
+def audit_choice() -> None:
+    mechanism = OpenDP()
+    scores = {False: [0, 0], True: [1, 0]}
+    assert lower_bound(lambda more: mechanism.choose(scores[more], Fraction(1), 1, monotone=True)) <= 1
+
+
+def audit_freshness() -> None:
+    first, second = (OpenDP().add_noise([0] * 200, Fraction(1), 1) for _ in range(2))
+    assert first != second
+
+
+def test_noise_hides_one_row_and_no_more_than_that() -> None:
+    audit_noise()
+
+
+def test_choices_hide_one_row() -> None:
+    audit_choice()
+
+
+def test_each_draw_is_fresh() -> None:
+    audit_freshness()
+
+
+def test_half_of_the_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = mechanisms._measurement
+
+    def half(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction) -> Any:
+        return whole(make, 2 * epsilon, sensitivity, scale / 2)
+
+    monkeypatch.setattr(mechanisms, "_measurement", half)
+    with pytest.raises(AssertionError):
+        audit_noise()
+
+
+def test_noise_that_is_reused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+
+    def reused(_self: OpenDP, counts: Sequence[int], *_: Any) -> list[int]:
+        kept.extend(random.choices((-1, 0, 1), k=len(counts)) if not kept else ())
+        return [count + noise for count, noise in zip(counts, kept, strict=False)]
+
+    monkeypatch.setattr(OpenDP, "add_noise", reused)
+    with pytest.raises(AssertionError):
+        audit_freshness()
+
+
+def test_half_of_a_sensitivity_is_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounting, "score_of", lambda *_: scoring.MostFrequent(scoring._GRAIN // 2, is_monotone=True))
+    rows = [(30, "clerk", CLASSES[0])] * 5
+    with pytest.raises(AssertionError):
+        audit_neighbours(database, rows, rows[1:])
+
+
+def test_empty_cells_that_are_left_out_are_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        NoisyCounts, "numbered", property(lambda self: [one for one in enumerate(self.counts) if one[1]])
+    )
+    table = database.create(COLUMNS, rows_of(20, 1))
+    with pytest.raises(VerificationError, match="cells_complete"):
+        draw(private_policy(database, table, ATTRIBUTES, target="pay"))
+    assert database.leftovers() == []
+
+
+def test_the_account_is_charged_before_the_source_is_read(database: Database) -> None:
+    class Refusing:
+        def spend(self, *_: Any) -> Any:
+            raise VerificationError("exhausted")
+
+    table, known = database.create(COLUMNS, rows_of(20, 1)), Known()
+    with pytest.raises(VerificationError, match="exhausted"):
+        draw(private_policy(database, table, ATTRIBUTES, target="pay"), known, Refusing())
+    assert not known.asked
+    assert not known.counted
