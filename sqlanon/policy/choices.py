@@ -36,6 +36,7 @@ def describe_choices(
         assert parameters is not None
         meaning = " ".join((inspect.getdoc(parameters) or "").partition("\n\n")[0].split())
         package = "sqlanon" if name in own else package_of(find_plugins(group)[name])
-        keys = [key for key in getattr(parameters, "model_fields", ()) if key not in TAGS]
+        fields = getattr(parameters, "model_fields", {})
+        keys = [info.alias or key for key, info in fields.items() if key not in TAGS]
         described.append(Choice(name, keys, meaning, package))
     return described
