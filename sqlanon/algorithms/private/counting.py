@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +11,9 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain, PublicDomain, TaxonomyDomain
 from sqlanon.releases.counts import Cut, strides_of
-from sqlanon.sql import Identifier, RedactedValue
+from sqlanon.sql import Identifier
 from sqlanon.values.expressions import double_of, text_of
 from sqlanon.work.workspace import Workspace
-
-_KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Places:
             target=None if plan.target is None else {"number": target, "value": _text(engine, plan.target[1].column)},
             persons=None if plan.persons is None else Identifier(plan.persons),
             contribution=plan.contribution,
-            key=RedactedValue(secrets.token_hex(_KEY_BYTES)),
+            key=secret_key(),
         )
         return cls(engine, workspace, plan, Markup(rows.text))
 
