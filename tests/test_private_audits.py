@@ -15,6 +15,7 @@ from sqlanon.algorithms.private import accounting, counting, mechanisms, scoring
 from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.errors import VerificationError
 from sqlanon.releases.counts import NoisyCounts
+from sqlanon.sql import RedactedValue
 from tests.private_support import Ample, Known, draw, private_policy
 from tests.run_support import Database
 from tests.test_private import ATTRIBUTES, CLASSES, COLUMNS, rows_of
@@ -59,7 +60,7 @@ def test_one_row_changes_no_more_than_the_sensitivities(database: Database, algo
 
 
 def test_one_person_changes_no_more_than_its_rows(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting.secrets, "token_hex", lambda _bytes: "one key for both")  # it depends on no row
+    monkeypatch.setattr(counting, "secret_key", lambda: RedactedValue("one key for both"))  # it depends on no row
     columns, attributes = {"person": "INTEGER", **COLUMNS}, {"person": "identifier", **ATTRIBUTES}
     rows = [(None if number % 7 == 0 else number % 6, *row) for number, row in enumerate(rows_of(60, 2))]
     without = [row for row in rows if row[0] != 3]

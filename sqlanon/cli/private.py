@@ -15,7 +15,7 @@ MOST_LABELS = 6  # of a column
 
 
 def check_text(found: PrivateCheck) -> str:
-    """What a run would cost and release; all of it follows from the policy."""
+    """The cost and the cells of a run; all of it follows from the policy."""
     plan = found.plan
     rows = [[name, domain.column.type, f"{domain.size:,}"] for name, domain in plan.domains.items()]
     if plan.target is not None:

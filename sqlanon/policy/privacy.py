@@ -110,8 +110,8 @@ def _unit(given: Any) -> Any:
 
 
 class DifferentialPrivacy(ModelParameters):
-    """What is released tells almost nothing of any one row, whatever somebody knows already: its probability changes by
-    a factor of at most e to the epsilon when a row is added or removed."""
+    """A release tells almost nothing of any one row, whatever somebody knows already: its probability changes by a
+    factor of at most e to the epsilon when a row is added or removed."""
 
     is_mechanism: ClassVar[bool] = True
     model: Literal["differential-privacy"]

@@ -1,4 +1,4 @@
-"""What a differentially private run would cost and release, told before a row is read."""
+"""The cost and the cells of a differentially private run, told before a row is read."""
 
 from __future__ import annotations
 

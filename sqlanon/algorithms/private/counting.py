@@ -11,6 +11,7 @@ from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain, PublicDomain, TaxonomyDomain
 from sqlanon.releases.counts import Cut, strides_of
+from sqlanon.releases.synthetic import secret_key
 from sqlanon.sql import Identifier
 from sqlanon.values.expressions import double_of, text_of
 from sqlanon.work.workspace import Workspace

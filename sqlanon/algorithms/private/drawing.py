@@ -32,7 +32,7 @@ class Rounds:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What was drawn: the counts of all cells, and the choices by which the cells came about."""
+    """The counts of all cells as they were drawn, and the choices by which the cells came about."""
 
     counts: NoisyCounts
     choices: tuple[Choice, ...]
