@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 MOST_LABELS = 6  # of a column
 
 
-def check_text(found: PrivateCheck) -> str:
+def check_text(checked: PrivateCheck) -> str:
     """The cost and the cells of a run; all of it follows from the policy."""
-    plan = found.plan
+    plan = checked.plan
     rows = [[name, domain.column.type, f"{domain.size:,}"] for name, domain in plan.domains.items()]
     if plan.target is not None:
         name, domain = plan.target
@@ -24,30 +24,30 @@ def check_text(found: PrivateCheck) -> str:
     parts = (
         f"Source:  {source_text(plan.policy)}, not looked at\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "declared places"], rows),
-        f"{_promise(found.guarantee)}\n{_noise(found.likely_noise)}\n"
-        f"The release has {'' if found.is_exact else 'at most '}{found.cells:,} cells, empty ones among them.",
-        _mechanisms(found.guarantee),
+        f"{_promise(checked.guarantee)}\n{_noise(checked.likely_noise)}\n"
+        f"The release has {'' if checked.is_exact else 'at most '}{checked.cells:,} cells, empty ones among them.",
+        _mechanisms(checked.guarantee),
         ""
-        if found.budget is None
-        else f"Budget {found.budget.ledger}: {found.budget.left} of {found.budget.allowed} is left.",
+        if checked.budget is None
+        else f"Budget {checked.budget.ledger}: {checked.budget.left} of {checked.budget.allowed} is left.",
         listed("Warnings", plan.warnings),
     )
     return "\n\n".join(part for part in parts if part)
 
 
-def check_object(found: PrivateCheck) -> dict[str, Any]:
+def check_object(checked: PrivateCheck) -> dict[str, Any]:
     """The same for programs."""
-    plan = found.plan
+    plan = checked.plan
     return {
         "source": {"table": plan.source_name},
-        "release": {"table": plan.release_name, "cells": found.cells, "cells_are_exact": found.is_exact},
+        "release": {"table": plan.release_name, "cells": checked.cells, "cells_are_exact": checked.is_exact},
         "attributes": [
             {"name": name, "type": domain.column.type, "places": domain.size} for name, domain in plan.domains.items()
         ],
         "target": None if plan.target is None else {"name": plan.target[0], "classes": plan.classes},
-        "guarantee": found.guarantee_object,
-        "likely_noise": found.likely_noise,
-        "budget": found.budget_object,
+        "guarantee": checked.guarantee_object,
+        "likely_noise": checked.likely_noise,
+        "budget": checked.budget_object,
         "warnings": list(plan.warnings),
         "problems": [],
     }
@@ -65,7 +65,7 @@ def result_text(result: PrivateResult) -> str:
         f"{_promise(result.guarantee)}\n{_noise(release.likely_noise)}",
         ""
         if budget is None
-        else f"Budget {budget.ledger}: {budget.spent} spent by this run, {budget.left} of {budget.allowed} left.",
+        else f"Budget {budget.ledger}: {budget.consumed} consumed by this run, {budget.left} of {budget.allowed} left.",
         "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + "."
         " That epsilon holds can't be seen in a table: it follows from how the counts were drawn.",
         listed("Warnings", result.warnings),

@@ -51,11 +51,11 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class BudgetState:
-    """The account after the run, in exact fractions: what the budget allows, what was spent of it, what is left."""
+    """The account after the run, in exact fractions: what the budget allows, what was consumed of it, what is left."""
 
     ledger: str
     allowed: str
-    spent: str
+    consumed: str
     left: str
 
 
