@@ -13,7 +13,7 @@ from sqlanon.algorithms.private.accounting import Charge
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
 from sqlanon.results.private import BudgetState, PrivateResult
-from sqlanon.runs.private import run_private
+from sqlanon.runs.private_runs import run_private
 from sqlanon.work.session import Session
 from tests.run_support import OPTIONS, Database
 

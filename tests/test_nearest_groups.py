@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.clusters import nearest
+from sqlanon.algorithms.clusters.methods import gather
 from sqlanon.encoding.coordinates import Coordinate
 from sqlanon.engines.base import Engine
 from sqlanon.policy import Condensation
@@ -49,7 +49,7 @@ def test_groups_are_those_of_a_plain_search(engine: Engine, blocks: list[list[tu
     points = Points(table, (), coordinates, len(numbered), len(blocks), max(map(len, blocks)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "token_hex", lambda _: KEY)
-        clustered = nearest.gather(engine, workspace, points, k)
+        clustered = gather(engine, workspace, points, k, Condensation(name="condensation", groups="nearest"))
     groups: dict[int, set[int]] = defaultdict(set)
     for point, cluster in engine.fetch(Statement("test", f"SELECT point, cluster FROM {clustered}")):
         groups[cluster].add(point)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sqlanon.errors import PolicyError
-from sqlanon.runs.private import run_private
+from sqlanon.runs.private_runs import run_private
 from tests.private_support import Ample, Column, Known, cells, draw, private_policy, specialize
 from tests.run_support import Database
 

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.policy import Hierarchy, Show
-from sqlanon.sql import Relation, Statement
+from sqlanon.sql import Relation, Statement, macro
 from sqlanon.staging import labels
 from sqlanon.values.expressions import text_of
 from sqlanon.verification.policy_labels import Ladder, load_lines
@@ -152,8 +152,8 @@ def test_sets_are_read_as_they_are_written(engine: Engine, texts_in: list[str], 
     member, bytewise = labels.quote_member(engine.render, v), engine.render.macro("collate", v)
     low, high = (labels.quote_member(engine.render, Markup(f"{end}({bytewise})"), True) for end in ("min", "max"))
     single, none = Markup("m.n = 1"), Markup("m.n = 0")
-    set_label = labels.set_label(Markup("m.listed"), single, Markup("FALSE"), nulls, none)
-    interval_label = labels.set_label(Markup("m.span"), Markup("FALSE"), Markup("TRUE"), nulls, none)
+    set_label = macro("labels.set", Markup("m.listed"), single, Markup("FALSE"), nulls, none)
+    interval_label = macro("labels.set", Markup("m.span"), Markup("FALSE"), Markup("TRUE"), nulls, none)
     listed = f"string_agg({member}, ', ' ORDER BY {bytewise})"
     query = f"SELECT {listed} AS listed, count(*) AS n, {low} || '-' || {high} AS span FROM members"
     cells = engine.fetch(Statement("test", f"SELECT {set_label}, {interval_label} FROM ({query}) AS m"))[0]
@@ -175,7 +175,7 @@ def test_intervals_are_read_as_they_are_written(engine: Engine, held: list[float
     ends = [text_of(engine.render, Markup(f"{end}(v)"), Kind.FLOAT) for end in ("min", "max")]
     nulls = Markup("TRUE" if has_null else "FALSE")
     low, high = Markup("m.low"), Markup("m.high")
-    label = labels.interval_label(low, high, Markup("m.low = m.high"), nulls, Markup("m.low IS NULL"))
+    label = macro("labels.interval", low, high, Markup("m.low = m.high"), nulls, Markup("m.low IS NULL"))
     query = f"SELECT {label} FROM (SELECT {ends[0]} AS low, {ends[1]} AS high FROM numbers) AS m"
     ((cell,),) = engine.fetch(Statement("test", query))
     cases = [(Kind.FLOAT, number, cell) for number in (*held, math.nan, None)]

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from sqlanon.runs import dry_run as dry_run
     from sqlanon.runs import linking as linking
     from sqlanon.runs import private_check as private_check
+    from sqlanon.runs import private_runs as private_runs
     from sqlanon.runs import resuming as resuming
     from sqlanon.runs import runner as runner
     from sqlanon.runs.exploring import explorer as explorer
@@ -102,7 +103,7 @@ MODULES = {
     "plans": "sqlanon.cli.plans",
     "private": "sqlanon.cli.private",
     "private_check": "sqlanon.runs.private_check",
-    "private_runs": "sqlanon.runs.private",
+    "private_runs": "sqlanon.runs.private_runs",
     "progress": "sqlanon.cli.progress",
     "project": "sqlanon.jobs.dbt.project",
     "qualities": "sqlanon.algorithms.lattice.quality.qualities",

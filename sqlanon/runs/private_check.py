@@ -14,7 +14,7 @@ from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.results.codec import to_json
 from sqlanon.results.private import BudgetState, Guarantee
-from sqlanon.runs.private import guarantee_of
+from sqlanon.runs.private_runs import guarantee_of
 from sqlanon.work.session import open_to_look
 
 
