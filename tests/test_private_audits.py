@@ -68,6 +68,33 @@ def test_one_person_changes_no_more_than_its_rows(database: Database, monkeypatc
     audit_neighbours(database, rows, without, **more)
 
 
+def test_a_person_in_both_parts_of_a_range_pays_for_the_cut_of_each(database: Database) -> None:
+    """By information gain: the gain of each part may change by all that it can."""
+    columns = {"person": "INTEGER", "age": "INTEGER", "pay": "VARCHAR"}
+    attributes = {
+        "person": "identifier",
+        "age": {"role": "quasi-identifier", "domain": {"from": 0, "below": 64}},
+        "pay": ATTRIBUTES["pay"],
+    }
+    rows = [(number % 20, number * 7 % 64, CLASSES[number % 3 % 2]) for number in range(40)]
+    known = Known(lambda scores: len(scores) // 2)
+    account = Ample()
+    policy = private_policy(
+        database,
+        database.create(columns, rows),
+        attributes,
+        unit={"column": "person", "rows": 2},
+        target="pay",
+        specializations=3,
+        score="information-gain",
+        variant="published",
+    )
+    draw(policy, known, account)
+    ((*choices, _),) = account.charged
+    assert len(known.asked) == len(choices) == 1 + 3 * 3
+    assert sum(one.epsilon for one in choices) == Fraction(1, 2)
+
+
 def lower_bound(sample: Callable[[bool], int]) -> float:
     """Bound from below, with great certainty, the epsilon of a draw on a table and its neighbour."""
     drawn = [Counter(sample(more) for _ in range(SAMPLES)) for more in (False, True)]
@@ -138,7 +165,7 @@ def test_noise_that_is_reused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_half_of_a_sensitivity_is_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounting, "score_of", lambda *_: scoring.MostFrequent(scoring._GRAIN // 2, is_monotone=True))
+    monkeypatch.setattr(accounting, "score_of", lambda *_: scoring.MostFrequent(scoring._GRAIN // 2, True, True))
     rows = [(30, "clerk", CLASSES[0])] * 5
     with pytest.raises(AssertionError):
         audit_neighbours(database, rows, rows[1:])

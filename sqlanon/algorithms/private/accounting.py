@@ -67,15 +67,17 @@ def schedule_of(plan: PrivatePlan) -> Schedule:
     """Divide the epsilon of a plan: all of it for counts where nothing is chosen, or else half and half.
 
     The published variant (section 3.4 of the paper) pays for a cut of each attribute of numbers at first, and for two
-    choices a round; the joint one for one choice a round.
+    choices a round: a group, and a cut of each of its parts, which share no row. A person with several rows can be in
+    both parts: unless the score is per row, each pays for its cut. The joint variant pays for one choice a round.
     """
     algorithm = plan.algorithm
     if not isinstance(algorithm, DiffGen) or not algorithm.specializations:
         return Schedule(0, Fraction(0), plan.epsilon, plan.contribution)
     numbers = sum(isinstance(domain, NumberDomain) for domain in plan.domains.values())
     rounds = algorithm.specializations
-    choices = rounds if algorithm.variant == "joint" else numbers + 2 * rounds
     score = score_of(algorithm.score, plan.classes, plan.contribution)
+    cuts = 1 if plan.contribution == 1 or score.is_per_row else 2
+    choices = rounds if algorithm.variant == "joint" else numbers + (1 + cuts) * rounds
     factor = 1 if algorithm.variant == "joint" and score.is_monotone else 2
     half = plan.epsilon / 2
     return Schedule(choices, half / choices, half, plan.contribution, score, factor)

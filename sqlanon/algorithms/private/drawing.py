@@ -9,25 +9,13 @@ from dataclasses import dataclass
 from sqlanon.algorithms.private.accounting import Schedule
 from sqlanon.algorithms.private.counting import Places
 from sqlanon.algorithms.private.mechanisms import Mechanisms
-from sqlanon.algorithms.private.specializing import Histograms, Specialization, finest_cut
+from sqlanon.algorithms.private.specializing import Histograms, Rounds, Specialization, finest_cut
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.releases.counts import Cut, NoisyCounts
 from sqlanon.results.private import Choice
 from sqlanon.work.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """The progress of a search by rounds, whose number is public."""
-
-    rounds: int
-    of: int
-
-    @property
-    def text(self) -> str:
-        return f"round {self.rounds:,} of {self.of:,}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +64,7 @@ def _choose(
         return tuple((domain.root,) for domain in plan.domains.values()), ()
     domains = list(plan.domains.values())
     histograms = Histograms.of(domains, plan.classes, places.count_places())
-    search = Specialization(plan, schedule, histograms, mechanisms, lambda done: report(Rounds(done, schedule.choices)))
+    search = Specialization(plan, schedule, histograms, mechanisms, report)
     return search.run()
 
 

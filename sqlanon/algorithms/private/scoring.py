@@ -20,10 +20,13 @@ class Score(ABC):
 
     sensitivity: the most by which it changes when a unit is added or removed.
     is_monotone: whether adding a unit never lowers the score of any group.
+    is_per_row: whether each row of a unit changes it by its share of that at most, so that the changes of all groups
+        that a unit has rows in are together no more than the sensitivity.
     """
 
     sensitivity: int
     is_monotone: bool
+    is_per_row: bool
 
     @abstractmethod
     def of(self, parts: Counts) -> Counts:
@@ -67,5 +70,5 @@ def _entropy(counts: Counts) -> NDArray[np.float64]:
 def score_of(name: str, classes: int, contribution: int) -> Score:
     """Make the score that a policy names, for a target with so many classes and units of so many rows."""
     if name == "max":
-        return MostFrequent(_GRAIN * contribution, is_monotone=True)
-    return InformationGain(math.ceil(2**_BITS * math.log2(max(2, classes))), is_monotone=False)
+        return MostFrequent(_GRAIN * contribution, is_monotone=True, is_per_row=True)
+    return InformationGain(math.ceil(2**_BITS * math.log2(max(2, classes))), is_monotone=False, is_per_row=False)

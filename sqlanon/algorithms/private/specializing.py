@@ -25,6 +25,18 @@ Chosen = dict[tuple[int, Node], int]
 
 
 @dataclass(frozen=True)
+class Rounds:
+    """The progress of a search by rounds, whose number is public."""
+
+    rounds: int
+    of: int
+
+    @property
+    def text(self) -> str:
+        return f"round {self.rounds:,} of {self.of:,}"
+
+
+@dataclass(frozen=True)
 class Candidate:
     """A group of an attribute that may be taken apart, at a place if it is a range."""
 
@@ -76,7 +88,7 @@ class Specialization:
         schedule: Schedule,
         histograms: Histograms,
         mechanisms: Mechanisms,
-        report: Callable[[int], None],
+        report: Callable[[Rounds], None],
     ) -> None:
         assert isinstance(plan.algorithm, DiffGen)
         assert schedule.score is not None
@@ -104,7 +116,7 @@ class Specialization:
             chosen.append(Choice(self.names[one.attribute], one.node.label, tuple(part.label for part in parts)))
             if self.algorithm.variant == "published":
                 self._cut_parts(cuts, one.attribute, parts)
-            self._report(number + 1)
+            self._report(Rounds(number + 1, self.algorithm.specializations))
         return tuple(map(tuple, self.cut)), tuple(chosen)
 
     def _joint(self) -> list[Candidate]:
@@ -158,7 +170,7 @@ class Specialization:
         return cuts
 
     def _cut_parts(self, cuts: Chosen, attribute: int, parts: Sequence[Node]) -> None:
-        """Choose a cut of each new range; no row is in two of these, so they cost as one choice."""
+        """Choose a cut of each new range; no row is in two of these. What they cost, `accounting` says."""
         for node in parts:
             places = self.domains[attribute].cuts(node)
             if places:
