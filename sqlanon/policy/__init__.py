@@ -1,32 +1,7 @@
 """The policy: what a table's columns are and what protection is wanted. YAML in, frozen values out."""
 
-from sqlanon.policy.algorithms import (
-    WEIGHTED,
-    Algorithm,
-    AlgorithmParameters,
-    BottomUp,
-    Clustering,
-    Condensation,
-    Contingency,
-    Datafly,
-    DiffGen,
-    FullDomain,
-    Incognito,
-    Microaggregation,
-    Mondrian,
-    Optimal,
-    PrivateCounts,
-    Quality,
-    Recodes,
-    RGather,
-    RothkoS,
-    RothkoT,
-    Samarati,
-    Splits,
-    TopDown,
-    Tree,
-    seed_of,
-)
+from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
+from sqlanon.policy.algorithms import Algorithm, FullDomain, Tree, seed_of
 from sqlanon.policy.attributes import (
     HIERARCHY_KINDS,
     SET_LIMITS,
@@ -38,7 +13,18 @@ from sqlanon.policy.attributes import (
     Role,
     Show,
 )
+from sqlanon.policy.cluster_algorithms import Clustering, Condensation, Microaggregation, RGather
 from sqlanon.policy.grammar import Policy
+from sqlanon.policy.lattice_algorithms import (
+    WEIGHTED,
+    BottomUp,
+    Datafly,
+    Incognito,
+    Optimal,
+    Quality,
+    Samarati,
+    TopDown,
+)
 from sqlanon.policy.locations import Catalog, Release, Source
 from sqlanon.policy.privacy import (
     DifferentialPrivacy,
@@ -52,6 +38,8 @@ from sqlanon.policy.privacy import (
     Unit,
     VarianceDiversity,
 )
+from sqlanon.policy.private_algorithms import Contingency, DiffGen, PrivateCounts
+from sqlanon.policy.tree_algorithms import Mondrian, RothkoS, RothkoT, Splits
 
 __all__ = [
     "HIERARCHY_KINDS",

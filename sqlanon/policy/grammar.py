@@ -6,11 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from sqlanon.policy.algorithms import Algorithm, Mondrian
+from sqlanon.policy.algorithms import Algorithm
 from sqlanon.policy.attributes import Attribute, Role
 from sqlanon.policy.locations import Catalog, Release, Source
 from sqlanon.policy.part import Number, Part
 from sqlanon.policy.privacy import Model
+from sqlanon.policy.tree_algorithms import Mondrian
 
 
 class Policy(Part):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sqlanon.policy.algorithms import PrivateCounts
 from sqlanon.policy.attributes import Attribute, Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.privacy import DifferentialPrivacy, Unit
+from sqlanon.policy.private_algorithms import PrivateCounts
 from sqlanon.support.suggest import did_you_mean
 
 _NAMES = "diffgen or contingency"

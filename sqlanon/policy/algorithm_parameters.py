@@ -1,0 +1,87 @@
+"""The search of a policy, and what other parts ask of any search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import ClassVar, Literal
+
+from sqlanon.policy.attributes import Attribute, Show
+from sqlanon.policy.part import Part
+
+
+class Recodes(StrEnum):
+    """The kind of recoding that a search comes to."""
+
+    REGIONS = "regions"  # of a partition tree, which may overlap in any one column
+    LEVELS = "levels"  # one level of its hierarchy for each column; rows may be suppressed
+    CUTS = "cuts"  # each branch of a hierarchy at a level of its own
+    CLUSTERS = "clusters"  # groups of similar rows, shown by their centres
+    COUNTS = "counts"  # noisy counts of the cells of a public domain
+
+
+class AlgorithmParameters(Part):
+    """A search as a policy asks for it: its name, and its options."""
+
+    name: str
+    recodes: ClassVar[Recodes]
+    exhaustive: ClassVar[bool] = False
+    """True if the search may have to check every generalization of a lattice."""
+    stops_early: ClassVar[bool] = False
+    """True if the search knows, at any time, the best release so far."""
+    samples: ClassVar[bool] = False
+    """True if models must be testable on samples of the rows."""
+    releases_clusters: ClassVar[bool] = False
+    """True if the release has a row for each cluster, and a second table of the values of each."""
+    is_private: ClassVar[bool] = False
+    """True if the release is drawn by mechanisms of differential privacy."""
+    draws_numbers: ClassVar[bool] = False
+    """True if the release has synthetic rows, which need quasi-identifiers that are numbers."""
+
+    hides_classes: ClassVar[str] = ""
+    """The reason why readers of the published table do not see the classes that models judge; empty where they do."""
+
+    sentence: ClassVar[str] = ""
+    """The search, explained for readers of reports."""
+
+    def problems(self, quasi: Sequence[str]) -> Iterator[str]:  # noqa: ARG002
+        """Say what is wrong with the parameters for these quasi-identifiers."""
+        return iter(())
+
+    def show_of(self, attribute: Attribute, is_numeric: bool) -> Show:  # noqa: ARG002
+        """Tell the form in which the release shows an attribute of a column of numbers, or of others."""
+        return attribute.show
+
+    @property
+    def predicts(self) -> Literal["classes", "numbers"] | None:
+        """The kind of target that the search needs; None for searches without a target."""
+        return None
+
+    @property
+    def counted_target(self) -> str | None:
+        """Name the attribute whose values the search counts in every group; None for a search that counts none."""
+        return None
+
+    def rows_of(self, k: int) -> int:
+        """Count the rows of the smallest class that the search makes, where classes need k."""
+        return k
+
+    @property
+    def kept_statistic(self) -> Literal["variance"] | None:
+        """Name what the centres of numbers are rescaled to keep."""
+        return None
+
+    @property
+    def leaves_rules(self) -> bool:
+        """Tell whether new rows can be recoded alike by the rules of a release."""
+        return self.recodes is not Recodes.CLUSTERS
+
+    @property
+    def suppresses(self) -> bool:
+        """Tell whether rows may be left without a class."""
+        return self.recodes is Recodes.LEVELS
+
+    @property
+    def needs_hierarchies(self) -> bool:
+        """Tell whether every quasi-identifier must have a hierarchy."""
+        return self.recodes in (Recodes.LEVELS, Recodes.CUTS)

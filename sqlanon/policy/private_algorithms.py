@@ -1,0 +1,61 @@
+"""Searches that are differentially private, and what each may be told."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
+from sqlanon.policy.part import Whole, broken
+
+MOST_CELLS = 10_000_000  # which are drawn one by one
+
+
+class PrivateCounts(AlgorithmParameters):
+    """Noisy counts of all cells of a public domain."""
+
+    recodes: ClassVar[Recodes] = Recodes.COUNTS
+    is_private: ClassVar[bool] = True
+    target: str | None = None
+    """The attribute whose values are counted in every cell; it needs declared `values`."""
+    as_: Literal["counts", "rows"] = Field(default="counts", alias="as")
+    """The form of the release: `counts`, a row a cell with its noisy count; `rows`, each cell as many times as its
+    noisy count says, not at all where that is below 1."""
+    cells: Whole = Field(default=100_000, ge=1, le=MOST_CELLS)
+    """The most cells that the release may have, empty ones included."""
+    chooses: ClassVar[bool] = False
+    """True if part of the budget is for choices."""
+
+
+class DiffGen(PrivateCounts):
+    """Specializes the attributes from the top of their hierarchies down, by choices that are differentially private,
+    and counts the cells with noise (Mohammed, Chen, Fung, Yu, KDD 2011). docs/differential-privacy.md says more."""
+
+    sentence: ClassVar[str] = (
+        "Every column began as *; in each round a random choice, likely a good one, took one of its groups apart. The"
+        " cells that came of it were counted, and random noise was added to every count."
+    )
+    chooses: ClassVar[bool] = True
+    name: Literal["diffgen"]
+    score: Literal["max", "information-gain"] = "max"
+    """The worth of taking a group apart: `max`, the rows of the most frequent class in each part; `information-gain`,
+    which needs much more data for the same noise."""
+    specializations: Whole = Field(default=10, ge=0, le=1000)
+    """The rounds. It is a public choice: to tune it on the data would have to be paid for."""
+    variant: Literal["joint", "published"] = "joint"
+    """`joint`: group and cut are chosen at once, by a mechanism that adding rows favours; `published`: one after the
+    other, as in the paper, with more noise."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.score == "information-gain" and self.target is None:
+            raise broken("must have a target with score: information-gain.")
+        return self
+
+
+class Contingency(PrivateCounts):
+    """Counts every combination of the declared values, with noise: for few columns with few values."""
+
+    sentence: ClassVar[str] = "Every combination of the declared values was counted, and random noise was added."
+    name: Literal["contingency"]
