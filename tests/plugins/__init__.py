@@ -1,0 +1,1 @@
+"""Parts that installed packages add: the package of examples/plugin, built, installed, used, and gone again."""
