@@ -19,6 +19,7 @@ from zlib import crc32
 import psycopg
 import pytest
 
+from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from tests.directories import make_directory, remove_left_directories
@@ -158,6 +159,13 @@ def engine(engine_name: str, request: pytest.FixtureRequest) -> Iterator[Engine]
     url = request.getfixturevalue("postgres_url") if engine_name == "postgres" else "duckdb:///:memory:"
     with contextlib.closing(connect(url, EngineOptions(places=None))) as session:
         yield session
+
+
+@pytest.fixture
+def catalog(engine: Engine) -> Iterator[Catalog]:
+    """The catalog in the engine's database."""
+    with Catalog.open(engine) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -1,48 +1,21 @@
-"""The ledger of privacy budgets on both engines: exact sums, written ahead, never given back, never overdrawn."""
+"""The ledger of privacy budgets on both engines: exact sums, written ahead, never given back."""
 
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
 from fractions import Fraction
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.catalog import Catalog, locks
-from sqlanon.catalog.budget_records import Budget, MechanismUse, Spending
+from sqlanon.catalog import Catalog
+from sqlanon.catalog.budget_records import MechanismUse, Spending
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import AccessError, BudgetError, ConflictError, EngineError, PolicyError
-from sqlanon.sql import Relation, Statement
+from tests.budgets_support import SOURCE, granted, spending, sql
 from tests.random_cases import many
-
-SOURCE = ("table people of here",)
-
-
-@pytest.fixture
-def catalog(engine: Engine) -> Iterator[Catalog]:
-    with Catalog.open(engine) as opened:
-        yield opened
-
-
-def sql(engine: Engine, text: str) -> None:
-    engine.execute(Statement("test", text))
-
-
-def spending(
-    *amounts: str, limit: str = "3", budget: str = "people", unit: str | None = None, run: str = "r_1"
-) -> Spending:
-    uses = [MechanismUse("laplace", Fraction(one), Fraction(1), 1 / Fraction(one)) for one in amounts]
-    return Spending(budget, Fraction(limit), unit, run, '"main"."people_dp"', tuple(uses))
-
-
-def granted(catalog: Catalog, epsilon: str = "3", name: str = "people", unit: str | None = None) -> Budget:
-    return catalog.grant_budget(name, Fraction(epsilon), "the ethics board's decision 7", SOURCE, unit)
 
 
 def test_a_budget_is_kept_from_its_grant_to_its_end(catalog: Catalog) -> None:
@@ -201,137 +174,6 @@ def test_a_run_that_fails_has_spent(catalog: Catalog, engine: Engine) -> None:
     assert (budget.consumed, [use.mechanisms for use in budget.uses]) == (2, [2])
 
 
-KILLED = """
-import os, sys
-from fractions import Fraction
-from sqlanon.catalog import Catalog
-from sqlanon.catalog.budget_records import MechanismUse, Spending
-from sqlanon.engines import connect
-engine = connect(sys.argv[1])
-catalog = Catalog.open(engine)
-catalog.grant_budget("people", Fraction(3), "a test", ["table people of here"])
-use = MechanismUse("laplace", Fraction(1), Fraction(1), Fraction(1))
-catalog.spend(Spending("people", Fraction(3), None, "r_1", "people_dp", (use,)), ["table people of here"])
-os._exit(9)
-"""
-
-
-def test_a_killed_run_has_spent(database_url: str) -> None:
-    assert subprocess.run([sys.executable, "-c", KILLED, database_url], check=False, timeout=60).returncode == 9
-    with connect(database_url) as engine, Catalog.open(engine) as catalog:
-        assert catalog.budget("people").consumed == 1
-
-
-def compete(catalogs: list[Catalog], amount: str, limit: str) -> list[bool]:
-    """Let each catalog spend at the same time until the budget is exhausted; each success counts, no conflict does."""
-    successes: list[bool] = []
-    barrier = threading.Barrier(len(catalogs))
-
-    def work(number: int, catalog: Catalog) -> None:
-        barrier.wait()
-        for attempt in range(100):
-            try:
-                catalog.spend(spending(amount, limit=limit, run=f"r_{number}_{attempt}"), SOURCE)
-            except BudgetError:
-                return
-            except EngineError:
-                continue
-            successes.append(True)
-
-    threads = [threading.Thread(target=work, args=one) for one in enumerate(catalogs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return successes
-
-
-def test_threads_do_not_overdraw_a_budget_together(engine: Engine) -> None:
-    """With a catalog each, and with one for all."""
-    with contextlib.ExitStack() as stack:
-        first = stack.enter_context(Catalog.open(engine))
-        others = [stack.enter_context(Catalog.open(engine.fork())) for _ in range(3)]
-        granted(first, "2")
-        assert len(compete([first, first, *others], "0.1", "2")) == 20
-        budget = first.budget("people")
-        assert (budget.left, budget.entries, len(budget.uses)) == (0, 20, 20)
-
-
-def test_the_row_of_the_budget_is_a_lock_of_its_own(
-    engine: Engine, engine_name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the lock of a session, as if it was lost: PostgreSQL lets one wait for the other, DuckDB refuses one."""
-    monkeypatch.setattr(locks, "held", lambda *_, **__: contextlib.nullcontext())
-    with contextlib.ExitStack() as stack:
-        first = stack.enter_context(Catalog.open(engine))
-        others = [stack.enter_context(Catalog.open(engine.fork())) for _ in range(3)]
-        granted(first, "2")
-        succeeded = len(compete([first, *others], "0.1", "2"))
-        budget = first.budget("people")
-        assert budget.entries == succeeded <= 20
-        assert engine_name == "duckdb" or succeeded == 20
-        assert budget.consumed == Fraction(succeeded, 10)
-
-
-SPENDER = """
-import sys
-from fractions import Fraction
-from sqlanon.catalog import Catalog
-from sqlanon.catalog.budget_records import MechanismUse, Spending
-from sqlanon.engines import connect
-from sqlanon.errors import BudgetError
-with connect(sys.argv[1]) as engine, Catalog.open(engine) as catalog:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    use = MechanismUse("laplace", Fraction(1, 10), Fraction(1), Fraction(10))
-    spent = 0
-    try:
-        while True:
-            spending = Spending("people", Fraction(2), None, f"r_{sys.argv[2]}", "x", (use,))
-            catalog.spend(spending, ["table people of here"])
-            spent += 1
-    except BudgetError:
-        print(spent)
-"""
-
-
-def test_processes_do_not_overdraw_a_budget_together(postgres_url: str) -> None:
-    with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
-        granted(catalog, "2")
-        runs = [
-            subprocess.Popen(
-                [sys.executable, "-c", SPENDER, postgres_url, str(number)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for number in range(3)
-        ]
-        for run in runs:
-            assert run.stdout is not None
-            assert run.stdout.readline() == "ready\n"
-        for run in runs:
-            assert run.stdin is not None
-            run.stdin.write("go\n")
-            run.stdin.flush()
-        assert sum(int(run.communicate(timeout=60)[0]) for run in runs) == 20
-        assert catalog.budget("people").left == 0
-
-
-def test_a_budget_that_is_held_too_long_is_a_conflict(
-    engine: Engine, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    granted(catalog)
-    monkeypatch.setattr("sqlanon.catalog.budgets._WAIT", 0.0)
-    with (
-        Catalog.open(engine.fork()) as other,
-        other._budgets_alone(),
-        pytest.raises(ConflictError, match="Another run"),
-    ):
-        catalog.spend(spending("1"), SOURCE)
-    assert catalog.budget("people").consumed == 0
-
-
 def test_a_ledger_that_cannot_be_written_stops_the_run(engine: Engine, catalog: Catalog) -> None:
     granted(catalog)
     sql(engine, "ALTER TABLE sqlanon.budget_entries RENAME TO elsewhere")
@@ -379,68 +221,3 @@ def test_checking_writes_nothing(catalog: Catalog) -> None:
     with pytest.raises(BudgetError):
         catalog.require_budget(spending("3", "1"), SOURCE)
     assert catalog.budget("people") == before
-
-
-def people(engine: Engine, name: str = "people") -> Relation:
-    found = engine.resolve(Relation.parse(name))
-    assert found is not None
-    return found
-
-
-def known(catalog: Catalog, engine: Engine, name: str = "people") -> tuple[str, ...]:
-    return catalog.identities(str(people(engine, name)), people(engine, name))
-
-
-def test_a_renamed_table_gets_no_new_budget(engine: Engine, catalog: Catalog, engine_name: str) -> None:
-    """PostgreSQL knows the table by its number still. DuckDB keeps none, so that somebody has to say what it is."""
-    sql(engine, "CREATE TABLE people (a INTEGER)")
-    catalog.grant_budget("people", Fraction(3), "a test", known(catalog, engine))
-    catalog.spend(spending("1"), known(catalog, engine))
-    sql(engine, "ALTER TABLE people RENAME TO folk")
-    renamed = known(catalog, engine, "folk")
-    with pytest.raises(PolicyError):
-        catalog.spend(spending("1", budget="folk"), renamed)
-    if engine_name == "postgres":
-        with pytest.raises(PolicyError, match="has the budget 'people' already, perhaps under an earlier name"):
-            catalog.grant_budget("folk", Fraction(3), "again", renamed)
-        assert catalog.spend(spending("1"), renamed).consumed == 2
-    else:
-        with pytest.raises(PolicyError, match="granted for another source, or this one was renamed"):
-            catalog.spend(spending("1"), renamed)
-        catalog.grant_budget("people", Fraction(0), "it was renamed", renamed)
-        assert catalog.spend(spending("1"), renamed).consumed == 2
-
-
-def test_a_table_that_is_made_anew_every_night_keeps_its_budget(engine: Engine, catalog: Catalog) -> None:
-    sql(engine, "CREATE TABLE people (a INTEGER)")
-    catalog.grant_budget("people", Fraction(3), "a test", known(catalog, engine))
-    for night in range(2):
-        sql(engine, "DROP TABLE people")
-        sql(engine, "CREATE TABLE people (a INTEGER)")
-        assert catalog.spend(spending("1"), known(catalog, engine)).consumed == night + 1
-    sql(engine, "ALTER TABLE people RENAME TO folk")
-    with pytest.raises(PolicyError):  # the number that it got in the last night is known, too
-        catalog.spend(spending("1", budget="folk"), known(catalog, engine, "folk"))
-
-
-def test_a_copy_of_a_table_needs_a_grant(engine: Engine, catalog: Catalog) -> None:
-    sql(engine, "CREATE TABLE people (a INTEGER)")
-    catalog.grant_budget("people", Fraction(3), "a test", known(catalog, engine))
-    sql(engine, "CREATE TABLE copied AS SELECT * FROM people")
-    with pytest.raises(PolicyError, match="granted for another source"):
-        catalog.spend(spending("1"), known(catalog, engine, "copied"))
-
-
-@pytest.mark.either_engine
-def test_files_are_known_by_their_whole_paths(
-    catalog: Catalog, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = tmp_path_factory.mktemp("files")
-    (place / "people.csv").write_text("a\n1\n")
-    (place / "link.csv").symlink_to(place / "people.csv")
-    monkeypatch.chdir(place)
-    whole = catalog.identities(str(place / "people.csv"), None)
-    assert catalog.identities("people.csv", None) == catalog.identities("link.csv", None) == whole
-    assert str(place) not in str(whole)
-    with pytest.raises(PolicyError, match="a new one each time"):
-        catalog.identities("-", None)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -34,6 +31,7 @@ from sqlanon.engines.duckdb.driver import DuckDBDriver
 from sqlanon.errors import AccessError, EngineError, PolicyError, ProtectionError
 from sqlanon.results.records import read_record, write_record
 from sqlanon.sql import Relation, Statement
+from tests.processes import run_together
 from tests.recorded.runs import least_record
 
 START = RunStart("main.patients", "main.released", "privacy: []\n", "mondrian", "1.0", source_rows=7, seed=2**62)
@@ -47,12 +45,6 @@ def sql(engine: Engine, text: str) -> None:
 
 def rows(engine: Engine, text: str) -> list[tuple[object, ...]]:
     return engine.fetch(Statement("test", text))
-
-
-@pytest.fixture
-def catalog(engine: Engine) -> Iterator[Catalog]:
-    with Catalog.open(engine) as opened:
-        yield opened
 
 
 def table_columns(engine: Engine, schema: str) -> set[tuple[object, ...]]:
@@ -308,19 +300,7 @@ with connect(sys.argv[1]) as engine:
 
 
 def test_first_runs_of_two_processes_do_not_meet(postgres_url: str) -> None:
-    arguments = [sys.executable, "-c", FIRST_RUN, postgres_url]
-    runs = [
-        subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    for run in runs:
-        assert run.stdout is not None
-        assert run.stdout.readline() == "ready\n"
-    for run in runs:
-        assert run.stdin is not None
-        run.stdin.write("go\n")
-        run.stdin.flush()
-    ends = [run.communicate(timeout=60) for run in runs]
+    ends = run_together(FIRST_RUN, [[postgres_url]] * 3)
     assert [(output.strip(), errors) for output, errors in ends] == [("0007", "")] * 3
 
 

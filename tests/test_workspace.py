@@ -58,12 +58,6 @@ def engine(database_url: str) -> Iterator[Engine]:
         yield session
 
 
-@pytest.fixture
-def catalog(engine: Engine) -> Iterator[Catalog]:
-    with Catalog.open(engine) as opened:
-        yield opened
-
-
 def test_nobody_else_may_read_work_tables_by_default(postgres_url: str, restricted_role: tuple[str, str]) -> None:
     role, _ = restricted_role
     with connect(postgres_url) as engine, Catalog.open(engine) as catalog:
