@@ -27,7 +27,7 @@ def check_text(checked: PrivateCheck) -> str:
         f"{_promise(checked.guarantee)}\n{_noise(checked.likely_noise)}\n"
         f"The release has {'' if checked.is_exact else 'at most '}{checked.cells:,} cells, empty ones among them.",
         _mechanisms(checked.guarantee),
-        ""
+        "No budget counts what releases of the source cost together, so `sqlanon run` refuses the policy so far."
         if checked.budget is None
         else f"Budget {checked.budget.ledger}: {checked.budget.left} of {checked.budget.allowed} is left.",
         listed("Warnings", plan.warnings),

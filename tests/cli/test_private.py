@@ -1,0 +1,53 @@
+"""The command line and policies that ask for differential privacy: told what a release costs, and nothing released."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import call, execute
+
+POLICY = """
+source: {{url: "{url}", table: people}}
+release: {{table: people_dp}}
+attributes:
+  'Ag"e': {{role: quasi-identifier, domain: {{from: 0, below: 100, step: 5}}}}
+  job: {{role: quasi-identifier, values: [a, b]}}
+  pay: {{role: sensitive, values: [low, high]}}
+privacy: [{{model: differential-privacy, epsilon: 1}}]
+algorithm: {{name: diffgen, target: pay}}
+"""
+
+
+@pytest.fixture
+def policy(database_url: str, tmp_path: Path) -> Path:
+    execute(database_url, 'CREATE TABLE people ("Ag""e" INTEGER, job VARCHAR(9), pay VARCHAR(9))')
+    path = tmp_path / "policy.yml"
+    path.write_text(POLICY.format(url=database_url))
+    return path
+
+
+def test_check_says_what_a_release_costs(policy: Path) -> None:
+    told = call("check", policy)
+    assert told.exit_code == 0, told.output
+    for text in (
+        "not looked at",
+        "Differential privacy with epsilon 1 for a row.",
+        "The noise of a count is 6 or less in 95 of 100 cells.",
+        "at most 168 cells, empty ones among them",  # 21 places of ages, 4 of jobs, 2 classes
+        "`sqlanon run` refuses the policy so far",
+    ):
+        assert text in told.output
+    found = json.loads(call("check", policy, "--json").stdout)
+    assert (found["release"]["cells"], found["likely_noise"], found["budget"]) == (168, 6, None)
+    assert [one["places"] for one in found["attributes"]] == [21, 4]
+    assert {one["mechanism"] for one in found["guarantee"]["mechanisms"]} == {"noisy max", "discrete laplace"}
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "--dry-run"], ["lattice"], ["sweep", "--k", "2,3"]])
+def test_no_command_releases_anything(policy: Path, database_url: str, command: list[str]) -> None:
+    refused = call(*command[:1], policy, *command[1:])
+    assert refused.exit_code == 2, refused.output
+    execute(database_url, "CREATE TABLE people_dp (a INTEGER)")  # there is none
