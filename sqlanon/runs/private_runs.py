@@ -147,7 +147,25 @@ class _PrivateRun:
                 checks = self._check(workspace, drawn.counts, staged)
                 with self.journal.during("publish"):
                     notes, linked = self._publish(run, plan, drawn, staged, control)
-        return self._result(run, plan, schedule, drawn, checks, spending, notes, linked)
+        counts = drawn.counts
+        return PrivateResult(
+            run=run,
+            engine=self.engine.name,
+            source=plan.source_name,
+            release=CellsResult(
+                plan.release_name, plan.algorithm.as_, counts.cells, counts.rows, schedule.likely_noise
+            ),
+            algorithm=plan.algorithm.name,
+            guarantee=guarantee_of(plan, schedule, self.mechanisms.library),
+            labels=counts.labels,
+            choices=drawn.choices,
+            checks=checks,
+            catalog=CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema),
+            budget=spending,
+            published=True,
+            warnings=(*plan.warnings, *([] if linked is None else [linked])),
+            notes=notes,
+        )
 
     def _draw(self, workspace: Workspace, plan: PrivatePlan, schedule: Schedule) -> Drawn:
         """Draw what is released, in one snapshot of the source."""
@@ -189,37 +207,6 @@ class _PrivateRun:
             for missed in late:
                 catalog.record_release(run, missed)
         return notes, linked
-
-    def _result(
-        self,
-        run: str,
-        plan: PrivatePlan,
-        schedule: Schedule,
-        drawn: Drawn,
-        checks: dict[str, Check],
-        spending: BudgetState,
-        notes: tuple[str, ...],
-        linked: str | None,
-    ) -> PrivateResult:
-        counts = drawn.counts
-        return PrivateResult(
-            run=run,
-            engine=self.engine.name,
-            source=plan.source_name,
-            release=CellsResult(
-                plan.release_name, plan.algorithm.as_, counts.cells, counts.rows, schedule.likely_noise
-            ),
-            algorithm=plan.algorithm.name,
-            guarantee=guarantee_of(plan, schedule, self.mechanisms.library),
-            labels=counts.labels,
-            choices=drawn.choices,
-            checks=checks,
-            catalog=CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema),
-            budget=spending,
-            published=True,
-            warnings=(*plan.warnings, *([] if linked is None else [linked])),
-            notes=notes,
-        )
 
     def _end(self, run: str, status: Status, error: BaseException) -> None:
         """Record that the run failed: its kind of error alone, unless that was found before the source was read."""
