@@ -9,7 +9,6 @@ import re
 import statistics
 from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,12 +27,13 @@ from sqlanon.results.codec import from_json, to_json
 from sqlanon.results.masking import Masking
 from sqlanon.sql import Relation
 from sqlanon.work.session import catalog_place, open_recorded
+from tests.adult import DATA
 from tests.oracle import masking as oracle
 from tests.random_cases import many
 from tests.run_support import Database, anonymize
 from tests.test_verify import FEW, Row, create
 
-CASC = Path("/work/shared/data/casc")
+CASC = DATA / "casc"
 COLUMNS = {"id": "BIGINT", "a": "FLOAT8", 'b"x': "BIGINT", "d": "DECIMAL(9,2)", "c": "VARCHAR(9)", "e": "VARCHAR(9)"}
 NUMBERS, CATEGORIES = ("a", 'b"x', "d"), ("c", "e")
 
@@ -133,7 +133,8 @@ def _check_categories(measured: Masking, source: Sequence[Any], release: Sequenc
 @given(rows=table(known_numbers))
 def test_risks_are_those_of_their_definitions(engine: Engine, rows: list[tuple[Row, Row | None]]) -> None:
     *relations, source, release = tables_of(engine, rows)
-    risk = measure_masking(compare(engine, *relations, by=["id"], columns=NUMBERS)).risk
+    measured = measure_masking(compare(engine, *relations, by=["id"], columns=NUMBERS))
+    risk = measured.risk
     assert risk is not None
     variances = [oracle.covariance(column(source, name), column(source, name)) for name in NUMBERS]
     names = [name for name, variance in zip(NUMBERS, variances, strict=True) if variance]
@@ -147,6 +148,11 @@ def test_risks_are_those_of_their_definitions(engine: Engine, rows: list[tuple[R
     else:
         assert risk.linkage is None
     _check_intervals(risk.intervals.rank, risk.intervals.deviation, source, release)
+    il6 = None if measured.numbers is None else measured.numbers.il6
+    assert (risk.score is None) == (risk.linkage is None or il6 is None)
+    if risk.score is not None and risk.linkage is not None and il6 is not None:
+        disclosed = (risk.intervals.rank + risk.intervals.deviation) / 2
+        assert risk.score == like(il6 / 2 + 100 * risk.linkage.nearest / 4 + 100 * disclosed / 4)
 
 
 def _check_intervals(rank: float, deviation: float, source: Sequence[Any], release: Sequence[Any]) -> None:

@@ -129,6 +129,15 @@ def audit_freshness() -> None:
     assert first != second
 
 
+def test_no_mechanism_costs_more_than_its_share_by_the_account_of_the_library() -> None:
+    """Scales are doubles: one that is rounded down would cost too much."""
+    mechanism = OpenDP()
+    for parts in range(1, 200):
+        share = Fraction(1, 3 * parts)
+        assert Fraction(mechanism._laplace(share, 3).map(3)) <= share
+        assert all(Fraction(mechanism._noisy_max(share, 3, monotone).map(3)) <= share for monotone in (True, False))
+
+
 def test_noise_hides_one_row_and_no_more_than_that() -> None:
     audit_noise()
 
@@ -179,6 +188,33 @@ def test_empty_cells_that_are_left_out_are_found(database: Database, monkeypatch
     with pytest.raises(VerificationError, match="cells_complete"):
         draw(private_policy(database, table, ATTRIBUTES, target="pay"))
     assert database.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("[30-39]", "[*-29]", "[40-49]", "[50-*]"),
+        ("[*-29]", "[40-49]", "[50-*]"),
+        ("[*-29]", "[40-49]", "[30-39]", "[50-*]"),
+        ("[*-29]", "[30-39]", "[30-39]", "[40-49]", "[50-*]"),
+    ],
+)
+def test_labels_that_do_not_cover_the_domain_are_found(
+    database: Database, monkeypatch: pytest.MonkeyPatch, labels: tuple[str, ...]
+) -> None:
+    """Exchanged, left out, out of their order, twice: whatever the cells under them say."""
+    wrong = {"age": (*labels, "NULL")}
+    monkeypatch.setattr(NoisyCounts, "labels", property(lambda _: {**wrong, "pay": CLASSES}))
+    columns, attributes = ({name: one[name] for name in ("age", "pay")} for one in (COLUMNS, ATTRIBUTES))
+    rows = [(row[0], row[2]) for row in rows_of(20, 1)]
+    policy = database.policy(
+        database.create(columns, rows),
+        attributes,
+        privacy=[{"model": "differential-privacy", "epsilon": 1}],
+        algorithm={"name": "contingency", "target": "pay"},
+    )
+    with pytest.raises(VerificationError, match="labels_public"):
+        draw(policy)
 
 
 def test_the_account_is_charged_before_the_source_is_read(database: Database) -> None:
