@@ -63,7 +63,7 @@ class Ledger:
             kept = self.sizes[begun[1]] if statement.text.startswith("INSERT") else 0
             self.sizes[begun[1]] = kept + max(written, 0)
             self.levels[-1][2] += max(written, 0) / self.rows
-        if statement.name == "partition/scan/split_rows":
+        if statement.name == "tree/scan/split_rows":
             self.levels.append([written / self.rows, 0.0, 0.0])
 
 

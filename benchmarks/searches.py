@@ -97,7 +97,7 @@ class Searches:
         """The rows of the leaves that no further sample was drawn of."""
         ranges = self.workspace.table("figure_ranges")
         parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in sampling.parts]
-        self.engine.run("partition/decide/sampling/collect_ranges", ranges=ranges, parts=parts)
+        self.engine.run("tree/decide/sampling/collect_ranges", ranges=ranges, parts=parts)
         rows, _ = sampling._spent()
         words = ", ".join(str(word) for word in self.coded.word_columns)
         leaves = f"(SELECT node FROM {ranges})"

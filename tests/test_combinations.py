@@ -112,4 +112,4 @@ def test_rows_that_repeat_are_grouped_once(database: Database) -> None:
     reading = ("encoding/count_unique", "encoding/measure_classes", "lattice/create_base")
     read = {name: "_tuples" in statement for name, statement in sent if name in reading}
     assert read == dict.fromkeys(reading, True)
-    assert sum(name == "partition/scan/create_frequency_set" for name, _ in sent) == 1
+    assert sum(name == "encoding/create_frequency_set" for name, _ in sent) == 1

@@ -57,7 +57,7 @@ HIERARCHIES: dict[str, Any] = {
     "member": "suppress",
 }
 SHOWS = {"age": "bounds", "big": "midpoint", "income": "mean", "weight": "midpoint", "born": "bounds", "small": "mean"}
-UNPARSED = ("release/drop_texts", "engine/prepare_holding", "engine/end_holding")  # which the parser does not know
+UNPARSED = ("staging/drop_texts", "engine/prepare_holding", "engine/end_holding")  # which the parser does not know
 PERIPHERAL = ("catalog/", "engine/", "publish/")
 K = {"model": "k-anonymity", "k": 2}
 DIVERSITY = [
@@ -112,7 +112,7 @@ def _wrong(dry: DryRun, dialect: str) -> list[str]:
     found = sorted({"encode", "search", "recode", "verify"} - {step.phase for step in dry.steps})
     for step in dry.steps:
         statement = step.statement
-        if step.name == "release/create_texts":  # the parser does not know types made from a query, nor their end
+        if step.name == "staging/create_texts":  # the parser does not know types made from a query, nor their end
             statement = statement[statement.index("(SELECT") :]
         if step.name in UNPARSED or all(line.startswith("--") for line in statement.splitlines()):
             continue
@@ -158,8 +158,8 @@ def test_files_parse(tmp_path: Path, ending: str) -> None:
     dry = run_dry(policy, OPTIONS)
     assert _wrong(dry, "duckdb") == []
     names = [step.name for step in dry.steps]
-    assert names.index("release/view_sorted_rows") < names.index(f"publish/write_{ending}")
-    assert "release/stage_sorted_rows" not in names  # a run makes no table for a file
+    assert names.index("staging/view_sorted_rows") < names.index(f"publish/write_{ending}")
+    assert "staging/stage_sorted_rows" not in names  # a run makes no table for a file
     assert not (tmp_path / f"released.{ending}").exists()
 
 

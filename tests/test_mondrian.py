@@ -153,13 +153,13 @@ def test_ranges_of_parents_serve_one_session_and_several_alike(
     released = _released(databases[0], case, list(case.rows))
     assert released is not None
     check_release(case, released)
-    assert heard.count("partition/decide/inherit_ranges") == 2
-    assert heard.count("partition/scan/measure_nodes") < heard.count("partition/decide/choose_attributes")
+    assert heard.count("tree/decide/inherit_ranges") == 2
+    assert heard.count("tree/scan/measure_nodes") < heard.count("tree/decide/choose_attributes")
     monkeypatch.setattr(forest, "PARALLEL_ROWS", 1)
     monkeypatch.setattr(run_support, "OPTIONS", EngineOptions(threads=2))
     heard.clear()
     assert _released(databases[1], case, [case.rows[i] for i in case.order]) == released
-    assert "partition/decide/branch_ranges" in heard, "no ranges were handed on"
+    assert "tree/decide/branch_ranges" in heard, "no ranges were handed on"
 
 
 _NUMBERS: dict[str, list[Any]] = {

@@ -350,9 +350,9 @@ def test_a_dry_run_shows_the_statements_of_a_gain(database: Database) -> None:
     table = small(database, [(n, "xyz"[n % 3], 0) for n in range(9)])
     steps = run_dry(database.policy(table, PLAIN, algorithm=rothko())).steps
     names = [step.name for step in steps]
-    assert names.count("partition/decide/gain/choose_splits") == 1
-    assert names.count("partition/scan/gain/park_rows") == 1
-    assert "partition/decide/find_medians" in names
+    assert names.count("tree/decide/gain/choose_splits") == 1
+    assert names.count("tree/scan/gain/park_rows") == 1
+    assert "tree/decide/find_medians" in names
 
 
 @pytest.mark.parametrize(

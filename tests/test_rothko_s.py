@@ -132,14 +132,10 @@ def test_a_run_says_what_the_samples_came_to(database: Database) -> None:
     assert found["samplings"] >= 1
     assert found["sampled"] >= 200
     assert found["nodes"] > 10
-    steps = (
-        "SELECT name, count(*) FROM sqlanon.steps WHERE run = ? AND name LIKE 'partition/%/sampling/%' GROUP BY name"
-    )
+    steps = "SELECT name, count(*) FROM sqlanon.steps WHERE run = ? AND name LIKE 'tree/%/sampling/%' GROUP BY name"
     often = dict(database.sql(steps, [result.run]))
-    assert often["partition/scan/sampling/send_rows"] == found["samplings"], (
-        "all rows go through the tree in one statement"
-    )
-    assert often["partition/decide/sampling/follow_nodes"] < 10 * found["samplings"], "a statement a round, not a node"
+    assert often["tree/scan/sampling/send_rows"] == found["samplings"], "all rows go through the tree in one statement"
+    assert often["tree/decide/sampling/follow_nodes"] < 10 * found["samplings"], "a statement a round, not a node"
     text = sampling_text(result)
     assert f"{found['pruned']:,} pruned" in text
 
@@ -176,7 +172,7 @@ def test_rows_that_are_clustered_and_attributes_tried_one_by_one_are_released_al
     algorithm = {"name": "rothko-s", "exact_below": 0, **algorithm}
     policy = database.policy("people", ROLES, privacy=[K], algorithm=algorithm)
     clustering, released = [], []
-    sent = "SELECT statement FROM sqlanon.steps WHERE run = ? AND name = 'partition/scan/sampling/send_rows'"
+    sent = "SELECT statement FROM sqlanon.steps WHERE run = ? AND name = 'tree/scan/sampling/send_rows'"
     for fewest, cells in ((task.CLUSTERING_ROWS, SampledGrowth.cells_at_once), (1, 0)):
         monkeypatch.setattr(task, "CLUSTERING_ROWS", fewest)
         monkeypatch.setattr(SampledGrowth, "cells_at_once", cells)

@@ -215,7 +215,7 @@ def test_rules_take_as_many_statements_as_there_are_levels(database: Database) -
         run = anonymize(database.policy(table, _NESTED_ROLES, privacy=[{"model": "k-anonymity", "k": rows // 12}])).run
         steps = database.sql("SELECT name FROM sqlanon.steps WHERE run = ? AND name LIKE 'rules/%'", [run])
         (rounds,) = database.sql(
-            "SELECT count(*) FROM sqlanon.steps WHERE run = ? AND name = 'partition/decide/remember_splits'", [run]
+            "SELECT count(*) FROM sqlanon.steps WHERE run = ? AND name = 'tree/decide/remember_splits'", [run]
         )
         counts.append((len(steps), rounds[0]))
     per_level = [(statements - 20) / rounds for statements, rounds in counts]

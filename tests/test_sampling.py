@@ -199,7 +199,7 @@ def test_groups_are_completed_by_nulls(engine: Engine, rows: list[tuple[int, int
     """As rows of the most frequent known value of their class; 0 is NULL."""
     values = Markup(", ").join(Markup("({}, {}, {})").format(c, s, n) for (c, s), n in Counter(rows).items())
     avs = Markup("(SELECT v.class, v.s, CAST(v.n AS BIGINT) AS n FROM (VALUES {}) AS v (class, s, n))").format(values)
-    completed = engine.render("partition/decide/sampling/complete_groups", avs=avs).text
+    completed = engine.render("tree/decide/sampling/complete_groups", avs=avs).text
     found = sorted((c, int(n)) for c, n in _fetch(engine, f"SELECT g.class, g.n FROM {completed} AS g"))
     expected = [
         (c, n)
@@ -261,7 +261,7 @@ def test_the_database_asks_for_as_many_rows(engine: Engine, alpha: float | None)
     )
     values: dict[str, Any] = {"roots": Markup("({})").format(Markup(rows)), "sample": 1000, "k": 200}
     values |= {"exact_below": 8000, "tested": alpha is not None, "quantiles": sure.quantiles(9, 3)}
-    engine.run("partition/decide/sampling/create_min_counts", min_counts=Relation("min_counts"), **values)
+    engine.run("tree/decide/sampling/create_min_counts", min_counts=Relation("min_counts"), **values)
     found = _fetch(engine, "SELECT root, few, most, fewest, smallest FROM min_counts ORDER BY 1, 2")
     engine.execute(Statement("drop", "DROP TABLE min_counts"))
     steps = [(2, 2), (3, 4), (5, 8), (9, 16)]

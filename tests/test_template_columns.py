@@ -22,7 +22,7 @@ from sqlanon.sql import Renderer, Statement
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 from tests.template_heads import FOLDER, template_files, with_head
 
-FOLDERS = ("verify", "release")
+FOLDERS = ("measures", "staging", "verify")
 _HEAD = re.compile(r"\A\{#(.*?)#\}", re.DOTALL)
 _GIVES = re.compile(r"\s*\bGives: ([^.]*)\.")
 _NUMBER = re.compile(r"(.*?)[0-9]+")

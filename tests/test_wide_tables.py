@@ -70,7 +70,7 @@ def test_stages_give_the_same_release(database: Database, monkeypatch: pytest.Mo
 def statements(database: Database, run: str) -> str:
     """Read the statements by which a run coded rows and wrote them."""
     with connect(database.url) as engine, Catalog.open(engine) as catalog:
-        coding = ("encoding/encode_rows", "release/sort_rows", "release/stage_rows")
+        coding = ("encoding/encode_rows", "staging/sort_rows", "staging/stage_rows")
         return "\n".join(step.statement for step in catalog.steps(run) if step.name in coding)
 
 

@@ -174,6 +174,6 @@ def carried(alias: str, columns: Sequence[Identifier]) -> Markup:
 def measured_axes(engine: Engine, coded: CodedTable) -> tuple[Axis, ...]:
     """Measure the extent of every quasi-identifier over coded rows, and whether it holds NULL."""
     axes = [Axis(i, field) for i, field in enumerate(coded.quasi_identifiers)]
-    row = engine.query_one("partition/scan/measure_axes", rows=coded.rows, axes=axes)
+    row = engine.query_one("encoding/measure_axes", rows=coded.rows, axes=axes)
     pairs = zip(row[::2], row[1::2], strict=True)
     return tuple(replace(a, extent=max(1, int(e)), has_null=n) for a, (e, n) in zip(axes, pairs, strict=True))

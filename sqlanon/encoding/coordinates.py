@@ -166,7 +166,7 @@ def _placed(engine: Engine, number: int, field: Field) -> Coordinate:
     if coding.dictionary is None:
         return Coordinate(number, field, dropped=max(0, coding.bits - POSITION_BITS))
     value = double_of(engine.render, Markup(Identifier("value")), field.attribute.column.kind)
-    low, high = engine.query_one("release/measure_range", dictionary=coding.dictionary, value=value)
+    low, high = engine.query_one("encoding/measure_range", dictionary=coding.dictionary, value=value)
     if not math.isfinite(float(high) - float(low)):
         raise ConflictError(f"The column '{field.attribute.name}' got numbers that are not finite after the run began.")
     value = double_of(engine.render, Markup(f"{Identifier(f'd{number}')}.value"), field.attribute.column.kind)

@@ -40,7 +40,7 @@ def count_tuples(engine: Engine, workspace: Workspace, coded: CodedTable, fields
     """The frequency set of some fields of a table, however large it is."""
     masks, words = _masked_words(coded, fields)
     table = workspace.table("tuples")
-    engine.run("partition/scan/create_frequency_set", table=table, rows=coded.rows, words=words)
+    engine.run("encoding/create_frequency_set", table=table, rows=coded.rows, words=words)
     return Tuples(table, masks)
 
 
@@ -72,7 +72,7 @@ def sample_tuples(engine: Engine, coded: CodedTable, fields: Sequence[Field]) ->
     rows, drawn = coded.rows, share
     if coded.witness_is_sample:
         rows, share, drawn = coded.witness, coded.witness_share, 1.0
-    return SampledTuples(share, *engine.query_one("partition/scan/sample_tuples", rows=rows, words=words, share=drawn))
+    return SampledTuples(share, *engine.query_one("encoding/sample_tuples", rows=rows, words=words, share=drawn))
 
 
 def _masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int, ...], list[dict[str, Any]]]:

@@ -52,7 +52,7 @@ def create_domain(engine: Engine, workspace: Workspace, rows: Relation | Markup,
     domain = workspace.table(name)
     hierarchy = field.coding.hierarchy
     engine.run(
-        "partition/scan/create_domain",
+        "encoding/create_domain",
         domain=domain,
         rows=rows,
         word=field.column,

@@ -148,6 +148,6 @@ def count_labels(engine: Engine, recoding: Recoding) -> dict[str, int]:
     """
     cells = [cell_name(number) for number in range(len(recoding.cells))]
     starred = recoding.partition.starred
-    found = engine.query_one("release/count_labels", regions=recoding.regions, cells=cells, starred=starred)
+    found = engine.query_one("measures/count_labels", regions=recoding.regions, cells=cells, starred=starred)
     counts = dict(zip((str(cell.column.name) for cell in recoding.cells), found, strict=True))
     return {s.name: max(int(counts[cell.column.name]) for cell in s.cells) for s in recoding.shown}

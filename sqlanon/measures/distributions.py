@@ -144,7 +144,8 @@ class _Measuring:
             return {}
         low, high = ENDS
         values = [column.number(self.engine) for column in ordered]
-        ends = self.engine.query_one("release/measure_spread", witness=self._witness, values=values, low=low, high=high)
+        asked = {"values": values, "low": low, "high": high}
+        ends = self.engine.query_one("measures/measure_spread", witness=self._witness, **asked)
         pairs = ((column, *(pair or (None, None))) for column, pair in zip(ordered, ends, strict=True))
         grids = {column.field.number: column.grid(low, high) for column, low, high in pairs}
         return {number: grid for number, grid in grids.items() if grid is not None}
@@ -182,7 +183,7 @@ class _Measuring:
     def _banded(self, column: _Column, grid: Grid) -> tuple[list[_Part], int] | None:
         """The bands of a column, and the rows without a value; None where positions are in another order."""
         counted = self.engine.query(
-            "release/count_bands",
+            "measures/count_bands",
             witness=self._witness,
             value=column.number(self.engine),
             low=RedactedValue(grid.low),
@@ -206,7 +207,7 @@ class _Measuring:
 
     def _frequent(self, column: _Column) -> tuple[list[_Part], int]:
         """The most frequent values of a column, and the rows without a value."""
-        counted = self.engine.query("release/count_frequent", witness=self._witness, limit=FREQUENT + 1, **column.read)
+        counted = self.engine.query("measures/count_frequent", witness=self._witness, limit=FREQUENT + 1, **column.read)
         enough = max(self.least, COMMON * self.rows)
         known = [(int(place), int(n)) for place, n in counted if place is not None and n >= enough][:FREQUENT]
         parts = [_Part(_ordinal(rank), n, place, place) for rank, (place, n) in enumerate(known, start=1)]
@@ -219,7 +220,7 @@ class _Measuring:
             return None
         ends = [{"low": RedactedValue(part.low), "high": RedactedValue(part.high)} for part in parts]
         everything = {"low": 1, "high": RedactedValue(column.field.coding.leaves)}
-        found = self.engine.query("release/count_shown", spans=Markup(spans.text), bands=[everything, *ends])
+        found = self.engine.query("measures/count_shown", spans=Markup(spans.text), bands=[everything, *ends])
         counted = {int(number): float(thousandths) / 1000 for number, thousandths in found}
         return [counted.get(number, 0.0) for number in range(-1, len(ends) + 1)]
 
@@ -233,9 +234,9 @@ class _Measuring:
                 return None
             assigned, regions = self.recoding.partition.assigned, self.recoding.regions
             code = column.field.code(Identifier("r"))
-            return render("release/select_kept_spans", code=code, assigned=assigned, regions=regions)
+            return render("measures/select_kept_spans", code=code, assigned=assigned, regions=regions)
         if column.hierarchy is None:
-            return render("release/select_code_spans", **of_leaves)
+            return render("measures/select_code_spans", **of_leaves)
         if column.hierarchy.leaves > MOST_GROUPED:
             return None
         levels = [
@@ -243,7 +244,7 @@ class _Measuring:
             for level, shift in enumerate(column.hierarchy.shifts)
         ]
         return render(
-            "release/select_group_spans",
+            "measures/select_group_spans",
             hierarchy=column.hierarchy.stored,
             levels=levels,
             is_null=axis.is_null("l"),

@@ -39,7 +39,7 @@ def measure_loss(engine: Engine, partition: Partition) -> Loss:
     """The information loss of a partition; the same numbers on every engine."""
     axes = [_penalty(engine, partition, axis) for axis in partition.axes]
     gcp, *each = engine.query_one(
-        "release/measure_loss", leaves=partition.leaves, axes=axes, omitted=partition.omitted, scale=_SCALE
+        "measures/measure_loss", leaves=partition.leaves, axes=axes, omitted=partition.omitted, scale=_SCALE
     )
     names = [axis.field.attribute.name for axis in partition.axes]
     return Loss(float(gcp or 0.0), {n: round(float(one or 0.0), 9) for n, one in zip(names, each, strict=True)})
@@ -80,7 +80,7 @@ def _width_by_value(engine: Engine, axis: Axis) -> float | None:
     if axis.field.coding.dictionary is None:
         return None
     value = double_of(engine.render, Markup(Identifier("value")), axis.field.attribute.column.kind)
-    low, high = engine.query_one("release/measure_range", dictionary=axis.field.coding.dictionary, value=value)
+    low, high = engine.query_one("encoding/measure_range", dictionary=axis.field.coding.dictionary, value=value)
     if low is None or not math.isfinite(float(high) - float(low)) or high == low:
         return None
     return float(high) - float(low)

@@ -53,5 +53,5 @@ class Condensed(Centres):
         return None
 
     def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
-        sizes = engine.query("release/measure_regions", regions=self.drawn.factors)
+        sizes = engine.query("staging/measure_regions", regions=self.drawn.factors)
         return tuple((int(size), int(groups)) for size, groups in sizes)

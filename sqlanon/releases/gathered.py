@@ -159,5 +159,5 @@ class GatheredClusters(Release):
         return {name: int(count) for name, count in zip(names, found, strict=True)}
 
     def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
-        sizes = engine.query("release/measure_regions", regions=self.regions)
+        sizes = engine.query("staging/measure_regions", regions=self.regions)
         return tuple((int(size), int(classes)) for size, classes in sizes)

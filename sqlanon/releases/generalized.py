@@ -92,7 +92,7 @@ class Generalized(Release):
         return count_labels(engine, self.recoding)
 
     def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
-        sizes = engine.query("release/measure_regions", regions=self.recoding.regions)
+        sizes = engine.query("staging/measure_regions", regions=self.recoding.regions)
         return tuple((int(size), int(classes)) for size, classes in sizes)
 
     def make_rules(self, engine: Engine, workspace: Workspace) -> MadeRules | None:  # noqa: ARG002

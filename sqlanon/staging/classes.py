@@ -25,7 +25,7 @@ def partition_of(
         in one class, as verification tells rows by their words.
     """
     axes, leaves = measured_axes(engine, coded), workspace.table("leaves")
-    engine.run("partition/scan/measure_leaves", leaves=leaves, assigned=assigned, axes=axes)
+    engine.run("staging/measure_leaves", leaves=leaves, assigned=assigned, axes=axes)
     engine.analyze(leaves)
     return Partition(axes, leaves, assigned, rounds)
 
@@ -43,7 +43,7 @@ def count_violating(
         Markup(model.measure(engine.render, _groups(partition, named.get(model.attribute or ""), rows)).text)
         for model in models
     ]
-    (violating,) = engine.query_one("partition/scan/count_violating", measures=measures)
+    (violating,) = engine.query_one("staging/count_violating", measures=measures)
     return int(violating)
 
 

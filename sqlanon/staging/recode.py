@@ -57,7 +57,7 @@ def create_regions(engine: Engine, workspace: Workspace, coded: CodedTable, part
     cells = tuple(cell for s in shown for cell in s.cells)
     regions = workspace.table("regions")
     engine.run(
-        "release/create_regions",
+        "staging/create_regions",
         regions=regions,
         leaves=partition.leaves,
         axes=partition.axes,
@@ -100,7 +100,7 @@ def _create_known(engine: Engine, workspace: Workspace, partition: Partition) ->
     if not axes:
         return None
     table = workspace.table("known")
-    engine.run("release/create_known", known=table, assigned=partition.assigned, leaves=partition.leaves, axes=axes)
+    engine.run("staging/create_known", known=table, assigned=partition.assigned, leaves=partition.leaves, axes=axes)
     return table
 
 
@@ -109,7 +109,7 @@ def _create_set(engine: Engine, workspace: Workspace, partition: Partition, show
     coding = shown.axis.field.coding
     text = text_of(engine.render, Markup(Identifier("value")), shown.kind, shown.axis.field.attribute.column.type)
     engine.run(
-        "release/create_sets",
+        "staging/create_sets",
         sets=table,
         assigned=partition.assigned,
         leaves=partition.leaves,
@@ -132,7 +132,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
     )
     value = double_of(engine.render, value, shown.kind)
     engine.run(
-        "release/create_means",
+        "staging/create_means",
         means=table,
         assigned=partition.assigned,
         starred=-1 if partition.starred is None else partition.starred,
@@ -148,7 +148,7 @@ def create_witness(engine: Engine, workspace: Workspace, recoding: Recoding) -> 
     """Raw quasi-identifiers `r0…`, kept values `v0…`, beside the `leaf`, cells and ends of the region they went to."""
     table = workspace.table("witnessed")
     engine.run(
-        "release/create_witness",
+        "staging/create_witness",
         witnessed=table,
         sample=recoding.coded.witness_is_sample,
         witness=recoding.coded.witness,

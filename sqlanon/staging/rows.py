@@ -45,9 +45,9 @@ def stage_columns(
     if engine.traits.sorts_narrow_rows:
         with _sorted(engine, workspace, recoding, columns) as (rows, counted):
             copied = [{"name": c.name, "stored": _sorted_name(n), "type": c.cast} for n, c in enumerate(columns)]
-            engine.run("release/stage_sorted_rows", staging=staging, sorted=rows, columns=copied, counted=counted)
+            engine.run("staging/stage_sorted_rows", staging=staging, sorted=rows, columns=copied, counted=counted)
     else:
-        engine.run("release/stage_rows", staging=staging, **_sources(engine, recoding, columns, None), counted=False)
+        engine.run("staging/stage_rows", staging=staging, **_sources(engine, recoding, columns, None), counted=False)
 
 
 @contextlib.contextmanager
@@ -65,12 +65,12 @@ def rows_for_a_file(
             {"name": column.name, "stored": _sorted_name(number), "type": None if column.is_text else column.cast}
             for number, column in enumerate(columns)
         ]
-        engine.run("release/view_sorted_rows", view=view, sorted=rows, columns=shown, counted=counted)
+        engine.run("staging/view_sorted_rows", view=view, sorted=rows, columns=shown, counted=counted)
         texts = {column.name.name for column in columns if column.is_text}
         yield [
             replace(one, type=_TEXT_TYPE, kind=Kind.TEXT) if one.name in texts else one for one in engine.columns(view)
         ]
-        engine.run("release/drop_view", view=view)
+        engine.run("staging/drop_view", view=view)
 
 
 @dataclass(frozen=True)
@@ -146,31 +146,31 @@ def _sorted(
         if column.source is not None
     }
     for (table, column_name), type_name in types.items():
-        engine.run("release/create_texts", type=type_name, table=table, column=column_name)
+        engine.run("staging/create_texts", type=type_name, table=table, column=column_name)
     counted = _are_few(engine, recoding)
     sort = _sort_counted if counted else _sort_all
     rows = sort(engine, workspace, recoding, _sources(engine, recoding, columns, types))
     yield rows, counted
     workspace.drop(rows)
     for type_name in types.values():
-        engine.run("release/drop_texts", type=type_name)
+        engine.run("staging/drop_texts", type=type_name)
 
 
 def _sort_all(engine: Engine, workspace: Workspace, _recoding: Recoding, sources: dict[str, Any]) -> Relation:
     """The work table of the sorted rows."""
     rows = workspace.table("sorted")
-    engine.run("release/sort_rows", sorted=rows, **sources, counted=False)
+    engine.run("staging/sort_rows", sorted=rows, **sources, counted=False)
     return rows
 
 
 def _sort_counted(engine: Engine, workspace: Workspace, recoding: Recoding, sources: dict[str, Any]) -> Relation:
     """The work table of the sorted rows, where each stands for `n` equal ones."""
     counted, few, parts = (workspace.table(name) for name in ("counted", "few_sorted", "sorted"))
-    engine.run("release/count_rows", counted=counted, assigned=sources["assigned"], codes=sources["codes"])
-    engine.run("release/sort_rows", sorted=few, **sources | {"assigned": counted}, counted=True)
+    engine.run("staging/count_rows", counted=counted, assigned=sources["assigned"], codes=sources["codes"])
+    engine.run("staging/sort_rows", sorted=few, **sources | {"assigned": counted}, counted=True)
     most = max(1, recoding.coded.source_rows // PARTS)
     names = [column["name"] for column in sources["columns"]]
-    engine.run("release/divide_rows", parts=parts, sorted=few, most=most, columns=names)
+    engine.run("staging/divide_rows", parts=parts, sorted=few, most=most, columns=names)
     workspace.drop(counted, few)
     return parts
 

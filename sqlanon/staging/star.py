@@ -26,7 +26,7 @@ def stage_star(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recod
     numbered = _number_classes(engine, workspace, recoding)
     names = [{"name": cell.column, "cell": cell_name(i)} for i, cell in enumerate(recoding.cells)]
     number = Identifier(CLASS_NUMBER)
-    engine.run("release/stage_classes", staging=staging.classes, numbered=numbered, number=number, columns=names)
+    engine.run("staging/stage_classes", staging=staging.classes, numbered=numbered, number=number, columns=names)
     coded = recoding.coded
     columns = [ReleasedColumn(number, macro("rows.region"))]
     columns += [kept_column(coded, coded.field(attribute.name)) for attribute in plan.kept]
@@ -52,7 +52,7 @@ def _number_classes(engine: Engine, workspace: Workspace, recoding: Recoding) ->
     numbered = workspace.table("numbered")
     cells = [cell_name(number) for number in range(len(recoding.cells))]
     order = order_of_cells(engine, recoding, [macro("rows.cell", cell) for cell in cells])
-    engine.run("release/number_classes", numbered=numbered, regions=recoding.regions, cells=cells, order=order)
+    engine.run("staging/number_classes", numbered=numbered, regions=recoding.regions, cells=cells, order=order)
     engine.analyze(numbered)
     return numbered
 

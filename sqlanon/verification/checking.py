@@ -213,5 +213,5 @@ def count_misplaced(engine: Engine, witness: Relation, staged: Relation, recodin
         seen = exact(engine, column, Markup(Identifier(f"v{number}")))
         keys += zip(published, seen, strict=True)
     with engine.grouping_by_hash():
-        surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=staged, keys=keys)
+        surplus, missing = engine.query_one("verify/compare_classes", witness=witness, staged=staged, keys=keys)
     return int(surplus) + int(missing)

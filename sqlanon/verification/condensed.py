@@ -155,6 +155,6 @@ def _unequal(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation,
             seen = exact(engine, column, expression("w.{name}", name=Identifier(raw)))
             keys += zip(published, seen, strict=True)
         with engine.grouping_by_hash():
-            surplus, missing = engine.query_one("release/compare_classes", witness=witness, staged=grouped, keys=keys)
+            surplus, missing = engine.query_one("verify/compare_classes", witness=witness, staged=grouped, keys=keys)
         total += int(surplus) + int(missing)
     return total

@@ -20,7 +20,7 @@ from tests import run_support
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
 MOST_STATEMENTS_A_ROUND = 20
-WHERE_NODES_END = {"partition/decide/record_leaves", "partition/scan/retire_rows"}
+WHERE_NODES_END = {"tree/decide/record_leaves", "tree/scan/retire_rows"}
 SHORTCUTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "rows": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 0.0),
     "tuples": lambda patch: patch.setattr(collapse, "WORTH_SHARE", 10.0),
@@ -122,7 +122,7 @@ def test_statements_a_round_do_not_grow(database: Database, models: list[dict[st
         rounds = _rounds([name for (name,) in steps])
         assert len(rounds) == outcome.algorithm.rounds > 3
         assert outcome.algorithm.statements == len(steps)
-        plain = [names for names in rounds[1:-1] if "partition/decide/list_thresholds" not in names]
+        plain = [names for names in rounds[1:-1] if "tree/decide/list_thresholds" not in names]
         most.append(max(sum(name not in WHERE_NODES_END for name in names) for names in plain))
     assert most[0] == most[1] <= MOST_STATEMENTS_A_ROUND
 
@@ -134,7 +134,7 @@ def _rounds(names: list[str]) -> list[list[str]]:
     """
     rounds: list[list[str]] = []
     for name in names:
-        if name == "partition/decide/choose_attributes":
+        if name == "tree/decide/choose_attributes":
             rounds.append([])
         if rounds:
             rounds[-1].append(name)
@@ -171,7 +171,7 @@ def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypat
             policy = database.policy("t", roles, privacy=k)
             outcome = anonymize(policy, options=EngineOptions(threads=4), replace=True)
             steps = database.sql("SELECT name FROM sqlanon.steps WHERE run = ?", [outcome.run])
-            assert steps.count(("release/divide_rows",)) == (few == 100_000)
+            assert steps.count(("staging/divide_rows",)) == (few == 100_000)
             found.append(database.sql("SELECT q, c, n FROM t_r"))
     assert found[0] == found[1]
     assert len(found[0]) == 400_000
@@ -199,9 +199,9 @@ def test_a_file_has_the_rows_of_the_table(
         to_file = database.policy("t", roles, release={"file": str(file)}, **more)
         outcome = anonymize(to_file, options=EngineOptions(threads=4))
         steps = [name for (name,) in database.sql("SELECT name FROM sqlanon.steps WHERE run = ?", [outcome.run])]
-        assert ("release/divide_rows" in steps) == (few == 100_000)
-        assert "release/stage_sorted_rows" not in steps
-        assert steps.count("release/create_texts") == steps.count("release/drop_texts") > 0
+        assert ("staging/divide_rows" in steps) == (few == 100_000)
+        assert "staging/stage_sorted_rows" not in steps
+        assert steps.count("staging/create_texts") == steps.count("staging/drop_texts") > 0
         text = "all_varchar = true, nullstr = '', allow_quoted_nulls = false"
         read = f"read_parquet('{file}')" if ending == "parquet" else f"read_csv('{file}', {text})"
         released = database.sql(f"SELECT q, c, CAST(n AS TEXT), CAST(m AS TEXT) FROM {read}")

@@ -104,22 +104,22 @@ class Branch:
         return replace(self, task=replace(self.task, extra=columns))
 
     def scan(self, template: str, **values: Any) -> int:
-        """Execute a statement of `partition/scan`, which reads or writes rows, and may read small node tables.
+        """Execute a statement of `tree/scan`, which reads or writes rows, and may read small node tables.
 
         Returns the number of rows that it wrote, or -1 if that is unknown.
         """
-        return self.engine.run(f"partition/scan/{template}", **values)
+        return self.engine.run(f"tree/scan/{template}", **values)
 
     def decide(self, template: str, **values: Any) -> int:
-        """Execute a statement of `partition/decide`, which reads and writes node tables alone, never rows.
+        """Execute a statement of `tree/decide`, which reads and writes node tables alone, never rows.
 
         Returns the number of rows that it wrote, or -1 if that is unknown.
         """
-        return self.engine.run(f"partition/decide/{template}", **values)
+        return self.engine.run(f"tree/decide/{template}", **values)
 
     def ask(self, template: str, **values: Any) -> tuple[Any, ...]:
-        """Fetch the single row of a query of `partition/decide`."""
-        return self.engine.query_one(f"partition/decide/{template}", **values)
+        """Fetch the single row of a query of `tree/decide`."""
+        return self.engine.query_one(f"tree/decide/{template}", **values)
 
     def count(self, table: Relation) -> int:
         """Count the rows of a node table."""

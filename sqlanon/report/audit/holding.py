@@ -227,7 +227,7 @@ class _Holding:
             keys += zip(published, raw, strict=True)
         with self.engine.grouping_by_hash():
             surplus, missing = self.engine.query_one(
-                "release/compare_classes", witness=witness, staged=self.release, keys=keys
+                "verify/compare_classes", witness=witness, staged=self.release, keys=keys
             )
         return int(surplus) + int(missing)
 

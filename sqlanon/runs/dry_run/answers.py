@@ -87,7 +87,7 @@ def _searches(answers: FakeAnswers) -> bool:
 
 def _count_settled(answers: FakeAnswers, _statement: Statement) -> list[tuple[Any, ...]]:
     """One leaf is sampled again, after the first episode."""
-    episodes = answers.script.count("partition/decide/sampling/count_settled")
+    episodes = answers.script.count("tree/decide/sampling/count_settled")
     return [(1, answers.plan.rows) if episodes == 1 else (0, 0)]
 
 
@@ -191,10 +191,10 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "encoding/measure_classes": lambda answers, _: [(answers.plan.rows, 1)],
     "encoding/estimate_classes": lambda answers, _: [(answers.plan.rows, True, 1)],
     "count_rows": lambda answers, _: [(answers.plan.rows - answers.omitted,)],
-    "partition/decide/gain/count_classes": lambda *_: [(3,)],
-    "partition/decide/gain/count_nodes": _gain_nodes,
-    "partition/decide/gain/count_parts": _gain_parts,
-    "partition/decide/gain/count_splits": _gain_splits,
+    "tree/decide/gain/count_classes": lambda *_: [(3,)],
+    "tree/decide/gain/count_nodes": _gain_nodes,
+    "tree/decide/gain/count_parts": _gain_parts,
+    "tree/decide/gain/count_splits": _gain_splits,
     "encoding/count_signed": lambda *_: [(0,)],
     "gathering/count_rows_told": lambda answers, _: [(1, 1, answers.plan.rows)],
     "gathering/find_reach": lambda *_: [(1,)],
@@ -217,17 +217,17 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "lattice/measure_marginal": _marginal,
     "lattice/sum_failing": lambda answers, _: [(_suppressed(answers), 0, _suppressed(answers))],
     "models/": lambda *_: [(0, 0.0, False)],
-    "partition/decide/count_nodes": _count_nodes,
-    "partition/scan/measure_axes": _axes,
-    "partition/scan/sample_tuples": lambda answers, _: [(answers.plan.rows, answers.plan.rows, answers.plan.rows, 0)],
-    "release/compare_classes": lambda *_: [(0, 0)],
-    "release/count_bands": lambda answers, _: [(0, answers.plan.rows, 1, VALUES)],
-    "release/count_frequent": lambda answers, _: [(1, answers.plan.rows)],
-    "release/measure_spread": lambda _, s: [([0.0, 100.0],) * s.text.count("percentile_disc")],
-    "release/measure_range": lambda *_: [(0.0, 1.0)],
-    "partition/decide/sampling/count_settled": _count_settled,
-    "partition/scan/sampling/count_short": lambda *_: [(0,)],
-    "partition/decide/sampling/measure_tree": lambda *_: [(2, 5, 5)],
+    "tree/decide/count_nodes": _count_nodes,
+    "encoding/measure_axes": _axes,
+    "encoding/sample_tuples": lambda answers, _: [(answers.plan.rows, answers.plan.rows, answers.plan.rows, 0)],
+    "verify/compare_classes": lambda *_: [(0, 0)],
+    "measures/count_bands": lambda answers, _: [(0, answers.plan.rows, 1, VALUES)],
+    "measures/count_frequent": lambda answers, _: [(1, answers.plan.rows)],
+    "measures/measure_spread": lambda _, s: [([0.0, 100.0],) * s.text.count("percentile_disc")],
+    "encoding/measure_range": lambda *_: [(0.0, 1.0)],
+    "tree/decide/sampling/count_settled": _count_settled,
+    "tree/scan/sampling/count_short": lambda *_: [(0,)],
+    "tree/decide/sampling/measure_tree": lambda *_: [(2, 5, 5)],
     "specialization/count_nulls": lambda *_: [(0,)],
     "specialization/measure_gains": _gains,
     "verify/compare_multisets": lambda answers, _: [(0, answers.omitted)],

@@ -49,7 +49,7 @@ class Criterion(ABC):
     @property
     @abstractmethod
     def shape(self) -> dict[str, Any]:
-        """The criterion, as the macros of `partition/criterion` read it."""
+        """The criterion, as the macros of `tree/criterion` read it."""
 
     @abstractmethod
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:

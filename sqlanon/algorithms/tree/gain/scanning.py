@@ -135,7 +135,7 @@ class Scanner:
             key_bits=self._key_bits,
             **self.least.values,
         )
-        found = self.branch.engine.query("partition/decide/gain/count_parts", parts=inside.parts)
+        found = self.branch.engine.query("tree/decide/gain/count_parts", parts=inside.parts)
         if not found:
             return None
         axes = [self.branch.task.axes[int(attribute)] for attribute, _ in found]
@@ -147,7 +147,7 @@ class Scanner:
         """A SELECT of the splits that gain enough: at borders, inside bins, and by hierarchies."""
         scans = [scan for scan in (scanned.whole, inside) if scan is not None]
         values = {"scans": scans, "children": scanned.children, **self.least.values}
-        return Markup(self.branch.engine.render("partition/decide/gain/list_cuts", **values).text)
+        return Markup(self.branch.engine.render("tree/decide/gain/list_cuts", **values).text)
 
     @property
     def chosen(self) -> dict[str, Any]:

@@ -47,9 +47,9 @@ def number_classes(engine: Engine, workspace: Workspace, coded: CodedTable, name
     """A categorical target: its values are classes, and NULL is one of them."""
     field, responses = coded.judged_field(name), workspace.table("responses")
     engine.run(
-        "partition/scan/gain/number_classes", responses=responses, rows=coded.rows, word=field.column, mask=field.mask
+        "tree/scan/gain/number_classes", responses=responses, rows=coded.rows, word=field.column, mask=field.mask
     )
-    (classes,) = engine.query_one("partition/decide/gain/count_classes", responses=responses)
+    (classes,) = engine.query_one("tree/decide/gain/count_classes", responses=responses)
     return Target(field, responses, classes=int(classes))
 
 
@@ -57,12 +57,12 @@ def scale_numbers(engine: Engine, workspace: Workspace, coded: CodedTable, name:
     """A numeric target; NULL, NaN, infinities and numbers beyond 1e150 are unknown, as to variance diversity."""
     field, responses = coded.judged_field(name), workspace.table("responses")
     domain = create_domain(engine, workspace, coded.rows, "target_domain", field).domain
-    least, most, missing = engine.query_one("partition/decide/gain/measure_responses", domain=domain, known=KNOWN)
+    least, most, missing = engine.query_one("tree/decide/gain/measure_responses", domain=domain, known=KNOWN)
     least, span = float(least or 0), float(most or 0) - float(least or 0)
     unit = unit_of(field.attribute.column, span, coded.source_rows)
     scaled = {"domain": domain, "known": KNOWN, "least": least, "unit": unit}
-    (center,) = engine.query_one("partition/decide/gain/center_responses", **scaled)
-    engine.run("partition/decide/gain/scale_responses", responses=responses, center=float(center or 0), **scaled)
+    (center,) = engine.query_one("tree/decide/gain/center_responses", **scaled)
+    engine.run("tree/decide/gain/scale_responses", responses=responses, center=float(center or 0), **scaled)
     workspace.drop(domain)
     return Target(field, responses, missing=bool(missing), bits=math.ceil(math.log2(span * unit + 2)))
 

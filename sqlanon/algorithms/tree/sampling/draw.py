@@ -45,7 +45,7 @@ def draw(branch: Branch, what: Draw, *, weighted: bool) -> tuple[Relation, Relat
         _draw_candidates(branch, what, (roots, drawn), words, factor, weighted=weighted)
         scans, factor = scans + 1, 4 * factor
         counted = {"roots": roots, "drawn": drawn, "sample": what.size}
-        (short,) = branch.engine.query_one("partition/scan/sampling/count_short", **counted)
+        (short,) = branch.engine.query_one("tree/scan/sampling/count_short", **counted)
     pieces = [Markup("r.ticket"), Markup("r.copy & {}").format(_LAST)]
     branch.scan(
         "sampling/take_sample",
