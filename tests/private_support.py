@@ -56,7 +56,7 @@ class Ample:
 
     def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> BudgetState:  # noqa: ARG002
         self.charged.append(charges)
-        return BudgetState("test", "100", str(sum((one.epsilon for one in charges), Fraction(0))), "99")
+        return BudgetState("test", "100", "0", str(sum((one.epsilon for one in charges), Fraction(0))), "99")
 
 
 def draw(policy: Policy, mechanisms: Known | None = None, account: Any = None, **more: Any) -> PrivateResult:
@@ -71,15 +71,15 @@ def private_policy(
     attributes: Mapping[str, Any],
     epsilon: float = 1.0,
     unit: Any = None,
+    budget: Any = None,
     **algorithm: Any,
 ) -> Policy:
     """A policy that asks for differential privacy, by diffgen unless it names another algorithm."""
     privacy: dict[str, Any] = {"model": "differential-privacy", "epsilon": epsilon}
     if unit is not None:
         privacy["unit"] = unit
-    return database.policy(
-        table, attributes, privacy=[privacy], algorithm={"name": "diffgen", "specializations": 3} | algorithm
-    )
+    whole = {"privacy": [privacy], "algorithm": {"name": "diffgen", "specializations": 3} | algorithm}
+    return database.policy(table, attributes, **whole, **({} if budget is None else {"budget": budget}))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from sqlanon.errors import PolicyError
-from sqlanon.runs.private_runs import run_private
 from tests.private_support import Ample, Column, Known, cells, draw, private_policy, specialize
 from tests.run_support import Database
 
@@ -89,12 +87,6 @@ def test_labels_say_which_values_a_cell_holds(database: Database) -> None:
         "pay": CLASSES,
     }
     assert database.sql(f"SELECT count(*) FROM {table}_r") == [(60,)]
-
-
-def test_nothing_is_released_without_a_budget(database: Database) -> None:
-    table = database.create(COLUMNS, rows_of(30, 1))
-    with pytest.raises(PolicyError, match="needs a budget"):
-        run_private(private_policy(database, table, ATTRIBUTES, target="pay"), mechanisms=Known())
 
 
 def test_shares_add_up_to_epsilon(database: Database) -> None:

@@ -35,12 +35,7 @@ def require_covered(budget: Budget, spending: Spending, sources: Sequence[str], 
             f" same people are in it, `sqlanon budget grant {name} --reason …` adds it to the budget; what was consumed"
             " stays consumed."
         )
-    if spending.limit > budget.granted:
-        raise PolicyError(
-            f"budget.epsilon: the policy's limit is {amount(spending.limit)}, and the grants of budget '{name}' come to"
-            f" {remainder(budget.granted)}."
-        )
-    if budget.consumed + spending.epsilon > spending.limit:
+    if budget.consumed + spending.epsilon > budget.allowed(spending.limit):
         raise BudgetError(_exhausted(budget, spending))
 
 
@@ -82,9 +77,18 @@ def require_values(name: str, epsilon: Fraction, reason: str) -> None:
         raise PolicyError(problems)
 
 
+def no_budget(name: str) -> str:
+    """Say that there is no budget of this name, and how there will be one."""
+    return (
+        f"There is no budget '{name}': whoever answers for the source grants one,"
+        f" `sqlanon budget grant {name} --epsilon … --reason …`."
+    )
+
+
 def _exhausted(budget: Budget, spending: Spending) -> str:
     """Say what is left of a budget, and who consumed the rest."""
-    left = max(spending.limit - budget.consumed, Fraction(0))
+    allowed = budget.allowed(spending.limit)
+    left = max(allowed - budget.consumed, Fraction(0))
     uses = [
         f"{amount(use.epsilon)} by run {use.run} for {use.release} at {use.written:%Y-%m-%d %H:%M} UTC"
         for use in reversed(budget.uses[-_SHOWN:])
@@ -94,5 +98,5 @@ def _exhausted(budget: Budget, spending: Spending) -> str:
     consumed = f"; consumed so far: {', '.join(uses)}" if uses else ""
     return (
         f"The budget '{budget.name}' does not cover the run: it would consume {amount(spending.epsilon)}, and"
-        f" {remainder(left)} of {amount(spending.limit)} are left{consumed}. Nothing was looked at."
+        f" {remainder(left)} of {remainder(allowed)} are left{consumed}. Nothing was looked at."
     )

@@ -31,12 +31,13 @@ class MechanismUse:
 class Spending:
     """The privacy loss that a run is about to cause.
 
-    budget: its name. limit: the most that all runs together may cause by the run's policy, whatever is granted.
+    budget: its name. limit: the most that all runs together may cause by the run's policy, whatever is granted; None
+    for as much as is granted.
     unit: the column of persons where these are protected; None where rows are. release: the table or file.
     """
 
     budget: str
-    limit: Fraction
+    limit: Fraction | None
     unit: str | None
     run: str
     release: str
@@ -124,6 +125,10 @@ class Budget:
     def left(self) -> Fraction:
         """The amount that runs may still consume; 0 of a closed budget."""
         return Fraction(0) if self.closed is not None else self.granted - self.consumed
+
+    def allowed(self, limit: Fraction | None) -> Fraction:
+        """Return the lesser of a policy's limit and the grants."""
+        return self.granted if limit is None else min(limit, self.granted)
 
     @property
     def is_complete(self) -> bool:

@@ -16,7 +16,14 @@ from typing import Any
 
 from sqlanon.catalog import locks
 from sqlanon.catalog.access import Access
-from sqlanon.catalog.budget_checks import require_covered, require_no_other, require_open, require_unit, require_values
+from sqlanon.catalog.budget_checks import (
+    no_budget,
+    require_covered,
+    require_no_other,
+    require_open,
+    require_unit,
+    require_values,
+)
 from sqlanon.catalog.budget_records import (
     Budget,
     BudgetEntry,
@@ -38,6 +45,11 @@ _WAIT = 60.0  # seconds: an entry is written in some milliseconds
 
 class Budgets(Access):
     """The privacy budgets of a catalog."""
+
+    @property
+    def keeps_budgets(self) -> bool:
+        """Tell whether the tables of budgets are there, which a catalog of an older version lacks."""
+        return self._store.resolve(self.location.relation("budgets")) is not None
 
     def budgets(self) -> list[Budget]:
         """All budgets, by name."""
@@ -135,8 +147,7 @@ class Budgets(Access):
 
         Raises:
             BudgetError: the budget does not cover it, or is closed, or the account is damaged.
-            PolicyError: there is no such budget, it is of another source or unit, or the policy's limit is above what
-                was granted.
+            PolicyError: there is no such budget, or it is of another source or unit.
             AccessError, EngineError, ConflictError: the ledger can't be written.
         """
         if not spending.uses or any(use.epsilon <= 0 for use in spending.uses):
@@ -222,10 +233,7 @@ def _entry(spending: Spending, use: MechanismUse, number: int, written: datetime
 def _require_budget(transaction: Transaction, name: str) -> Budget:
     budget = next(iter(_budgets(transaction, name)), None)
     if budget is None:
-        raise PolicyError(
-            f"There is no budget '{name}': whoever answers for the source grants one,"
-            f" `sqlanon budget grant {name} --epsilon … --reason …`."
-        )
+        raise PolicyError(no_budget(name))
     return budget
 
 

@@ -149,6 +149,7 @@ def check_command(
             call.emit(private.check_object(checked))
         else:
             print(private.check_text(checked))
+            call.note(_next_of_check(policy, checked.refusal))
         return
     if sql:
         _print_dry_run(call, loaded, replace, lattice_options.SearchOptions())
@@ -159,10 +160,13 @@ def check_command(
         call.emit({**_plan_object(plan), "warnings": [*plan.warnings, *told]})
         return
     print(plans.plan_text(plan))
+    call.note(_next_of_check(policy, refusal))
+
+
+def _next_of_check(policy: Path, refusal: str | None) -> str:
     if refusal is None:
-        call.note(f"No problem found. Next: sqlanon run {quoted(policy)}")
-    else:
-        call.note(f"The policy fits its table, but a run would be refused: {refusal}")
+        return f"No problem found. Next: sqlanon run {quoted(policy)}"
+    return f"The policy fits its table, but a run would be refused: {refusal}"
 
 
 def run_command(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed, release_text, source_text
+from sqlanon.support.exact import decimal_text
 
 if TYPE_CHECKING:
-    from sqlanon.results.private import Guarantee, PrivateResult
+    from sqlanon.results.private import BudgetState, Guarantee, PrivateResult
     from sqlanon.runs.private_check import PrivateCheck
 
 MOST_LABELS = 6  # of a column
@@ -27,9 +29,7 @@ def check_text(checked: PrivateCheck) -> str:
         f"{_promise(checked.guarantee)}\n{_noise(checked.likely_noise)}\n"
         f"The release has {'' if checked.is_exact else 'at most '}{checked.cells:,} cells, empty ones among them.",
         _mechanisms(checked.guarantee),
-        "No budget counts what releases of the source cost together, so `sqlanon run` refuses the policy so far."
-        if checked.budget is None
-        else f"Budget {checked.budget.ledger}: {checked.budget.left} of {checked.budget.allowed} is left.",
+        "" if checked.budget is None else _budget(checked.budget, "A run consumes"),
         listed("Warnings", plan.warnings),
     )
     return "\n\n".join(part for part in parts if part)
@@ -48,7 +48,10 @@ def check_object(checked: PrivateCheck) -> dict[str, Any]:
         "guarantee": checked.guarantee_object,
         "likely_noise": checked.likely_noise,
         "budget": checked.budget_object,
-        "warnings": list(plan.warnings),
+        "warnings": [
+            *plan.warnings,
+            *([] if checked.refusal is None else [f"A run would be refused: {checked.refusal}"]),
+        ],
         "problems": [],
     }
 
@@ -63,15 +66,22 @@ def result_text(result: PrivateResult) -> str:
         f" ({release.shown_as})\n  run {result.run} on {result.engine}",
         table(["column", "groups", "labels"], columns, widest=60),
         f"{_promise(result.guarantee)}\n{_noise(release.likely_noise)}",
-        ""
-        if budget is None
-        else f"Budget {budget.ledger}: {budget.consumed} consumed by this run, {budget.left} of {budget.allowed} left.",
+        "" if budget is None else _budget(budget, "The run consumed"),
         "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + "."
         " That epsilon holds can't be seen in a table: it follows from how the counts were drawn.",
         listed("Warnings", result.warnings),
         listed("Notes", result.notes),
     )
     return "\n\n".join(part for part in parts if part)
+
+
+def _budget(budget: BudgetState, begin: str) -> str:
+    """Write the amounts of a budget that a run and earlier ones consume, and the rest."""
+    consumed, before, left, allowed = map(Fraction, (budget.consumed, budget.before, budget.left, budget.allowed))
+    return (
+        f"{begin} {decimal_text(consumed, up=True)} of budget {budget.ledger}; {decimal_text(before, up=True)} was"
+        f" consumed before, and {decimal_text(left, up=False)} of {decimal_text(allowed, up=False)} is left."
+    )
 
 
 def _promise(guarantee: Guarantee) -> str:

@@ -11,6 +11,7 @@ from sqlanon.errors import PolicyError
 from sqlanon.plan.lookup import unknown_table
 from sqlanon.plan.plan import find_release, find_source
 from sqlanon.plan.public_domain import PublicDomain, TaxonomyDomain, public_domain
+from sqlanon.plan.trust import require_trusted
 from sqlanon.policy import Policy, PrivateCounts, Role, Unit
 from sqlanon.policy.document import path_text
 from sqlanon.policy.private import mechanism_of, private_counts
@@ -78,6 +79,7 @@ def resolve_private(policy: Policy, engine: Engine, *, replace: bool = False) ->
     source = find_source(policy, engine)
     if source is None:
         raise PolicyError(f"source.table: {unknown_table(engine, policy.source.table or '')}")
+    require_trusted(policy, engine, source)
     release, errors = find_release(policy, source, engine, replace)
     columns = engine.columns(source)
     problems += [str(error) for error in errors]

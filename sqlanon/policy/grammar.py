@@ -10,7 +10,7 @@ from sqlanon.policy.algorithms import Algorithm
 from sqlanon.policy.attributes import Attribute, Role
 from sqlanon.policy.locations import Catalog, Release, Source
 from sqlanon.policy.part import Number, Part
-from sqlanon.policy.privacy import Model
+from sqlanon.policy.privacy import Model, PrivacyBudget
 from sqlanon.policy.tree_algorithms import Mondrian
 
 
@@ -27,6 +27,8 @@ class Policy(Part):
     """The models that every class must satisfy, all of them."""
     algorithm: Algorithm = Mondrian()
     """The algorithm that searches for the release."""
+    budget: PrivacyBudget | None = None
+    """The privacy budget that a release of differential privacy is charged on; without one, `run` refuses it."""
     suppression: Number = Field(default=0.0, ge=0, lt=1)
     """The largest share of rows that may be left out."""
     remainder: Literal["suppress", "recode"] = "suppress"

@@ -131,6 +131,21 @@ class DifferentialPrivacy(ModelParameters):
         return self.unit.rows if isinstance(self.unit, Unit) else 1
 
 
+class PrivacyBudget(Part):
+    """The privacy budget of the source, which a release of differential privacy is charged on before it is drawn."""
+
+    ledger: str = Field(min_length=1)
+    """Its name in the catalog, as `sqlanon budget grant` opened it."""
+    epsilon: Number | None = Field(default=None, gt=0)
+    """The most that all releases of the source may cost together, whatever is granted; if not given, or above the
+    grants, these are the limit."""
+
+    @property
+    def limit(self) -> Fraction | None:
+        """The decimal number that the policy says, as a fraction."""
+        return None if self.epsilon is None else Fraction(repr(self.epsilon))
+
+
 _Own = Annotated[
     KAnonymity
     | DistinctLDiversity

@@ -43,6 +43,9 @@ def private_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
                 if getattr(attribute, key) is not None:
                     path = place(("attributes", name, key))
                     yield f"{path} is for differential privacy, which the policy does not ask for; leave it out."
+        if policy.budget is not None:
+            path = place(("budget",))
+            yield f"{path} is for differential privacy; the share of rows that may be left out is suppression."
         return
     if not algorithm.is_private:
         yield f"{place(('privacy',))}: differential-privacy needs algorithm: {_NAMES}, not {algorithm.name}."
@@ -56,6 +59,10 @@ def private_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
         yield f"{place(('digest',))}: a release of differential privacy has no digest of the run; leave it out."
     if policy.release.layout != "flat":
         yield f"{place(('release', 'layout'))}: a release of cells has no layout: star; leave it out."
+    limit = None if policy.budget is None else policy.budget.limit
+    if limit is not None and asked.exact > limit:
+        path = place(("budget", "epsilon"))
+        yield f"{path}: {float(limit):g} for all releases does not cover this one, whose epsilon is {asked.epsilon:g}."
     unit = asked.unit
     if isinstance(unit, Unit):
         yield from _unit_problems(policy, unit, place)

@@ -51,10 +51,14 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class BudgetState:
-    """The account after the run, in exact fractions: what the budget allows, what was consumed of it, what is left."""
+    """The account after the run, in exact fractions.
+
+    allowed: by the budget to all runs together. before: what earlier ones consumed. consumed: by this one.
+    """
 
     ledger: str
     allowed: str
+    before: str
     consumed: str
     left: str
 

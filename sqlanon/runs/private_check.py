@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.results.codec import to_json
 from sqlanon.results.private import BudgetState, Guarantee
+from sqlanon.runs.charging import ask_budget
 from sqlanon.runs.private_runs import guarantee_of
 from sqlanon.work.session import open_to_look
 
@@ -23,7 +23,7 @@ class PrivateCheck:
     """A policy that fits its table, and what follows from it.
 
     cells: of the release; the most that it may have where `is_exact` is not set. likely_noise: that a count does not
-    exceed in 95 of 100 cases. budget: what would be left; None where there is no account to ask.
+    exceed in 95 of 100 cases. budget: after a run; None where it would be refused. refusal: why it would be.
     """
 
     plan: PrivatePlan
@@ -31,7 +31,8 @@ class PrivateCheck:
     cells: int
     is_exact: bool
     likely_noise: int
-    budget: BudgetState | None = None
+    budget: BudgetState | None
+    refusal: str | None
 
     @property
     def guarantee_object(self) -> Any:
@@ -49,7 +50,6 @@ def check_private(
     *,
     replace: bool = False,
     options: EngineOptions | None = None,
-    ask: Callable[[PrivatePlan], BudgetState] | None = None,
 ) -> PrivateCheck:
     """Check a policy that asks for differential privacy, by the names and types of its table alone.
 
@@ -60,11 +60,13 @@ def check_private(
         plan = resolve_private(policy, engine, replace=replace)
         require_cells(plan)
         schedule = schedule_of(plan)
+        budget, refusal = ask_budget(policy, plan, schedule.charges, engine, options)
         return PrivateCheck(
             plan,
             guarantee_of(plan, schedule, library),
             most_cells(plan, schedule),
             not plan.algorithm.chooses,
             schedule.likely_noise,
-            None if ask is None else ask(plan),
+            budget,
+            refusal,
         )

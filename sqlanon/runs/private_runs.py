@@ -9,15 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Protocol
 
-from sqlanon.algorithms.private.accounting import Charge, Schedule, schedule_of
+from sqlanon.algorithms.private.accounting import Schedule, schedule_of
 from sqlanon.algorithms.private.drawing import Drawn, draw_counts, require_cells
 from sqlanon.algorithms.private.mechanisms import Mechanisms, OpenDP
 from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.engines import redacted
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.errors import PolicyError, SqlanonError, VerificationError
+from sqlanon.errors import BudgetError, PolicyError, SqlanonError, VerificationError
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
@@ -27,7 +26,6 @@ from sqlanon.releases.counts import NoisyCounts, load_labels
 from sqlanon.results.measures import Check
 from sqlanon.results.private import (
     NEIGHBOURS,
-    BudgetState,
     CellsResult,
     Guarantee,
     MechanismCharge,
@@ -35,6 +33,7 @@ from sqlanon.results.private import (
 )
 from sqlanon.results.records import write_private_record
 from sqlanon.results.run_result import CatalogPlace
+from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import judge_release
 from sqlanon.staging.staging import Staged
@@ -46,22 +45,6 @@ from sqlanon.work.session import Session, catalog_place, open_session
 from sqlanon.work.workspace import Workspace, release_lock
 
 UNKEPT = "A differentially private run failed; the text of its error is not kept, as it might tell of the data."
-
-
-class Account(Protocol):
-    """The account that a run is charged on."""
-
-    def spend(self, session: Session, plan: PrivatePlan, run: str, charges: list[Charge]) -> BudgetState:
-        """Write down what a run will cost, for good, before it looks at its source.
-
-        Raises ProtectionError where the budget does not have as much left; then nothing was written.
-        """
-
-
-NO_ACCOUNT = (
-    "Differential privacy needs a budget that counts what all releases of the source cost together, and policies can't"
-    " name one yet: `sqlanon check` says what a run would cost, and nothing is released."
-)
 
 
 def run_private(
@@ -78,14 +61,18 @@ def run_private(
     An interrupted or failed run has spent its budget, and a retry spends anew: a draw that was seen to fail tells
     something, too.
 
-    Raises PolicyError (the policy doesn't fit, or has no budget), ProtectionError (the budget is exhausted),
+    account: to charge; if None, the budget that the policy names, in its catalog.
+
+    Raises PolicyError (the policy doesn't fit, or has no budget), BudgetError (the budget is exhausted),
     VerificationError, AccessError, ConflictError, EngineError, Cancelled.
     """
-    if account is None:
-        raise PolicyError(NO_ACCOUNT)
+    if account is None and policy.budget is None:
+        raise PolicyError(NO_BUDGET)
     drawing = mechanisms or OpenDP()
     with interruptible(), open_session(policy, options or EngineOptions()) as session:
-        return _PrivateRun(session, policy, observer or Silent(), account, drawing, replace).carry_out()
+        return _PrivateRun(
+            session, policy, observer or Silent(), account or LedgerAccount(), drawing, replace
+        ).carry_out()
 
 
 @dataclass
@@ -211,7 +198,7 @@ class _PrivateRun:
     def _end(self, run: str, status: Status, error: BaseException) -> None:
         """Record that the run failed: its kind of error alone, unless that was found before the source was read."""
         try:
-            kept = error if isinstance(error, PolicyError) else SqlanonError(UNKEPT)
+            kept = error if isinstance(error, PolicyError | BudgetError) else SqlanonError(UNKEPT)
             self.session.catalog.finish_run(run, status, error=kept, reword=lambda text: put_back(text, self.policy))
         except SqlanonError as failure:
             error.add_note(f"The run's end could not be recorded ({failure}).")

@@ -1,4 +1,4 @@
-"""The command line and policies that ask for differential privacy: told what a release costs, and nothing released."""
+"""The command line and policies that ask for differential privacy: told what a release costs, and charged for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_check_says_what_a_release_costs(policy: Path) -> None:
         "Differential privacy with epsilon 1 for a row.",
         "The noise of a count is 6 or less in 95 of 100 cells.",
         "at most 168 cells, empty ones among them",  # 21 places of ages, 4 of jobs, 2 classes
-        "`sqlanon run` refuses the policy so far",
+        "The policy fits its table, but a run would be refused: budget: differential privacy needs a budget",
     ):
         assert text in told.output
     found = json.loads(call("check", policy, "--json").stdout)

@@ -1,0 +1,211 @@
+"""Differentially private runs and the ledger: a run is charged before it looks, for good, or does not look."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from sqlanon.catalog import Catalog, Run
+from sqlanon.engines import connect
+from sqlanon.errors import BudgetError, EngineError, PolicyError
+from sqlanon.policy import Policy
+from sqlanon.policy.loading import build_policy
+from sqlanon.policy.writer import policy_text
+from sqlanon.results.private import BudgetState, PrivateResult
+from sqlanon.runs.private_check import PrivateCheck, check_private
+from sqlanon.runs.private_runs import run_private
+from sqlanon.sql import Relation
+from tests.private_support import Known, private_policy
+from tests.run_support import OPTIONS, Database, open_database
+from tests.test_private import ATTRIBUTES, COLUMNS, rows_of
+
+PEOPLE = {"ledger": "people", "epsilon": 3}
+
+
+@contextlib.contextmanager
+def ledger(database: Database) -> Iterator[Catalog]:
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        yield catalog
+
+
+def grant(database: Database, table: str = "people", epsilon: str = "3", unit: str | None = None) -> None:
+    with connect(database.url) as engine, Catalog.open(engine) as catalog:
+        source = engine.resolve(Relation.parse(table))
+        catalog.grant_budget("people", Fraction(epsilon), "a test", catalog.identities(str(source), source), unit)
+
+
+def asking(database: Database, epsilon: float = 1, budget: Any = PEOPLE, **more: Any) -> Policy:
+    return private_policy(database, "people", ATTRIBUTES, epsilon, budget=budget, target="pay", **more)
+
+
+def release(policy: Policy, mechanisms: Known | None = None) -> PrivateResult:
+    return run_private(policy, options=OPTIONS, replace=True, mechanisms=mechanisms or Known())
+
+
+def check(policy: Policy) -> PrivateCheck:
+    return check_private(policy, options=OPTIONS, replace=True)
+
+
+def last_run(database: Database) -> Run:
+    with ledger(database) as catalog:
+        return catalog.runs(1)[0]
+
+
+@pytest.fixture
+def people(database: Database) -> Database:
+    database.create(COLUMNS, rows_of(20, 1), "people")
+    return database
+
+
+def test_a_run_is_charged_for_every_mechanism(people: Database) -> None:
+    grant(people)
+    policy = asking(people)
+    expected = BudgetState("people", "3", "0", "1", "2")
+    assert (check(policy).budget, check(policy).refusal) == (expected, None)
+    result = release(policy)
+    assert result.budget == expected
+    assert release(policy).budget == BudgetState("people", "3", "1", "1", "1")
+    with ledger(people) as catalog:
+        budget, entries = catalog.budget("people"), catalog.budget_entries("people")
+    assert budget.consumed == 2
+    assert (budget.uses[0].run, budget.uses[0].release) == (result.run, result.release.table)
+    ours = [one for one in entries if one.run == result.run]
+    assert [(one.mechanism, one.epsilon, one.scale) for one in ours] == [
+        (one.mechanism, Fraction(one.epsilon), Fraction(one.scale)) for one in result.guarantee.mechanisms
+    ]
+    assert {one.sensitivity for one in ours if one.mechanism == "discrete laplace"} == {1}
+
+
+def test_an_exhausted_budget_stops_a_run_before_it_looks(people: Database) -> None:
+    grant(people)
+    first, known = release(asking(people, 2.5)), Known()
+    with pytest.raises(BudgetError, match=rf"0\.5 of 3 are left; consumed so far: 2\.5 by run {first.run}") as refused:
+        release(asking(people), known)
+    assert refused.value.exit_code == 3
+    assert known.asked == known.counted == []
+    assert last_run(people).error_message == str(refused.value) == check(asking(people)).refusal
+    assert people.leftovers() == []
+
+
+@pytest.mark.either_engine
+def test_the_lesser_of_the_limit_and_the_grant_holds(people: Database) -> None:
+    grant(people, epsilon="2")
+    for budget, allowed in (({"ledger": "people"}, "2"), (PEOPLE, "2"), ({"ledger": "people", "epsilon": 1.5}, "3/2")):
+        state = check(asking(people, budget=budget)).budget
+        assert state is not None
+        assert state.allowed == allowed
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize(
+    ("budget", "refusal"),
+    [
+        (None, r"budget: differential privacy needs a budget .* `sqlanon budget grant people"),
+        ({"ledger": "others"}, "no budget 'others': .* `sqlanon budget grant others"),
+        (PEOPLE, "'people' was granted for another source"),
+    ],
+)
+def test_a_run_without_a_budget_of_its_source_is_refused(people: Database, budget: Any, refusal: str) -> None:
+    """`check` says the same, and what a run would cost all the same."""
+    policy, known = asking(people, budget=budget), Known()
+    assert check(policy).guarantee.epsilon == 1  # no catalog has been made yet
+    people.create({"a": "INTEGER"}, [(1,)], "elsewhere")
+    grant(people, "elsewhere")
+    with pytest.raises(PolicyError, match=refusal) as refused:
+        release(policy, known)
+    assert check(policy).refusal == str(refused.value)
+    assert known.asked == known.counted == []
+
+
+@pytest.mark.either_engine
+def test_rows_are_not_paid_for_by_a_budget_of_persons(people: Database) -> None:
+    grant(people, unit="person")
+    assert "protects each person, by column 'person', and the policy each row" in str(check(asking(people)).refusal)
+
+
+def test_nothing_is_looked_at_if_the_ledger_cannot_be_written(people: Database) -> None:
+    grant(people)
+    people.sql("ALTER TABLE sqlanon.budget_entries RENAME TO elsewhere")
+    known = Known()
+    with pytest.raises(EngineError, match="so that nothing was looked at"):
+        release(asking(people), known)
+    assert known.asked == known.counted == []
+    assert people.leftovers() == []
+
+
+@pytest.mark.either_engine
+def test_a_run_that_fails_has_spent_and_spends_again(people: Database) -> None:
+    grant(people)
+
+    def fail(counts: Sequence[int]) -> list[int]:
+        raise EngineError(f"there are {counts}")
+
+    for consumed in (1, 2):
+        with pytest.raises(EngineError):
+            release(asking(people), Known(noise=fail))
+        with ledger(people) as catalog:
+            assert catalog.budget("people").consumed == consumed
+    assert "there are" not in str(last_run(people).error_message)
+
+
+KILLED = """
+import os, signal, sys
+from sqlanon.engines.base import EngineOptions
+from sqlanon.policy.loading import parse_stored
+from sqlanon.runs.private_runs import run_private
+
+class Killing:
+    library = "killing 1.0"
+    def choose(self, scores, *_, **__):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run_private(parse_stored(sys.argv[1]), options=EngineOptions(threads=1), mechanisms=Killing())
+"""
+
+
+@pytest.mark.either_engine
+def test_a_killed_run_has_spent(database_url: str) -> None:
+    with open_database(database_url) as database:
+        database.create(COLUMNS, rows_of(20, 1), "people")
+        grant(database)
+        policy = asking(database)
+    killed = subprocess.run([sys.executable, "-c", KILLED, policy_text(policy)], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    with open_database(database_url) as database, ledger(database) as catalog:
+        assert catalog.budget("people").consumed == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            {"budget": {"ledger": "people", "epsilon": 0.5}},
+            "budget.epsilon: 0.5 for all releases does not cover this one",
+        ),
+        ({"budget": {"ledger": "people", "epsilon": 0}}, "budget.epsilon"),
+        ({"budget": {"ledger": ""}}, "budget.ledger"),
+        ({"budget": {"epsilon": 1}}, "budget: ledger is missing"),
+        (
+            {"privacy": [{"model": "k-anonymity", "k": 2}], "algorithm": {"name": "mondrian"}},
+            "budget is for differential privacy",
+        ),
+    ],
+)
+def test_wrong_budgets_of_policies_are_refused(change: dict[str, Any], problem: str) -> None:
+    data = {
+        "source": {"url": "duckdb:///none.duckdb", "table": "people"},
+        "release": {"table": "people_r"},
+        "attributes": {"job": {"role": "quasi-identifier", "values": ["a"]}},
+        "privacy": [{"model": "differential-privacy", "epsilon": 1}],
+        "algorithm": {"name": "contingency"},
+        "budget": PEOPLE,
+    }
+    with pytest.raises(PolicyError, match=problem):
+        build_policy(data | change)
