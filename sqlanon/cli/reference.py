@@ -19,7 +19,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from sqlanon.cli.call import COMMON, LIMITS
 from sqlanon.cli.commands import program
-from sqlanon.policy import Attribute, Hierarchy, Policy, Quantile
+from sqlanon.policy import Attribute, Hierarchy, Policy, PrivacyBudget, Quantile, Unit
 from sqlanon.policy.algorithms import OWN_ALGORITHMS
 from sqlanon.policy.meanings import meanings
 from sqlanon.policy.privacy import MODELS
@@ -27,7 +27,7 @@ from sqlanon.policy.privacy import MODELS
 PAGES = ("policy.md", "cli.md")
 _TAGS: list[Any] = [Literal[name] for name in (*MODELS, *OWN_ALGORITHMS)]  # what tells the members of a union apart
 _KEY_HEADINGS = ["key", "value", "default", "meaning"]
-_PARTS = {"Source": "source", "Release": "release", "Catalog": "catalog"}
+_PARTS = {"Source": "source", "Release": "release", "Catalog": "catalog", "PrivacyBudget": "budget"}
 
 
 def page(name: str) -> str:
@@ -57,6 +57,8 @@ def _policy_page() -> str:
         _section("`quantile`", Quantile, level=2),
         "## `privacy`: the models\n\nEvery class must satisfy all that are listed.",
         *(_section(f"`{name}`", model, level=3) for name, model in MODELS.items()),
+        _section("`unit`", Unit, level=3),
+        _section("`budget`", PrivacyBudget, level=2),
         "## `algorithm`: the searches\n\nChosen by `name`; docs/algorithms.md says when to choose which.",
         *_algorithms(),
     ]
