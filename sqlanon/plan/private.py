@@ -19,6 +19,7 @@ from sqlanon.sql import Relation
 from sqlanon.support.suggest import did_you_mean, quoted
 
 COUNT = "count"  # the column of the noisy counts
+_MOST_PLACES = 2_000_000  # times classes, whose rows a search keeps in memory
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,21 @@ def resolve_private(policy: Policy, engine: Engine, *, replace: bool = False) ->
     plan = _plan(policy, source, release, domains)
     if plan.classes > plan.algorithm.cells:
         raise PolicyError(f"algorithm.cells: the target alone has {plan.classes:,} values.")
+    if plan.algorithm.chooses:
+        _require_places(plan)
     return plan
+
+
+def _require_places(plan: PrivatePlan) -> None:
+    """Refuse domains whose rows by place and class are more numbers than a search can keep."""
+    sizes = {name: domain.size for name, domain in plan.domains.items()}
+    if sum(sizes.values()) * plan.classes > _MOST_PLACES:
+        widest = max(sizes, key=lambda name: sizes[name])
+        raise PolicyError(
+            f"The domains have {sum(sizes.values()):,} places and the target {plan.classes:,} classes, and their product"
+            f" may be {_MOST_PLACES:,} at most. '{widest}' has the most, {sizes[widest]:,}: declare longer steps or"
+            " fewer values."
+        )
 
 
 def _plan(policy: Policy, source: Relation, release: Relation, domains: dict[str, PublicDomain]) -> PrivatePlan:

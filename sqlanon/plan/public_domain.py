@@ -24,7 +24,7 @@ NULL = "NULL"
 _MOST_UNITS = 2**53  # which doubles count exactly
 _MOST_WHOLE = 2**62
 _MOST_DECIMALS = 22  # of powers of ten that doubles hold
-_COUNTED = (Kind.TEXT, Kind.ENUM, Kind.BOOLEAN, Kind.INTEGER, Kind.UUID)
+_LISTED = (Kind.TEXT, Kind.ENUM, Kind.BOOLEAN, Kind.INTEGER, Kind.UUID, Kind.DATE)
 
 
 @dataclass(frozen=True)
@@ -254,9 +254,12 @@ def public_domain(column: Column, attribute: Attribute, directory: Path | None, 
     """
     if attribute.domain is not None:
         if not column.kind.is_numeric:
-            raise PolicyError(f"domain is for numbers, and the column is {column.type}; declare values.")
+            raise PolicyError(
+                f"domain is for numbers, and the column is {column.type}; declare values, or make a number of it in a"
+                " view, such as the year or the days since one."
+            )
         return number_domain(column, attribute.domain)
-    if column.kind not in _COUNTED:
+    if column.kind not in _LISTED:
         raise PolicyError(f"the column is {column.type}, whose values can't be listed; cast it to text in a view.")
     if attribute.values is not None:
         return declared_values(column, attribute.values, whole=is_target)

@@ -1,0 +1,232 @@
+"""Places of values in declared domains, on both engines, against exact arithmetic; rows of persons; releases as rows."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import datetime
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from sqlanon.algorithms.private.counting import Places
+from sqlanon.engines.base import Engine
+from sqlanon.errors import PolicyError
+from sqlanon.plan.private import PrivatePlan, resolve_private
+from sqlanon.policy.loading import build_policy
+from sqlanon.releases.counts import NoisyCounts, load_labels
+from sqlanon.sql import Relation, Statement
+from sqlanon.verification.counts import check_counts
+from tests.run_support import PlainWorkspace, quoted
+
+NUMBER = {"role": "quasi-identifier"}
+Row = tuple[Any, ...]
+
+
+@contextlib.contextmanager
+def planned(
+    engine: Engine, columns: Mapping[str, str], rows: Sequence[Row], attributes: Mapping[str, Any], **more: Any
+) -> Iterator[PrivatePlan]:
+    """The plan of a table that is gone afterwards; by `contingency`, unless `algorithm` says otherwise."""
+    unit = more.pop("unit", "row")
+    policy = build_policy(
+        {
+            "source": {"url": "duckdb:///:memory:", "table": "private_t"},
+            "release": {"table": "private_r"},
+            "attributes": {name: {"role": a} if isinstance(a, str) else a for name, a in attributes.items()},
+            "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": unit}],
+            "algorithm": {"name": "contingency", **more},
+        }
+    )
+    written = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns.items())
+    engine.execute(Statement("create", f"CREATE TABLE private_t ({written})"))
+    try:
+        engine.load(Relation("private_t"), list(columns), list(rows))
+        yield resolve_private(policy, engine)
+    finally:
+        engine.execute(Statement("drop", "DROP TABLE private_t"))
+
+
+def counted_places(engine: Engine, plan: PrivatePlan) -> Counter[tuple[int, int, int]]:
+    workspace = PlainWorkspace(engine)
+    try:
+        return Counter(Places.of(engine, workspace, plan).count_places())
+    finally:
+        workspace.drop(workspace.table("places"))
+
+
+def place_of(value: Any, first: str, step: str, steps: int) -> int:
+    """The last step that begins at a value or before it; a double, at the double nearest to the begin of the step."""
+    if value is None:
+        return steps
+    starts = [Fraction(first) + number * Fraction(step) for number in range(1, steps)]
+    if isinstance(value, int):
+        return bisect.bisect_right(starts, value)
+    if float(value) != float(value):
+        return steps - 1  # not a number is greater than all numbers
+    return bisect.bisect_right([float(one) for one in starts], float(value))
+
+
+DOMAINS = [
+    ("INTEGER", -7, 30, 3),
+    ("SMALLINT", 0, 5, 1),
+    ("BIGINT", -(2**61), 2**61, 2**58),
+    ("DECIMAL(12,3)", 0.1, 2.3, 0.1),
+    ("DECIMAL(38,2)", -5, 5, 0.5),
+    ("NUMERIC(9,0)", 0, 100, 2.5),
+    ("DOUBLE PRECISION", 0, 1, 0.1),
+    ("DOUBLE PRECISION", -1.1, 1.3, 0.3),
+    ("REAL", 0, 1, 0.125),
+    ("INTEGER", 0, 10, 2.5),
+]
+
+
+@pytest.mark.parametrize(("type_", "first", "below", "step"), DOMAINS)
+def test_numbers_have_the_place_of_their_step(
+    engines: tuple[Engine, Engine], type_: str, first: float, below: float, step: float
+) -> None:
+    """On the bounds of steps, beside them, and beyond the domain."""
+    steps = -(-(Fraction(str(below)) - Fraction(str(first))) // Fraction(str(step)))
+    bounds = [Fraction(str(first)) + number * Fraction(str(step)) for number in range(-2, steps + 2)]
+    near = sorted({bound + part * Fraction(1, 1000) for bound in bounds for part in (-1000, -1, 0, 1, 1000)})
+    if type_ in ("INTEGER", "SMALLINT", "BIGINT"):
+        values: list[Any] = sorted({int(one // 1) for one in near})
+    elif type_ in ("DOUBLE PRECISION", "REAL"):
+        values = [float(one) for one in near] if type_ != "REAL" else [round(float(one) * 1024) / 1024 for one in near]
+        values += [float("inf"), float("-inf"), float("nan"), -0.0, 1e300 if type_ != "REAL" else 1e30]
+    else:
+        quantum = Decimal(1).scaleb(-int(type_.partition(",")[2].rstrip(")")))
+        values = [(Decimal(one.numerator) / one.denominator).quantize(quantum) for one in near]
+    values.append(None)
+    attributes = {"x": {**NUMBER, "domain": {"from": first, "below": below, "step": step}}}
+    expected = Counter((0, place_of(value, str(first), str(step), steps), 0) for value in values)
+    for engine in engines:
+        with planned(engine, {"x": type_}, [(value,) for value in values], attributes) as plan:
+            assert plan.domains["x"].size == steps + 1
+            assert counted_places(engine, plan) == expected
+
+
+JOBS = {"clerk": ["office", "*"], "lawyer": ["office", "*"], "smith": ["shop", "*"]}
+
+
+def test_undeclared_values_have_the_place_of_others_and_null_one_of_its_own(engines: tuple[Engine, Engine]) -> None:
+    columns = {"job": "VARCHAR(9)", "known": "VARCHAR(9) NOT NULL", "yes": "BOOLEAN", "day": "DATE", "pay": "VARCHAR"}
+    attributes = {
+        "job": {**NUMBER, "hierarchy": {"mapping": JOBS, "unknown": "OTHER"}},
+        "known": {**NUMBER, "hierarchy": {"mapping": JOBS, "unknown": "smith"}},
+        "yes": {**NUMBER, "values": [True, False]},
+        "day": {**NUMBER, "values": ["2024-02-29", "2025-01-01"]},
+        "pay": {"role": "sensitive", "values": ["low", "high"]},
+    }
+    rows = [
+        ("clerk", "clerk", True, datetime.date(2024, 2, 29), "low"),
+        ("smith", "tailor", False, datetime.date(2025, 1, 1), "high"),
+        ("CLERK", "smith", None, datetime.date(2025, 1, 2), "low"),
+        (None, "lawyer", True, None, "low"),
+        ("clerk ", "lawyer", True, None, "high"),
+        ("clerk", "clerk", True, None, None),  # rows of no declared class are left out
+        ("clerk", "clerk", True, None, "unknown"),
+    ]
+    places = [  # of each column, in the order of the rows
+        (0, 2, 3, 4, 3),
+        (0, 2, 2, 1, 1),
+        (0, 1, 2, 0, 0),
+        (0, 1, 2, 3, 3),
+    ]
+    classes = (0, 1, 0, 0, 1)
+    expected = Counter(
+        (number, place, one) for number, column in enumerate(places) for place, one in zip(column, classes, strict=True)
+    )
+    for engine in engines:
+        with planned(engine, columns, rows, attributes, target="pay") as plan:
+            assert [domain.size for domain in plan.domains.values()] == [5, 3, 3, 4]
+            assert counted_places(engine, plan) == expected
+
+
+def test_as_many_rows_of_a_person_count_as_the_policy_says(engines: tuple[Engine, Engine]) -> None:
+    """The rest is left out, and so are rows of nobody and of no declared class, which count for no person."""
+    draw = random.Random(4)
+    rows = [
+        (draw.choice([None, *range(8)]), draw.randrange(40), draw.choice(["low", "low", "none"])) for _ in range(120)
+    ]
+    columns = {"person": "INTEGER", "age": "INTEGER", "pay": "VARCHAR"}
+    attributes = {
+        "person": "identifier",
+        "age": {**NUMBER, "domain": {"from": 0, "below": 40}},
+        "pay": {"role": "sensitive", "values": ["low", "high"]},
+    }
+    candidates = Counter(person for person, _, pay in rows if person is not None and pay == "low")
+    ages = Counter(age for person, age, pay in rows if person is not None and pay == "low")
+    for engine in engines:
+        unit = {"column": "person", "rows": 3}
+        with planned(engine, columns, rows, attributes, target="pay", unit=unit) as plan:
+            first, second = (counted_places(engine, plan) for _ in range(2))
+        for counted in (first, second):
+            assert sum(counted.values()) == sum(min(3, rows) for rows in candidates.values())
+            assert all(n <= ages[place] for (_, place, _), n in counted.items())
+        assert first != second  # as the key is drawn anew, so are the rows of each person
+
+
+def test_cells_are_repeated_by_their_counts_in_the_order_of_cells(engines: tuple[Engine, Engine]) -> None:
+    columns = {"age": "INTEGER NOT NULL", "pay": "VARCHAR"}
+    attributes = {
+        "age": {**NUMBER, "domain": {"from": 0, "below": 3}},
+        "pay": {"role": "sensitive", "values": ["low", "high"]},
+    }
+    counts = (2, -1, 0, 3, 1, -7)
+    labels = [("[*-0]", "low"), ("[*-0]", "high"), ("1", "low"), ("1", "high"), ("[2-*]", "low"), ("[2-*]", "high")]
+    as_rows = [cell for cell, count in zip(labels, counts, strict=True) for _ in range(count)]
+    as_counts = [(*cell, count) for cell, count in zip(labels, counts, strict=True)]
+    for engine in engines:
+        for form, expected in (("rows", as_rows), ("counts", as_counts)):
+            with planned(engine, columns, [], attributes, target="pay", **{"as": form}) as plan:
+                assert plan.target is not None
+                released = NoisyCounts(plan, (plan.domains["age"].leaves(), plan.target[1].leaves()), counts)
+                assert released.rows == len(expected)
+                assert staged_rows(engine, released) == expected
+
+
+def staged_rows(engine: Engine, released: NoisyCounts) -> list[Row]:
+    """The rows of a staged release, which pass their checks."""
+
+    class Beside(PlainWorkspace):
+        def staging(self, release: Relation, session: Engine | None = None) -> Relation:  # noqa: ARG002
+            return release.sibling("private_staged")
+
+    workspace, claimed = Beside(engine), Relation("w_claimed")
+    with released.stage(engine, workspace, replace=False) as staged:
+        load_labels(engine, claimed, list(released.labels.values()))
+        checks = check_counts(engine, claimed, staged.final, released.plan, released.cells, released.labels)
+        rows = engine.fetch(Statement("read", f"SELECT * FROM {staged.final}"))
+        workspace.drop(claimed, staged.final)
+    assert all(check.violations == 0 for check in checks.values())
+    return rows
+
+
+def test_a_search_refuses_more_places_than_it_can_hold(engines: tuple[Engine, Engine]) -> None:
+    columns = {"n": "INTEGER", "m": "INTEGER", "pay": "INTEGER"}
+    attributes = {
+        "n": {**NUMBER, "domain": {"from": 0, "below": 100_000}},
+        "m": {**NUMBER, "domain": {"from": 0, "below": 100}},
+        "pay": {"role": "sensitive", "values": list(range(60))},
+    }
+    with (
+        pytest.raises(PolicyError, match=r"'n' has the most, 100,001: .* longer steps"),
+        planned(engines[0], columns, [], attributes, target="pay", name="diffgen"),
+    ):
+        pass
+
+
+def test_values_that_cannot_be_listed_are_refused_with_a_remedy(engines: tuple[Engine, Engine]) -> None:
+    for type_, declared in (("DATE", {"domain": {"from": 0, "below": 9}}), ("TIMESTAMP", {"values": ["2024-01-01"]})):
+        attributes = {"x": {**NUMBER, **declared}}
+        with (
+            pytest.raises(PolicyError, match="in a view"),
+            planned(engines[0], {"x": type_}, [], attributes),
+        ):
+            pass
