@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from sqlanon.algorithms.private.accounting import Charge
-from sqlanon.plan.private import PrivatePlan
+from sqlanon.engines.base import Engine
+from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
+from sqlanon.policy.loading import build_policy
 from sqlanon.results.private import BudgetState, PrivateResult
 from sqlanon.runs.private_runs import run_private
+from sqlanon.sql import Relation, Statement
 from sqlanon.work.session import Session
-from tests.run_support import OPTIONS, Database
+from tests.run_support import OPTIONS, Database, quoted
 
 Row = tuple[Any, ...]
 
@@ -82,6 +87,30 @@ def private_policy(
     return database.policy(table, attributes, **whole, **({} if budget is None else {"budget": budget}))
 
 
+@contextlib.contextmanager
+def planned(
+    engine: Engine, columns: Mapping[str, str], rows: Sequence[Row], attributes: Mapping[str, Any], **more: Any
+) -> Iterator[PrivatePlan]:
+    """The plan of a table that is gone afterwards; by `contingency`, unless `algorithm` says otherwise."""
+    unit = more.pop("unit", "row")
+    policy = build_policy(
+        {
+            "source": {"url": "duckdb:///:memory:", "table": "private_t"},
+            "release": {"table": "private_r"},
+            "attributes": {name: {"role": a} if isinstance(a, str) else a for name, a in attributes.items()},
+            "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": unit}],
+            "algorithm": {"name": "contingency", **more},
+        }
+    )
+    written = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns.items())
+    engine.execute(Statement("create", f"CREATE TABLE private_t ({written})"))
+    try:
+        engine.load(Relation("private_t"), list(columns), list(rows))
+        yield resolve_private(policy, engine)
+    finally:
+        engine.execute(Statement("drop", "DROP TABLE private_t"))
+
+
 @dataclass(frozen=True)
 class Column:
     """A column for the oracle: the place of a value, how many places there are, and its groups.
@@ -129,6 +158,60 @@ def specialize(
         at = cut[number].index(group)
         cut[number][at : at + 1] = parts
     return cut
+
+
+def specialize_published(
+    rows: Sequence[Row],
+    columns: Sequence[Column],
+    rounds: int,
+    pick: Callable[[Sequence[float]], int],
+    score: Callable[[Sequence[Row], int, Column, Group, list[Group]], float],
+) -> list[list[Group]]:
+    """The published variant, straight from rows: a cut of every range as it comes about, then a group each round."""
+    cut: list[list[Group]] = [[tuple(range(column.size))] for column in columns]
+    chosen: dict[tuple[int, Group], list[Group]] = {}
+
+    def cut_ranges(number: int, groups: Sequence[Group]) -> None:
+        for group in groups:
+            ways = [] if columns[number].groups is not None else _ways(columns[number], group)
+            if ways:
+                place = pick([score(rows, number, columns[number], group, parts) for parts in ways])
+                chosen[number, group] = ways[place]
+
+    for number, groups in enumerate(cut):
+        cut_ranges(number, groups)
+    for _ in range(rounds):
+        candidates = [
+            (number, group, parts)
+            for number, column in enumerate(columns)
+            for group in cut[number]
+            for parts in ([chosen[number, group]] if (number, group) in chosen else _ways(column, group)[:1])
+        ]
+        if not candidates:
+            break
+        place = pick([score(rows, number, columns[number], group, parts) for number, group, parts in candidates])
+        number, group, parts = candidates[place]
+        at = cut[number].index(group)
+        cut[number][at : at + 1] = parts
+        cut_ranges(number, parts)
+    return cut
+
+
+def frequent_rows(rows: Sequence[Row], number: int, column: Column, group: Group, parts: list[Group]) -> float:  # noqa: ARG001
+    """The score `max`, in grains."""
+    return 1024 * sum(_most_frequent(rows, number, column, part) for part in parts)
+
+
+def information_gain(rows: Sequence[Row], number: int, column: Column, group: Group, parts: list[Group]) -> float:
+    """The score `information-gain`, in 20 bits behind the point."""
+
+    def entropy(part: Group) -> tuple[int, float]:
+        counts = Counter(row[-1] for row in rows if column.place(row[number]) in part)
+        total = sum(counts.values())
+        return total, -sum(n / total * math.log2(n / total) for n in counts.values())
+
+    total, whole = entropy(group)
+    return 2**20 * (whole - sum(n * bits for n, bits in map(entropy, parts)) / max(total, 1))
 
 
 def _ways(column: Column, group: Group) -> list[list[Group]]:

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from tests.private_support import Ample, Column, Known, cells, draw, private_policy, specialize
-from tests.run_support import Database
+from sqlanon.algorithms.private.accounting import schedule_of
+from sqlanon.algorithms.private.drawing import draw_counts
+from sqlanon.algorithms.private.specializing import Histograms, Specialization
+from sqlanon.engines.base import Engine
+from tests.private_support import (
+    Ample,
+    Column,
+    Known,
+    cells,
+    draw,
+    frequent_rows,
+    information_gain,
+    planned,
+    private_policy,
+    specialize,
+    specialize_published,
+)
+from tests.run_support import Database, PlainWorkspace
 
 JOBS = {"clerk": ["office", "*"], "lawyer": ["office", "*"], "smith": ["shop", "*"], "baker": ["shop", "*"]}
 COLUMNS = {"age": "INTEGER", "job": "VARCHAR", "pay": "VARCHAR"}
@@ -75,6 +92,57 @@ def test_the_same_draws_give_the_cells_of_the_oracle(database: Database, seed: i
     assert result.release.cells == len(exact)
     assert all(check.violations == 0 for check in result.checks.values())
     assert database.leftovers() == []
+
+
+@pytest.mark.parametrize("score", ["max", "information-gain"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_published_variant_is_that_of_the_oracle(engines: tuple[Engine, Engine], seed: int, score: str) -> None:
+    """The search alone, as its histograms are the same for both variants."""
+    rows, draws = rows_of(30 * seed, seed), random.Random(seed)
+    counted = [row for row in rows if row[-1] in CLASSES]
+    known = Known(lambda scores: draws.randrange(len(scores)) if seed % 2 else scores.index(max(scores)))
+    options = {"name": "diffgen", "target": "pay", "specializations": 4, "variant": "published", "score": score}
+    with planned(engines[0], COLUMNS, [], ATTRIBUTES, **options) as plan:
+        schedule, domains = schedule_of(plan), list(plan.domains.values())
+        histograms = Histograms.of(
+            domains,
+            2,
+            Counter(
+                (number, column.place(row[number]), CLASSES.index(row[-1]))
+                for number, column in enumerate(ORACLE)
+                for row in counted
+            ),
+        )
+        cut, choices = Specialization(plan, schedule, histograms, known, lambda _: None).run()
+    assert len(choices) == 4
+    assert len(known.asked) <= schedule.choices
+    asked = iter(known.asked)
+
+    def replay(scores: Sequence[float]) -> int:
+        given = next(asked)[0]
+        assert given == pytest.approx(scores, abs=1)
+        return draws_again.randrange(len(given)) if seed % 2 else given.index(max(given))
+
+    draws_again = random.Random(seed)
+    formula = frequent_rows if score == "max" else information_gain
+    expected = specialize_published(counted, ORACLE, 4, replay, formula)
+    assert [[tuple(range(one.low, one.high)) for one in nodes] for nodes in cut] == expected
+    assert next(asked, None) is None
+
+
+def test_without_a_target_rows_are_counted_alone(engines: tuple[Engine, Engine]) -> None:
+    rows = [(*row[:2], "one") for row in rows_of(40, 3)]
+    columns, attributes = ({name: one[name] for name in ("age", "job")} for one in (COLUMNS, ATTRIBUTES))
+    cut = specialize(rows, ORACLE, 1, 3, 100_000, lambda scores: len(scores) - 1, Fraction(1))
+    for engine in engines:
+        known = Known(lambda scores: len(scores) - 1)
+        options = {"name": "diffgen", "specializations": 3}
+        with planned(engine, columns, [row[:2] for row in rows], attributes, **options) as plan:
+            assert any("Without a target" in warning for warning in plan.warnings)
+            workspace = PlainWorkspace(engine)
+            drawn = draw_counts(engine, workspace, plan, schedule_of(plan), known, lambda _: None)
+            workspace.drop(workspace.table("places"))
+        assert list(drawn.counts.counts) == cells(rows, ORACLE, ["one"], cut)
 
 
 def test_labels_say_which_values_a_cell_holds(database: Database) -> None:

@@ -1,13 +1,11 @@
-"""Places of values in declared domains, on both engines, against exact arithmetic; rows of persons; releases as rows."""
+"""Places of values in declared domains, against exact arithmetic; rows of persons; releases as rows. Both engines."""
 
 from __future__ import annotations
 
 import bisect
-import contextlib
 import datetime
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -17,39 +15,15 @@ import pytest
 from sqlanon.algorithms.private.counting import Places
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.plan.private import PrivatePlan, resolve_private
-from sqlanon.policy.loading import build_policy
+from sqlanon.plan.private import PrivatePlan
 from sqlanon.releases.counts import NoisyCounts, load_labels
 from sqlanon.sql import Relation, Statement
 from sqlanon.verification.counts import check_counts
-from tests.run_support import PlainWorkspace, quoted
+from tests.private_support import planned
+from tests.run_support import PlainWorkspace
 
 NUMBER = {"role": "quasi-identifier"}
 Row = tuple[Any, ...]
-
-
-@contextlib.contextmanager
-def planned(
-    engine: Engine, columns: Mapping[str, str], rows: Sequence[Row], attributes: Mapping[str, Any], **more: Any
-) -> Iterator[PrivatePlan]:
-    """The plan of a table that is gone afterwards; by `contingency`, unless `algorithm` says otherwise."""
-    unit = more.pop("unit", "row")
-    policy = build_policy(
-        {
-            "source": {"url": "duckdb:///:memory:", "table": "private_t"},
-            "release": {"table": "private_r"},
-            "attributes": {name: {"role": a} if isinstance(a, str) else a for name, a in attributes.items()},
-            "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": unit}],
-            "algorithm": {"name": "contingency", **more},
-        }
-    )
-    written = ", ".join(f"{quoted(name)} {type_}" for name, type_ in columns.items())
-    engine.execute(Statement("create", f"CREATE TABLE private_t ({written})"))
-    try:
-        engine.load(Relation("private_t"), list(columns), list(rows))
-        yield resolve_private(policy, engine)
-    finally:
-        engine.execute(Statement("drop", "DROP TABLE private_t"))
 
 
 def counted_places(engine: Engine, plan: PrivatePlan) -> Counter[tuple[int, int, int]]:

@@ -110,9 +110,9 @@ def _require_places(plan: PrivatePlan) -> None:
     if sum(sizes.values()) * plan.classes > _MOST_PLACES:
         widest = max(sizes, key=lambda name: sizes[name])
         raise PolicyError(
-            f"The domains have {sum(sizes.values()):,} places and the target {plan.classes:,} classes, and their product"
-            f" may be {_MOST_PLACES:,} at most. '{widest}' has the most, {sizes[widest]:,}: declare longer steps or"
-            " fewer values."
+            f"The domains have {sum(sizes.values()):,} places and the target {plan.classes:,} classes; their"
+            f" product may be {_MOST_PLACES:,} at most. '{widest}' has the most, {sizes[widest]:,}: declare longer"
+            " steps or fewer values."
         )
 
 
