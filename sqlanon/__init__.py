@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from sqlanon.api.calls import check_policy, check_table, draft_policy, profile_table, table_loss
     from sqlanon.api.frames.anonymizing import anonymize
     from sqlanon.api.frames.result import Anonymized
+    from sqlanon.api.granting import close_budget, grant_budget, list_budgets
     from sqlanon.api.labels.label_columns import read_labels
+    from sqlanon.catalog.budget_records import Budget
     from sqlanon.engines import connect
     from sqlanon.engines.base import EngineOptions
     from sqlanon.errors import (
         AccessError,
+        BudgetError,
         Cancelled,
         ConflictError,
         EngineError,
@@ -50,10 +53,13 @@ if TYPE_CHECKING:
     from sqlanon.report.queries import diff_runs, run_record, run_report
     from sqlanon.report.signoff.check import RecordCheck, check_record, read_record
     from sqlanon.results.masking import Masking
+    from sqlanon.results.private import PrivateResult
     from sqlanon.results.run_result import RunResult
     from sqlanon.runs.exploring.exploration import Exploration
     from sqlanon.runs.exploring.explorer import explore
     from sqlanon.runs.exploring.sweeping import Sweep, sweep
+    from sqlanon.runs.private_check import PrivateCheck, check_private
+    from sqlanon.runs.private_runs import run_private
     from sqlanon.runs.resuming import resume_run
     from sqlanon.runs.runner import run
     from sqlanon.verification.release import verify_release
@@ -68,6 +74,7 @@ _HOMES = {
     "engines.base": ("EngineOptions",),
     "errors": (
         "AccessError",
+        "BudgetError",
         "Cancelled",
         "ConflictError",
         "EngineError",
@@ -79,6 +86,8 @@ _HOMES = {
     "runs.exploring.exploration": ("Exploration",),
     "runs.exploring.explorer": ("explore",),
     "api.frames.anonymizing": ("anonymize",),
+    "api.granting": ("close_budget", "grant_budget", "list_budgets"),
+    "catalog.budget_records": ("Budget",),
     "api.frames.result": ("Anonymized",),
     "api.labels.label_columns": ("read_labels",),
     "work.journal": ("Observer",),
@@ -97,6 +106,9 @@ _HOMES = {
     "report.queries": ("diff_runs", "run_record", "run_report"),
     "results.masking": ("Masking",),
     "results.run_result": ("RunResult",),
+    "results.private": ("PrivateResult",),
+    "runs.private_check": ("PrivateCheck", "check_private"),
+    "runs.private_runs": ("run_private",),
     "runs.resuming": ("resume_run",),
     "runs.runner": ("run",),
     "report.signoff.check": ("RecordCheck", "check_record", "read_record"),
@@ -111,6 +123,8 @@ __all__ = [
     "AccessError",
     "Anonymized",
     "Audit",
+    "Budget",
+    "BudgetError",
     "Cancelled",
     "ConflictError",
     "Difference",
@@ -128,6 +142,8 @@ __all__ = [
     "Plan",
     "Policy",
     "PolicyError",
+    "PrivateCheck",
+    "PrivateResult",
     "Profile",
     "ProtectionError",
     "RecordCheck",
@@ -144,12 +160,16 @@ __all__ = [
     "audit_release",
     "build_policy",
     "check_policy",
+    "check_private",
     "check_record",
     "check_table",
+    "close_budget",
     "connect",
     "diff_runs",
     "draft_policy",
     "explore",
+    "grant_budget",
+    "list_budgets",
     "load_policy",
     "parse_policy",
     "profile_table",
@@ -158,6 +178,7 @@ __all__ = [
     "release_utility",
     "resume_run",
     "run",
+    "run_private",
     "run_record",
     "run_report",
     "sweep",

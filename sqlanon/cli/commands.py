@@ -19,6 +19,7 @@ COMMANDS = {
     "utility": ("utility",),
     "loss": ("loss",),
     "catalog": ("runs", "show", "cancel", "gc", "db"),
+    "budget": ("budget",),
     "roles": ("grant-script",),
     "rules": ("rules", "apply"),
     "jobs": ("freeze", "jobs", "job"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sqlanon.algorithms.lattice.quality import qualities as qualities
     from sqlanon.api import calls as calls
     from sqlanon.api import demo as demo
+    from sqlanon.api import granting as granting
     from sqlanon.catalog import location as location
     from sqlanon.cli import plans as plans
     from sqlanon.cli import private as private
@@ -89,6 +90,7 @@ MODULES = {
     "export_sql": "sqlanon.releases.rules.export_sql",
     "files": "sqlanon.engines.files",
     "freezing": "sqlanon.jobs.freezing",
+    "granting": "sqlanon.api.granting",
     "grants": "sqlanon.policy.grants",
     "hierarchies": "sqlanon.hierarchies",
     "linking": "sqlanon.runs.linking",

@@ -12,7 +12,7 @@ from sqlanon.plan.lookup import unknown_table
 from sqlanon.plan.plan import find_release, find_source
 from sqlanon.plan.public_domain import PublicDomain, TaxonomyDomain, public_domain
 from sqlanon.plan.trust import require_trusted
-from sqlanon.policy import Policy, PrivateCounts, Role, Unit
+from sqlanon.policy import Policy, PrivateCounts, Role
 from sqlanon.policy.document import path_text
 from sqlanon.policy.private import mechanism_of, private_counts
 from sqlanon.sql import Relation
@@ -124,7 +124,6 @@ def _plan(policy: Policy, source: Relation, release: Relation, domains: dict[str
         counted = domains.pop(policy.target)
         assert isinstance(counted, TaxonomyDomain)
         target = policy.target, counted
-    persons = asked.unit.column if isinstance(asked.unit, Unit) else None
     return PrivatePlan(
         policy,
         source,
@@ -132,9 +131,9 @@ def _plan(policy: Policy, source: Relation, release: Relation, domains: dict[str
         domains,
         target,
         asked.exact,
-        persons,
+        asked.persons,
         asked.contribution,
-        tuple(_warnings(policy, asked.exact, persons)),
+        tuple(_warnings(policy, asked.exact, asked.persons)),
     )
 
 

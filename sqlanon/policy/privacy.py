@@ -126,6 +126,11 @@ class DifferentialPrivacy(ModelParameters):
         return Fraction(repr(self.epsilon))
 
     @property
+    def persons(self) -> str | None:
+        """The column that tells persons apart, where these are the unit."""
+        return self.unit.column if isinstance(self.unit, Unit) else None
+
+    @property
     def contribution(self) -> int:
         """The most rows that one unit adds."""
         return self.unit.rows if isinstance(self.unit, Unit) else 1
