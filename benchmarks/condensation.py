@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import duckdb
 
+from sqlanon.releases.synthetic import OFFSET, ORDER_BITS
 from sqlanon.sql import Identifier, RedactedValue, Relation, expression, renderer
 
 COLUMNS = 8
@@ -46,6 +47,7 @@ def render() -> list[str]:
             "number": i,
             "mean": 0.5,
             "floor": 0.01,
+            "grid": 2.0**-20,
             "cell": Identifier(f"c{i}"),
             "value": expression(f"r.v{i}"),
             "dictionary": None,
@@ -53,8 +55,7 @@ def render() -> list[str]:
         for i in range(COLUMNS)
     ]
     shared = {"members": members, "numbers": numbers}
-    key = expression("{key}", key=RedactedValue("benchmark"))
-    order = [expression(f"c.c{i}") for i in range(COLUMNS)]
+    key = expression("{key}", key=RedactedValue("0" * 32))
     rows = {"assigned": Relation("members"), "words": [], "categories": [], "key": key}
     return [
         render("condensation/create_members", **shared, **rows).text,
@@ -65,7 +66,8 @@ def render() -> list[str]:
             regions=regions,
             categories=[],
             key=key,
-            order=order,
+            offset=OFFSET,
+            order_bits=ORDER_BITS,
             **shared,
         ).text,
     ]

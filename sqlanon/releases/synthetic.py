@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from typing import Any
 
@@ -9,7 +10,7 @@ from markupsafe import Markup
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.coordinates import Coordinate, Scale
-from sqlanon.engines.base import Engine, Kind
+from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.releases.centres import Centre
 from sqlanon.releases.clustering import Clusters
@@ -17,10 +18,13 @@ from sqlanon.results.facts import CondensedFacts
 from sqlanon.sql import RedactedValue, Relation, expression
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name
-from sqlanon.verification.condensed import Drawn
+from sqlanon.verification.condensed import Drawn, DrawnNumber
 from sqlanon.work.workspace import Workspace
 
-KEY_BYTES = 32
+KEY_BYTES = 16  # as many as a digest has; with a row's number they fill one block, and longer keys are no stronger
+GRID_BITS = 20  # of the greatest standard deviation in a group: the draws have 32
+OFFSET = 0.3819660112501051  # of a grid from 0, in its steps: no whole number, and no decimal fraction, is on a grid
+ORDER_BITS = 62  # by which released rows are sorted, at random
 LEAST_DEVIATION = 0.05  # of a number that all rows of a group have, in its standard deviations over all rows
 
 
@@ -32,7 +36,8 @@ def secret_key() -> RedactedValue:
 def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters: Clusters, scale: float) -> Drawn:
     """Draw as many synthetic rows for each group as it has, and give each the kept values of some row of the group.
 
-    1. Number the rows. 2. Measure the numbers of all. 3. Factor the covariance of every group. 4. Draw.
+    1. Number the rows. 2. Measure the numbers of all. 3. Factor the covariance of every group. 4. Choose the grids of
+    released numbers. 5. Draw.
     Raises ProtectionError where all rows have the same numbers.
     """
     key = secret_key()
@@ -52,6 +57,9 @@ def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters:
     _add_measures(engine, members, numbers)
     engine.run("condensation/create_factors", factors=factors, members=members, numbers=numbers)
     engine.analyze(factors)
+    counts, deviations = _measure_factors(engine, factors, numbers)
+    for one, deviation in zip(numbers, deviations, strict=True):
+        one["grid"] = grid_of(deviation)
     engine.run(
         "condensation/create_rows",
         regions=regions,
@@ -60,19 +68,40 @@ def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters:
         numbers=numbers,
         categories=categories,
         key=key,
-        order=[_order(engine, one) for one in clusters.coordinates],
+        offset=OFFSET,
+        order_bits=ORDER_BITS,
     )
     engine.analyze(regions)
     engine.run("condensation/assign_rows", assigned=assigned, members=members, words=coded.word_columns)
     engine.analyze(assigned)
-    measured = engine.query_one("condensation/measure_factors", factors=factors, numbers=numbers)
     workspace.drop(members)
-    facts = CondensedFacts(float(scale), *map(int, measured))
+    facts = CondensedFacts(float(scale), *counts)
     partition = Partition(clusters.axes, regions, assigned, clusters.rounds, facts=facts)
     shown = tuple(Centre(axis, engine.render) for axis in clusters.axes)
     cells = tuple(cell for one in shown for cell in one.cells)
-    recoding = Recoding(regions, cells, shown, partition, coded, has_ends=False)
-    return Drawn(recoding, clusters.assigned, factors, {one["number"]: one["floor"] for one in numbers})
+    recoding = Recoding(regions, cells, shown, partition, coded, has_ends=False, region_bits=ORDER_BITS)
+    drawn_numbers = {one["number"]: DrawnNumber(one["floor"], one["grid"]) for one in numbers}
+    return Drawn(recoding, clusters.assigned, factors, drawn_numbers, OFFSET)
+
+
+def grid_of(deviation: float) -> RedactedValue | None:
+    """The distance of neighbouring points of a column's grid, a power of two; None of a column without deviation.
+
+    deviation: the greatest standard deviation of the column in a group.
+    """
+    if not deviation:
+        return None
+    return RedactedValue(math.ldexp(1.0, math.frexp(deviation)[1] - GRID_BITS))
+
+
+def _measure_factors(
+    engine: Engine, factors: Relation, numbers: list[dict[str, Any]]
+) -> tuple[tuple[int, int, int, int], list[float]]:
+    """Count groups, rows of the smallest and largest, and widened numbers; measure each number's greatest deviation."""
+    groups, smallest, largest, widened, *deviations = engine.query_one(
+        "condensation/measure_factors", factors=factors, numbers=numbers
+    )
+    return (int(groups), int(smallest), int(largest), int(widened)), [float(one) for one in deviations]
 
 
 def _number(engine: Engine, one: Coordinate) -> dict[str, Any]:
@@ -113,10 +142,3 @@ def _add_measures(engine: Engine, members: Relation, numbers: list[dict[str, Any
         mean, deviation, is_constant = row[3 * place : 3 * place + 3]
         one["mean"] = RedactedValue(float(mean))
         one["floor"] = RedactedValue(0.0 if is_constant else LEAST_DEVIATION * float(deviation))
-
-
-def _order(engine: Engine, one: Coordinate) -> Markup:
-    """The key by which rows are ordered."""
-    cell = expression("c.{cell}", cell=cell_name(one.number))
-    is_text = one.scale is not Scale.CONTINUOUS and one.field.attribute.column.kind is Kind.TEXT
-    return engine.render.macro("collate", cell) if is_text else cell

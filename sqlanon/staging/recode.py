@@ -31,6 +31,7 @@ class Recoding:
     cells: the release's columns for `c0, c1, …`.
     boxed: whether a region is shown from cut to cut: bounds leave out the upper one, and are NULL where there is none.
     has_ends: whether `regions` has the ends of those that are shown as a number.
+    region_bits: of the greatest number of a region; None where it is at most the number of rows.
     """
 
     regions: Relation
@@ -40,6 +41,7 @@ class Recoding:
     coded: CodedTable
     boxed: bool = False
     has_ends: bool = True
+    region_bits: int | None = None
 
     def columns_of(self, attribute: str) -> tuple[Identifier, ...]:
         """The release's columns that stand for a quasi-identifier."""

@@ -210,16 +210,16 @@ def _sources(engine: Engine, recoding: Recoding, columns: list[ReleasedColumn], 
         "regions": {"table": recoding.regions, "cells": cells},
         "columns": named,
         "codes": [{"name": Identifier(f"k{f.number}"), "code": _code(f)} for f in coded.kept],
-        "order": _order(engine, coded),
+        "order": _order(engine, coded, recoding.region_bits or (coded.source_rows + 1).bit_length()),
         "stages": [_dictionaries(early[n : n + MOST_JOINS], types) for n in range(0, len(early), MOST_JOINS)],
         "dictionaries": _dictionaries([f for f in coded.kept if f not in early], types),
     }
 
 
-def _order(engine: Engine, coded: CodedTable) -> list[Markup]:
+def _order(engine: Engine, coded: CodedTable, region_bits: int) -> list[Markup]:
     """The sort keys of the rows: the region, then each kept column, by code or by value; NULL first."""
     keys: list[Markup] = []
-    codes = [(macro("rows.region"), (coded.source_rows + 1).bit_length())]
+    codes = [(macro("rows.region"), region_bits)]
     for field in coded.kept:
         if field.coding.is_aside:
             keys += [*map(_shortened, _packed(codes)), _order_of_value(engine, field)]

@@ -21,6 +21,20 @@ from sqlanon.values.expressions import double_of, exact
 from sqlanon.verification.checking import check_kept
 from sqlanon.work.workspace import Workspace
 
+FINEST, COARSEST = 2.0**-21, 2.0**-18  # of grids, in the greatest standard deviation of a group
+
+
+@dataclass(frozen=True)
+class DrawnNumber:
+    """A quasi-identifier whose released numbers are drawn.
+
+    floor: its standard deviation in a group whose rows all have the same number.
+    grid: the distance of neighbouring points of the grid that released numbers are on; None where all are equal.
+    """
+
+    floor: RedactedValue
+    grid: RedactedValue | None
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -29,13 +43,15 @@ class Drawn:
     recoding: a region for each of them, with the number `grouped` of its group.
     groups: `(leaf, p0, p1, …)`, the words of every source row with its group.
     factors: `(leaf, region, n, …)`, the statistics of each group.
-    floors: the standard deviation, by quasi-identifier, of a number that all rows of a group have.
+    numbers: the quasi-identifiers that are drawn, by their place.
+    offset: of all grids from 0, in steps.
     """
 
     recoding: Recoding
     groups: Relation
     factors: Relation
-    floors: dict[int, RedactedValue]
+    numbers: dict[int, DrawnNumber]
+    offset: float
 
 
 def check_condensed(
@@ -59,7 +75,9 @@ def check_condensed(
     (seen,) = engine.query_one("count_rows", table=witness)
     missed = abs(recoding.coded.source_rows - seen)
     checks["groups_equal"] = Check(_unequal(engine, drawn, witness, grouped, group) + missed, seen)
-    checks["groups_spread"] = Check(_strayed(engine, drawn, witness, grouped, group), seen)
+    strayed, unrounded = _measure_spread(engine, drawn, witness, grouped, group)
+    checks["groups_spread"] = Check(strayed, seen)
+    checks["numbers_rounded"] = Check(unrounded, seen)
     pairs = [(shown, raw) for _, shown, raw in _numbers(engine, drawn)]
     (shown_rows,) = engine.query_one("verify/count_shown_rows", staged=staged, witness=witness, pairs=pairs)
     checks["rows_new"] = Check(int(shown_rows), seen)
@@ -117,26 +135,40 @@ def _numbers(engine: Engine, drawn: Drawn) -> list[tuple[int, Markup, Markup]]:
             double_of(engine.render, expression("w.{name}", name=Identifier(f"r{place}")), shown.kind),
         )
         for place, (cell, shown) in enumerate(zip(drawn.recoding.cells, drawn.recoding.shown, strict=True))
-        if place in drawn.floors
+        if place in drawn.numbers
     ]
 
 
-def _strayed(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation, group: Identifier) -> int:
-    """Count rows of groups whose released numbers are not spread about the raw means as the raw ones are."""
-    counts = [
-        engine.query_one(
+def _measure_spread(
+    engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation, group: Identifier
+) -> tuple[int, int]:
+    """Count rows of groups whose numbers are not spread about the raw means as the raw ones are, and rows off a grid.
+
+    A grid that is too fine, or too coarse, for the raw numbers counts all rows.
+    """
+    strayed = unrounded = 0
+    for place, shown, raw in _numbers(engine, drawn):
+        one = drawn.numbers[place]
+        astray, greatest = engine.query_one(
             "verify/count_strayed",
             witness=witness,
             staged=grouped,
             group=group,
             raw=raw,
             shown=shown,
-            floor=drawn.floors[place],
-            numbers=len(drawn.floors),
+            floor=one.floor,
+            grid=RedactedValue(0.0) if one.grid is None else one.grid,
+            numbers=len(drawn.numbers),
         )
-        for place, shown, raw in _numbers(engine, drawn)
-    ]
-    return sum(int(strayed) for (strayed,) in counts)
+        strayed += int(astray)
+        if one.grid is None:
+            continue
+        (fine,) = engine.query_one(
+            "verify/count_unrounded", staged=grouped, shown=shown, grid=one.grid, offset=drawn.offset
+        )
+        is_fit = FINEST * float(greatest) <= float(one.grid.value) <= COARSEST * float(greatest)
+        unrounded += int(fine) if is_fit else drawn.recoding.coded.source_rows
+    return strayed, unrounded
 
 
 def _unequal(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation, group: Identifier) -> int:
@@ -145,7 +177,7 @@ def _unequal(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation,
     kept = [(field.attribute.column, f"v{place}") for place, field in enumerate(drawn.recoding.coded.kept)]
     sides = [kept]
     for place, shown in enumerate(drawn.recoding.shown):
-        if place not in drawn.floors:
+        if place not in drawn.numbers:
             sides.append([(shown.axis.field.attribute.column, f"r{place}")])
     total = 0
     for columns in sides:
