@@ -135,18 +135,18 @@ def _violates(engine: Engine, model: PrivacyModel, counts: list[int], z: float, 
     domain = Markup("(SELECT {} FROM {})").format(Markup(columns), listed)
     classes = Markup("(SELECT 0 AS class, CAST({} AS BIGINT) AS n)").format(sum(counts))
     branch = _branch(engine, (model,), 100 * len(counts))
-    trials = branch.table("trials")
+    candidate_splits = branch.table("candidate_splits")
     engine.execute(
         Statement(
-            "trials",
-            f"{engine.render.macro('create_work', trials)} AS SELECT 0 AS trial, CAST({z!r} AS FLOAT8) AS z,"
+            "candidate_splits",
+            f"{engine.render.macro('create_work', candidate_splits)} AS SELECT 0 AS split, CAST({z!r} AS FLOAT8) AS z,"
             f" CAST({correction!r} AS FLOAT8) AS correction",
         )
     )
-    hypotheses = Hypotheses(Confidence(0.05), trials, trials)
+    hypotheses = Hypotheses(Confidence(0.05), candidate_splits, candidate_splits)
     test = hypotheses.measure(branch, model, Groups(classes, avs, domain, 100 * len(counts)))
     ((_, violates),) = _fetch(engine, f"SELECT class, violates FROM ({test.text}) AS t")
-    branch.workspace.drop(trials)
+    branch.workspace.drop(candidate_splits)
     return bool(violates)
 
 

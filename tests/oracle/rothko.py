@@ -96,8 +96,8 @@ class Rothko:
         cut = [number for number in order if isinstance(self.axes[number], Integers)]
         tries = [self.median_cuts(number, rows) for number in order]
         tries += [list(self.splits(self.axes[number], number, rows)) for number in cut]
-        for trials in tries:
-            standing = [parts for parts in trials if all(map(self.allowed, parts))]
+        for candidate_splits in tries:
+            standing = [parts for parts in candidate_splits if all(map(self.allowed, parts))]
             if standing:
                 best = min(standing, key=lambda parts: max(map(len, parts)))
                 return [leaf for part in best for leaf in self.halve(part)]

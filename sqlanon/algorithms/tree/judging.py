@@ -28,14 +28,14 @@ class Judge:
         return not task.models_of_content
 
     def size(self, branch: Branch, values: dict[str, Any], fewest: int) -> None:
-        """Create the table of the trials whose children are all large enough (see `sized_trials`).
+        """Create the table of the candidate splits whose children are all large enough (see `sized_candidate_splits`).
 
         fewest: rows that each child must have by the models' definitions.
         """
-        branch.decide("size_trials", fewest=fewest, **values)
+        branch.decide("size_candidate_splits", fewest=fewest, **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
-        """A SELECT `(class, violates, …)` of all classes that the trials would make."""
+        """A SELECT `(class, violates, …)` of all classes that the candidate splits would make."""
         return model.measure(branch.engine.render, groups)
 
 
@@ -58,8 +58,12 @@ def judge(
     exact_ranges: whether the candidates were chosen by exact ranges.
     by: how children are judged.
     """
-    task, trials = branch.task, branch.table("trials")
-    values: dict[str, Any] = {"trials": trials, "candidates": candidates.table, "cuts": candidates.cuts}
+    task, candidate_splits = branch.task, branch.table("candidate_splits")
+    values: dict[str, Any] = {
+        "candidate_splits": candidate_splits,
+        "candidates": candidates.table,
+        "cuts": candidates.cuts,
+    }
     counts = {"histogram": candidates.histogram, "key_bits": candidates.key_bits, "nested": task.nested}
     fewest = max(model.least_rows for model in task.models)
     judged = not by.sizes_in_place(task)
@@ -80,7 +84,7 @@ def judge(
         **values,
         **counts,
     )
-    return [*([trials] if judged else ()), *used, *sought]
+    return [*([candidate_splits] if judged else ()), *used, *sought]
 
 
 def _search(
@@ -97,27 +101,27 @@ def _search(
 def judge_groups(
     branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: Judge = EXACT
 ) -> tuple[Relation | None, list[Relation]]:
-    """The trials that violate a model for what is in their children, and the tables that were used to tell."""
+    """The candidate splits that violate a model for what is in their children, and the tables used for it."""
     models = branch.task.models_of_content
     if not models:
         return None, []
     violating_splits, avs = branch.table("violating_splits"), _count_avs(branch, rows, values)
     bits = branch.task.bits
     branch.decide(
-        "judge_trials",
+        "list_violating_splits",
         violating_splits=violating_splits,
         avs_of_first=avs[0],
         bits=bits,
         child_mask=(1 << bits) - 1,
         measures=[Markup(m) for m in _measures(branch, models, avs, by)],
-        **_trials_of(values),
+        **_candidate_splits_of(values),
     )
     return violating_splits, [violating_splits, *avs]
 
 
-def _trials_of(values: dict[str, Any]) -> dict[str, Any]:
-    """The tables of trials and candidates alone, for statements that take no cuts."""
-    return {name: values[name] for name in ("trials", "candidates")}
+def _candidate_splits_of(values: dict[str, Any]) -> dict[str, Any]:
+    """The tables of candidate splits and candidates alone, for statements that take no cuts."""
+    return {name: values[name] for name in ("candidate_splits", "candidates")}
 
 
 def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) -> list[Relation]:

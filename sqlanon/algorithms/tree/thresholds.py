@@ -28,7 +28,7 @@ MOST_GAINING_FIRST = Markup("t.gain DESC, greatest(t.below, t.above), t.attribut
 
 @dataclass(frozen=True)
 class OpenThresholds:
-    """The thresholds that are, or may be, allowable: `(trial, candidate, node, threshold, below, above, largest, place,
+    """The thresholds that are, or may be, allowable: `(split, candidate, node, threshold, below, above, largest, place,
     open)`; `below` and `above` are the rows of the children, `place` is the order of preference in the node.
 
     table: in it, only the first of a node that is surely allowable is kept, and the open ones before it.

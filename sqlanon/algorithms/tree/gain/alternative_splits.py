@@ -67,10 +67,12 @@ def _search_thresholds(
 
 def _judge_nested(scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation) -> Relation | None:
     """The splits by hierarchies that violate a model."""
-    trials = scanner.table("nested_trials")
-    scanner.branch.decide("gain/list_nested_trials", trials=trials, alternative_splits=alternative_splits)
+    candidate_splits = scanner.table("nested_splits")
+    scanner.branch.decide(
+        "gain/list_nested_splits", candidate_splits=candidate_splits, alternative_splits=alternative_splits
+    )
     branch = replace(scanner.branch, name=f"{scanner.branch.name}_r")
-    values = {"trials": trials, "candidates": alternative_splits, "cuts": alternative_splits}
+    values = {"candidate_splits": candidate_splits, "candidates": alternative_splits, "cuts": alternative_splits}
     violating_splits, used = judge_groups(branch, rows, values)
     scanner.tables |= {*used}
     return violating_splits

@@ -181,16 +181,16 @@ class GainGrowth:
 
     def _judge(self, level: Level, candidates: Relation) -> Relation | None:
         """The best splits that violate a model for what is in their children; sizes have been judged before."""
-        trials = self.scanner.table("trials")
-        by = self._list_trials(trials, candidates)
-        values = {"trials": trials, "candidates": candidates, "cuts": candidates}
+        candidate_splits = self.scanner.table("candidate_splits")
+        by = self._list_candidate_splits(candidate_splits, candidates)
+        values = {"candidate_splits": candidate_splits, "candidates": candidates, "cuts": candidates}
         violating_splits, used = judge_groups(self.branch, level.rows, values, by)
         self.scanner.tables |= {*used}
         return violating_splits
 
-    def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:
-        """List the chosen splits as trials; says how they are judged."""
-        self.branch.decide("gain/list_trials", trials=trials, candidates=candidates)
+    def _list_candidate_splits(self, candidate_splits: Relation, candidates: Relation) -> Judge:
+        """List the chosen splits as candidate splits; says how they are judged."""
+        self.branch.decide("gain/list_candidate_splits", candidate_splits=candidate_splits, candidates=candidates)
         return EXACT
 
     def _search_alternative_splits(

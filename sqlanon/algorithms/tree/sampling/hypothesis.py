@@ -65,11 +65,13 @@ class Hypotheses(Judge):
         return False
 
     def size(self, branch: Branch, values: dict[str, Any], fewest: int) -> None:  # noqa: ARG002 - `min_counts` say it
-        branch.decide("sampling/size_trials", bits=branch.task.bits, **self.tables, **values)
+        branch.decide("sampling/size_candidate_splits", bits=branch.task.bits, **self.tables, **values)
 
     def measure(self, branch: Branch, model: PrivacyModel, groups: Groups) -> Statement:
         render = branch.engine.render
         test = None if self.confidence.alpha is None else model.sample_test(render, groups)
         if test is None:
             return model.measure(render, groups)
-        return render(test.template, trials=branch.table("trials"), bits=branch.task.bits, **test.values)
+        return render(
+            test.template, candidate_splits=branch.table("candidate_splits"), bits=branch.task.bits, **test.values
+        )

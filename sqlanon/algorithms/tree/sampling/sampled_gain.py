@@ -81,10 +81,10 @@ class SampledGainGrowth(GainGrowth):
         )
         return super()._choose_nodes(judged)
 
-    def _list_trials(self, trials: Relation, candidates: Relation) -> Judge:
-        tables = {"trials": trials, "candidates": candidates, "min_counts": self.min_counts}
+    def _list_candidate_splits(self, candidate_splits: Relation, candidates: Relation) -> Judge:
+        tables = {"candidate_splits": candidate_splits, "candidates": candidates, "min_counts": self.min_counts}
         groups = self.branch.table("whole_groups")
-        self.branch.decide("sampling/list_trials", groups=groups, nested=self.plain.nested, **tables)
+        self.branch.decide("sampling/list_candidate_splits", groups=groups, nested=self.plain.nested, **tables)
         return Hypotheses(self.confidence, self.min_counts, self.sample_nodes[-1])
 
     def _search_alternative_splits(
