@@ -145,8 +145,6 @@ class Engine(ABC):
         """The engine's name, by which records call it."""
         return self.traits.name
 
-    dialect = name
-
     def temporary(self, name: str) -> Relation:
         """Name a temporary table of the session."""
         return Relation(name, *self.traits.temporary)

@@ -56,6 +56,7 @@ class Dialect:
     temporary: the schema of temporary tables, and its catalog if that has to be named.
     portable: the types of its columns by name, as `types` of all engines call them.
     types: its types for values of other engines' columns, and for what the program makes: `text`, `int64`, `float64`.
+    range_types: its types for ranges of values, by the kind of the values; of those that lack `has_ranges` empty.
     settings: by which values mean the same in sessions that are not the program's; zone_settings: times with a zone.
     """
 
@@ -73,6 +74,7 @@ class Dialect:
     temporary: ClassVar[tuple[str, str | None]]
     portable: ClassVar[Mapping[str, str]]
     types: ClassVar[Mapping[str, str]]
+    range_types: ClassVar[Mapping[str, str]] = {}
     settings: ClassVar[Mapping[str, str]] = {}
     zone_settings: ClassVar[Mapping[str, str]] = {}
 

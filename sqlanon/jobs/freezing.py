@@ -148,7 +148,7 @@ def procedure_text(
             f"Run {run.id} released {run.source}, and the table of its policy is {plan.source} now: run the policy "
             "again."
         )
-    require_same(plan, stored, engine.dialect)
+    require_same(plan, stored, engine.name)
     unmatched = find_unmatched(engine, policy, stored.attributes)
     kept = row_filter_of(unmatched) if job.on_violation == "suppress" else None
     recoded = _recoded(engine, catalog, plan, stored, kept)

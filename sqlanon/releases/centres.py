@@ -44,7 +44,7 @@ def create_centres(engine: Engine, workspace: Workspace, coded: CodedTable, clus
         regions = rescale_centres(engine, workspace, clusters.assigned, regions, centres, order)
     engine.analyze(regions)
     partition = Partition(clusters.axes, regions, clusters.assigned, clusters.rounds, facts=clusters.facts)
-    shown = tuple(Centre(axis, engine.render) for axis in clusters.axes)
+    shown = tuple(Centre(axis, engine) for axis in clusters.axes)
     cells = tuple(cell for one in shown for cell in one.cells)
     return Recoding(regions, cells, shown, partition, coded, has_ends=False)
 

@@ -77,7 +77,7 @@ def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters:
     workspace.drop(members)
     facts = CondensedFacts(float(scale), *counts)
     partition = Partition(clusters.axes, regions, assigned, clusters.rounds, facts=facts)
-    shown = tuple(Centre(axis, engine.render) for axis in clusters.axes)
+    shown = tuple(Centre(axis, engine) for axis in clusters.axes)
     cells = tuple(cell for one in shown for cell in one.cells)
     recoding = Recoding(regions, cells, shown, partition, coded, has_ends=False, region_bits=ORDER_BITS)
     drawn_numbers = {one["number"]: DrawnNumber(one["floor"], one["grid"]) for one in numbers}

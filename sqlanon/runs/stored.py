@@ -101,7 +101,7 @@ class Stored(ReleaseSource):
 
     def encode(self, run: RunExecution) -> Encoded:
         """Leave out rows that no rule is about where rows may be; a row of stars would have to be coded."""
-        require_same(run.plan, self.stored, run.engine.dialect)
+        require_same(run.plan, self.stored, run.engine.name)
         if run.policy.stars:
             return super().encode(run)
         if self.application.on_violation == "error":
@@ -247,11 +247,11 @@ def ranges_warnings(stored: StoredRules, policy: Policy, run: str) -> tuple[str,
     )
 
 
-def require_same(plan: Plan, stored: StoredRules, dialect: str) -> None:
+def require_same(plan: Plan, stored: StoredRules, engine: str) -> None:
     """Refuse rows whose columns are not those that the rules were made for."""
-    if stored.content["dialect"] != dialect:
+    if stored.content["dialect"] != engine:
         raise PolicyError(
-            f"The rules are of a release by {stored.content['dialect']}, and these rows would be read by {dialect}: "
+            f"The rules are of a release by {stored.content['dialect']}, and these rows would be read by {engine}: "
             "load them into the database of that release."
         )
     kinds = {attribute.name: attribute.column.kind for attribute in plan.quasi_identifiers}

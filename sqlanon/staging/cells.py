@@ -8,21 +8,12 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.encoding.axes import Axis
-from sqlanon.engines.base import Kind
+from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.sql import Identifier, Renderer, macro
 from sqlanon.staging.labels import quote_member
 from sqlanon.values.expressions import double_of, text_of
-
-RANGE_TYPES = {
-    Kind.INTEGER: "int8range",
-    Kind.DECIMAL: "numrange",
-    Kind.FLOAT: "numrange",
-    Kind.DATE: "daterange",
-    Kind.TIMESTAMP: "tsrange",
-    Kind.TIMESTAMPTZ: "tstzrange",
-}
 
 
 @dataclass(frozen=True)
@@ -39,7 +30,11 @@ class Shown:
     """An axis and the way its regions are shown."""
 
     axis: Axis
-    render: Renderer
+    engine: Engine
+
+    @property
+    def render(self) -> Renderer:
+        return self.engine.render
 
     @property
     def name(self) -> str:
@@ -169,7 +164,7 @@ class Shown:
             "between",
             self._bounds,
             self._opens,
-            type=Markup(RANGE_TYPES[self.kind]),
+            type=Markup(self.engine.traits.range_types[self.kind]),
             kind=self.kind.value,
             grouped=self.hierarchy is not None,
             hides_nulls=self._hides_nulls,

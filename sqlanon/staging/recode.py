@@ -50,7 +50,7 @@ class Recoding:
 
 def create_regions(engine: Engine, workspace: Workspace, coded: CodedTable, partition: Partition) -> Recoding:
     """Write down what each leaf shows."""
-    shown = tuple(Shown(axis, engine.render) for axis in partition.axes)
+    shown = tuple(Shown(axis, engine) for axis in partition.axes)
     known = _create_known(engine, workspace, partition)
     extras = [
         *[_create_set(engine, workspace, partition, s) for s in shown if s.needs_set],

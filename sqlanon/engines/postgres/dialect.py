@@ -61,6 +61,14 @@ class PostgreSQL(Dialect):
         "uuid": "uuid",
         "text": "text",
     }
+    range_types: ClassVar[Mapping[str, str]] = {
+        "integer": "int8range",
+        "decimal": "numrange",
+        "float": "numrange",
+        "date": "daterange",
+        "timestamp": "tsrange",
+        "timestamptz": "tstzrange",
+    }
     settings: ClassVar[Mapping[str, str]] = MEANINGS_OF_VALUES
     password_variable = "PGPASSWORD"
 

@@ -251,7 +251,7 @@ def project_files(
         raise PolicyError("The source of the run is a file; name a table with --source.")
     there = policy.source.model_copy(update={"file": None, "table": table})
     plan = resolve_source(policy.model_copy(update={"source": there}), engine)
-    require_same(plan, stored, engine.dialect)
+    require_same(plan, stored, engine.name)
     marks = Relation(f"source_{secrets.token_hex(16)}"), Relation(f"staged_{secrets.token_hex(16)}")
     kept = (
         row_filter_of(find_unmatched(engine, policy, stored.attributes)) if wanted.on_violation == "suppress" else None

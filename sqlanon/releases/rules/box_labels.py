@@ -18,7 +18,7 @@ from sqlanon.hierarchies import HierarchyTable
 from sqlanon.policy import Show
 from sqlanon.releases.rules.store_rules import MadeRules, RuleAttribute, RuleTables, StoredRules
 from sqlanon.sql import Identifier, RedactedValue, Relation, macro
-from sqlanon.staging.cells import RANGE_TYPES, Shown
+from sqlanon.staging.cells import Shown
 from sqlanon.staging.labels import quote_member
 from sqlanon.staging.partition import Partition
 from sqlanon.staging.recode import Recoding, cell_name, end_name
@@ -95,7 +95,7 @@ def _cells(engine: Engine, attribute: RuleAttribute) -> tuple[Markup, ...]:
         sides = (False, True)
         return tuple(engine.render.macro("boxes.bound", attribute, side, attribute.sql_type) for side in sides)
     if attribute.show is Show.RANGE:
-        range_type = Markup(RANGE_TYPES[attribute.kind])
+        range_type = Markup(engine.traits.range_types[attribute.kind])
         return (engine.render.macro("boxes.range", attribute, attribute.sql_type, range_type),)
     if attribute.height is not None:
         return (macro("boxes.group_label"),)

@@ -235,7 +235,7 @@ def levels_record(
 ) -> RulesRecord:
     """The rules of a full-domain generalization: the levels of its passes."""
     listed = [attribute.as_json() for attribute in attributes]
-    content = {"dialect": engine.dialect, "attributes": listed, "passes": list(passes)}
+    content = {"dialect": engine.name, "attributes": listed, "passes": list(passes)}
     return RulesRecord(RulesKind.LEVELS, json.dumps(content), 0)
 
 

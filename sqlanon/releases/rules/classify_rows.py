@@ -115,7 +115,7 @@ def show_regions(
     engine.analyze(used)
     workspace.drop(routed.routes)
     axes = (Axis(n, field) for n, field in enumerate(coded.quasi_identifiers))
-    shown = tuple(Shown(axis, engine.render) for axis in axes)
+    shown = tuple(Shown(axis, engine) for axis in axes)
     box_labels = create_all_box_labels(engine, workspace, attributes, rules, used, shown)
     regions = workspace.table("regions")
     cells = [cell for face in box_labels for cell in face.values]

@@ -226,7 +226,7 @@ def labels_view(engine: Engine, stored: StoredRules, run: Run, view: str, releas
     Raises PolicyError where there is nothing to read, or names collide.
     """
     policy = parse_stored(run.policy)
-    if stored.content["dialect"] != engine.dialect:
+    if stored.content["dialect"] != engine.name:
         raise PolicyError(
             "The release was carried over to an engine with types of its own; `sqlanon.read_labels` reads its labels."
         )

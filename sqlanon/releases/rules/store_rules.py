@@ -195,7 +195,7 @@ def store_rules(
         else:
             transfer(engine, work, catalog.store, table)
     (leaves,) = engine.query_one("count_rows", table=tables.leaves)
-    content = {"dialect": engine.dialect, "attributes": [a.as_json() for a in attributes]}
+    content = {"dialect": engine.name, "attributes": [a.as_json() for a in attributes]}
     record = RulesRecord(made.kind, json.dumps(content), int(leaves), tables.depth, prefix)
     digest = rules_digest(engine, record, attributes, tables, planned)
     return StoredRules(record, attributes, stored, content, digest)

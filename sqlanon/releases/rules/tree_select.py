@@ -25,7 +25,6 @@ from sqlanon.releases.rules.row_expressions import RowSpelling, column_of
 from sqlanon.releases.rules.store_rules import RuleAttribute, StoredRules
 from sqlanon.releases.rules.two_step import ByRuleId, Masked, PartNames
 from sqlanon.sql import Identifier, Relation, Text, macro
-from sqlanon.staging.cells import RANGE_TYPES
 
 
 class TreeSelect:
@@ -53,7 +52,7 @@ class TreeSelect:
         starred = macro("recoding.any", list(tests.values())) if tests else None
         columns: list[dict[str, Any]] = [{"name": place, "value": None}]
         columns += [{"name": mask, "value": macro("recoding.mask", list(tests.values()))}, *self.rows.kept()]
-        plain = {a.number: [_typed(a, name) for name in self._cells[a.number]] for a in self.attributes}
+        plain = {a.number: [self._typed(a, name) for name in self._cells[a.number]] for a in self.attributes}
         own = {column["name"] for column in self.rows.kept()}
         box_labels = [column for column in self.rows.columns(plain) if column["name"] not in own]
         return ByRuleId(
@@ -92,7 +91,7 @@ class TreeSelect:
         return {"cells": names, "rules": [_literals(rule) for rule in rules]}
 
     def _cell(self, attribute: RuleAttribute, name: Identifier) -> Markup:
-        cell, tests = _typed(attribute, name), self._star_tests(attribute)
+        cell, tests = self._typed(attribute, name), self._star_tests(attribute)
         if not tests:
             return cell
         cast_to = attribute.sql_type if attribute.show is Show.BOUNDS else None
@@ -170,6 +169,12 @@ class TreeSelect:
         value = self.rows.value(attribute)
         return self.render.macro("collate", value) if attribute.kind is Kind.TEXT else value
 
+    def _typed(self, attribute: RuleAttribute, cell: Identifier) -> Markup:
+        """Cast the cell of a rule `r` to the type of the release's column."""
+        of_range = attribute.show is Show.RANGE
+        type_ = Markup(self.rows.dialect.range_types[attribute.kind]) if of_range else attribute.sql_type
+        return macro("rules.cell", cell, attribute.show.value, type_)
+
     def _split(self, attribute: RuleAttribute, *, labeled: bool) -> dict[str, Any]:
         """An attribute as its splits look at it: with the labels of its levels, or with what is compared with cuts.
 
@@ -190,10 +195,3 @@ class TreeSelect:
 def _literals(values: Sequence[int | str | None]) -> list[int | Text | None]:
     """A row of literals."""
     return [Text(value) if isinstance(value, str) else value for value in values]
-
-
-def _typed(attribute: RuleAttribute, cell: Identifier) -> Markup:
-    """Cast the cell of a rule `r` to the type of the release's column."""
-    of_range = attribute.show is Show.RANGE
-    type_ = Markup(RANGE_TYPES[attribute.kind]) if of_range else attribute.sql_type
-    return macro("rules.cell", cell, attribute.show.value, type_)

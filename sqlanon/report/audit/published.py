@@ -16,7 +16,6 @@ from sqlanon.plan.opening import open_release_table
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy, Role, Show
 from sqlanon.sql import Relation
-from sqlanon.staging.cells import RANGE_TYPES
 from sqlanon.work.publish.files import open_file
 from sqlanon.work.publish.transfer import transfer
 
@@ -45,7 +44,7 @@ def expected_columns(plan: Plan, dialect: type[Dialect]) -> list[Column]:
         elif attribute.show.is_centre:
             columns.append(column)
         elif attribute.show is Show.RANGE:
-            columns.append(Column(attribute.name, RANGE_TYPES[column.kind], Kind.OTHER))
+            columns.append(Column(attribute.name, dialect.range_types[column.kind], Kind.OTHER))
         else:
             columns.append(Column(attribute.name, dialect.types["float64"], Kind.FLOAT))
     return columns

@@ -11,7 +11,6 @@ from sqlanon.plan.checks import released_names
 from sqlanon.plan.plan import Attribute, Plan
 from sqlanon.policy import Show
 from sqlanon.sql import Relation
-from sqlanon.staging.cells import RANGE_TYPES
 from sqlanon.staging.recode import cell_name
 from sqlanon.work.publish.companion import COLUMNS, companion_of
 
@@ -49,7 +48,7 @@ def _cells(attribute: Attribute, plan: Plan, dialect: type[Dialect]) -> Iterator
         Show.BOUNDS: (column.type, column.kind),
         Show.MEAN: (dialect.types["float64"], Kind.FLOAT),
         Show.MIDPOINT: (dialect.types["float64"], Kind.FLOAT),
-        Show.RANGE: (RANGE_TYPES.get(column.kind, dialect.types["text"]), Kind.OTHER),
+        Show.RANGE: (dialect.range_types.get(column.kind, dialect.types["text"]), Kind.OTHER),
     }.get(attribute.show, (column.type, column.kind) if attribute.show.is_centre else texts)
     for name in released_names(attribute.name, plan.policy.attributes[attribute.name]):
         yield Column(name, type_, kind)

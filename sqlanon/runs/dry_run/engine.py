@@ -57,7 +57,7 @@ class RecordingEngine(Engine):
         self._script.remark(name, self._where.removeprefix("-- ") + text)
 
     def _execute(self, statement: Statement) -> int:
-        self._relations.follow(statement)
+        self._relations.record_changes(statement)
         if statement.name in _OF_CATALOG:
             self._remark(statement.name, "In the catalog:\n" + statement.record)
         else:

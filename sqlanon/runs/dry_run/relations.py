@@ -29,7 +29,7 @@ class Relations:
         self.made: dict[Relation, bool] = {}  # by name, whether it is a view
         self.old: tuple[int, str] | None = None
 
-    def follow(self, statement: Statement) -> None:
+    def record_changes(self, statement: Statement) -> None:
         """Learn what a statement would make, rename and drop."""
         if (created := _CREATED.search(statement.text)) is not None:
             self.made[Relation.parse(created[2])] = created[1] == "VIEW"
