@@ -108,7 +108,7 @@ def assert_verified_without_the_table(
         policy = policy.model_copy(update={"length": hierarchy.height})
     ladder = load_lines(engine, Ladder(policy), column, directory, lines)
     every = levels(hierarchy, with_leaves=True)
-    labelled = Labelled(witness, Column("r0", column.type, column.kind), "r0", "c0", starred=False)
+    labelled = Labelled(witness, Column("r0", column.type, column.kind), "r0", "c0", may_be_starred=False)
 
     def untrue(shown: range, of: str, by: Ladder = ladder) -> tuple[int, int]:
         """The rows that verification refuses, of values with labels of these levels; those that it has to refuse."""

@@ -69,6 +69,6 @@ def test_verification_reads_its_label(engine: Engine, side: str, levels: set[int
     ladder = Ladder(Hierarchy(mask=side, length=3), levels=None if levels is None else frozenset(levels))
     for cell in cells:
         witness = Markup(f"(SELECT CAST('' AS VARCHAR(3)) AS r, '{cell}' AS c)")
-        labelled = Labelled(witness, Column("r", "VARCHAR(3)", Kind.TEXT), "r", "c", starred=False)
+        labelled = Labelled(witness, Column("r", "VARCHAR(3)", Kind.TEXT), "r", "c", may_be_starred=False)
         found = count_untrue_labels(engine, labelled, ladder)
         assert (found == 0) == (cell in true), cell

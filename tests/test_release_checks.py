@@ -303,8 +303,8 @@ def test_means_that_claim_less(engine: Engine) -> None:
     assert untrue(engine, Show.MEAN, sampled, is_sample=True) == 0
     assert untrue(engine, Show.MEAN, [(0, 10, 4, 1, 9)], is_sample=True) == 1
     starred = [(0, raw, None, None, None) for raw in (1, 2)]
-    assert untrue(engine, Show.MEAN, starred, starred=0) == 0
-    assert untrue(engine, Show.MEAN, starred, starred=1) == 4
+    assert untrue(engine, Show.MEAN, starred, suppressed_leaf=0) == 0
+    assert untrue(engine, Show.MEAN, starred, suppressed_leaf=1) == 4
 
 
 def test_ranges(postgres_url: str) -> None:

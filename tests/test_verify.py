@@ -141,7 +141,7 @@ def test_suppressed_rows_are_a_class_and_part_of_the_distribution(engine: Engine
     assert [result.worst for result in found.models] == [2.0, 0.5, 1.0]
     strict = verify_table(engine, table, ["age", "wage_min"], [KAnonymity(3)], suppressed_label="*")
     assert [(result.violations, result.violating_rows) for result in strict.models] == [(3, 6)]
-    assert strict.starred == ("k-anonymity",)
+    assert strict.violated_by_stars == ("k-anonymity",)
     assert not strict.fails_by_stars_alone
     assert verify_table(engine, table, ["age", "wage_min"], []).statistics.classes == 3
     everything = verify_table(engine, table, ["age"], [KAnonymity(9)], suppressed_label="[1-5]")

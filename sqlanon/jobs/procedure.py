@@ -109,7 +109,7 @@ class ProcedureText:
             unmatched=ending(self.unmatched, suppresses=suppresses),
             repeats=self.repeats,
             row_filter=row_filter_of(self.unmatched) if suppresses else None,
-            starred=parts.starred if isinstance(parts, ByRuleId) else None,
+            is_starred=parts.is_starred if isinstance(parts, ByRuleId) else None,
         ).text
 
     def _statements(self) -> dict[str, Text]:

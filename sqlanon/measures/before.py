@@ -147,7 +147,9 @@ def count_labels(engine: Engine, recoding: Recoding) -> dict[str, int]:
     Of an attribute that is shown as two bounds, the more frequent of them counts.
     """
     cells = [cell_name(number) for number in range(len(recoding.cells))]
-    starred = recoding.partition.starred
-    found = engine.query_one("measures/count_labels", regions=recoding.regions, cells=cells, starred=starred)
+    suppressed_leaf = recoding.partition.suppressed_leaf
+    found = engine.query_one(
+        "measures/count_labels", regions=recoding.regions, cells=cells, suppressed_leaf=suppressed_leaf
+    )
     counts = dict(zip((str(cell.column.name) for cell in recoding.cells), found, strict=True))
     return {s.name: max(int(counts[cell.column.name]) for cell in s.cells) for s in recoding.shown}

@@ -227,8 +227,8 @@ class _Measuring:
     def _spans(self, column: _Column) -> Statement | None:
         """The positions that the release's rows stand for."""
         render, coded, axis = self.engine.render, self.recoding.coded, column.axis
-        starred = -1 if self.partition.starred is None else self.partition.starred
-        of_leaves = {"leaves": self.partition.leaves, "axis": axis, "starred": starred}
+        suppressed_leaf = -1 if self.partition.suppressed_leaf is None else self.partition.suppressed_leaf
+        of_leaves = {"leaves": self.partition.leaves, "axis": axis, "suppressed_leaf": suppressed_leaf}
         if axis is None:
             if coded.witness_is_sample or column.field.coding.is_aside:
                 return None

@@ -56,7 +56,7 @@ class Release(ABC):
         """Count the rows of the snapshot that the release does not hold."""
 
     @property
-    def starred(self) -> int:
+    def starred_rows(self) -> int:
         """Count the rows that the release shows with stars."""
         return self.suppressed - self.omitted
 

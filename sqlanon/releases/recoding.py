@@ -22,7 +22,7 @@ from sqlanon.staging.partition import Partition
 if TYPE_CHECKING:
     from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 
-STARRED = 0  # the leaf of suppressed rows; classes count from 1
+SUPPRESSED_LEAF = 0  # the leaf of suppressed rows; classes count from 1
 
 
 @dataclass(frozen=True)
@@ -90,21 +90,21 @@ def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> 
         "lattice/create_leaves",
         leaves=leaves,
         passes=[_described(sets, one) for one in passes],
-        starred=STARRED if stars else None,
+        suppressed_leaf=SUPPRESSED_LEAF if stars else None,
         suppressed=suppressed,
         tops=[{"height": d.steps[-1]} for d in sets.keys.dimensions],
     )
     sets.engine.analyze(leaves)
-    starred = STARRED if stars else None
+    suppressed_leaf = SUPPRESSED_LEAF if stars else None
     dimensions = sets.keys.dimensions
     names = [d.field.attribute.name for d in dimensions]
     return Generalization(
         axes,
         leaves,
-        _assigned(sets, passes, starred),
+        _assigned(sets, passes, suppressed_leaf),
         1,
         suppressed,
-        starred,
+        suppressed_leaf,
         passes=tuple(dict(zip(names, one.node, strict=True)) for one in passes),
         shown=tuple(frozenset(d.steps[one.node[d.number]] for one in passes) for d in dimensions),
     )
@@ -140,11 +140,11 @@ def _attribute(dimension: Dimension, level: int) -> dict[str, Any]:
     }
 
 
-def _assigned(sets: FrequencySets, passes: Sequence[Pass], starred: int | None) -> Markup:
+def _assigned(sets: FrequencySets, passes: Sequence[Pass], suppressed_leaf: int | None) -> Markup:
     """Every row's words with the leaf of the first pass that has a class for it."""
     described = []
     for one in passes:
         masks = sets.keys.masks_in_rows(one.node, sets.coded.words)
         words = [pair for pair in zip(sets.coded.word_columns, masks, strict=True) if pair[1]]
         described.append({"classes": one.classes, "words": words})
-    return macro("lattice.assigned", sets.coded.rows, carried("r", sets.coded.word_columns), described, starred)
+    return macro("lattice.assigned", sets.coded.rows, carried("r", sets.coded.word_columns), described, suppressed_leaf)

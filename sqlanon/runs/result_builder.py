@@ -170,7 +170,9 @@ class ResultBuilder:
     def _starred(self, verification: Verification) -> StarredRows | None:
         """Suppressed rows that the release shows, if it does."""
         rows = verification.statistics.suppressed
-        return StarredRows(rows, verification.exempt, verification.starred, verification.note) if rows else None
+        return (
+            StarredRows(rows, verification.exempt, verification.violated_by_stars, verification.note) if rows else None
+        )
 
     def _utility(self, statistics: ClassStatistics) -> Utility:
         predicted = () if self.predicted is None else _predicted(self.predicted[1])

@@ -122,7 +122,7 @@ def _verify(run: RunExecution, release: Release, staged: Staged) -> None:
             judged.columns,
             run.models,
             hierarchies=hierarchies,
-            suppressed_label=EVERYTHING if release.starred else None,
+            suppressed_label=EVERYTHING if release.starred_rows else None,
             exempt=policy.exempts_stars,
             sensitive=policy.sensitive,
         )

@@ -167,12 +167,12 @@ class Stored(ReleaseSource):
             assigned=applied.assigned,
             rounds=0,
             suppressed=rows,
-            starred=-1 if stars and rows else None,
+            suppressed_leaf=-1 if stars and rows else None,
             facts=replace(self._facts(), suppressed_classes=search.classes),
         )
         with run.journal.during("recode"):
             count = 0 if boxed else sum(len(shown.ends) for shown in applied.shown)
-            regions = search.release(partition.starred is not None, [end_name(n) for n in range(count)])
+            regions = search.release(partition.suppressed_leaf is not None, [end_name(n) for n in range(count)])
             recoding = Recoding(regions, applied.cells, applied.shown, partition, coded, boxed, has_ends=not boxed)
         return Reapplied(recoding)
 

@@ -22,7 +22,7 @@ class Partition:
     assigned: `(leaf, p0, p1, …)`, every source row's words with its leaf, the same for the same words; rows that are
         left out are not in it, or their leaves are not among those that the release shows.
     suppressed: how many rows are suppressed, left out or not.
-    starred: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
+    suppressed_leaf: the leaf of suppressed rows that the release shows, all `*`; None where they are left out.
     facts: of the search, for people and programs.
     tree: the partition tree of a search that grows one (see `forest.Grown`).
     """
@@ -32,7 +32,7 @@ class Partition:
     assigned: Relation | Markup
     rounds: int
     suppressed: int = 0
-    starred: int | None = None
+    suppressed_leaf: int | None = None
     facts: Facts = field(default_factory=TreeFacts)
     tree: Relation | Markup | None = None
 
@@ -44,7 +44,7 @@ class Partition:
     @property
     def omitted(self) -> int:
         """The source rows that the release does not hold."""
-        return self.suppressed if self.starred is None else 0
+        return self.suppressed if self.suppressed_leaf is None else 0
 
     def as_searched(self, rounds: int, facts: Facts, chart: Mapping[str, Any] | None) -> Self:  # noqa: ARG002
         """The same classes, with what an earlier search said of itself; its tree is written down already."""

@@ -137,7 +137,7 @@ def _create_mean(engine: Engine, workspace: Workspace, partition: Partition, sho
         "staging/create_means",
         means=table,
         assigned=partition.assigned,
-        starred=-1 if partition.starred is None else partition.starred,
+        suppressed_leaf=-1 if partition.suppressed_leaf is None else partition.suppressed_leaf,
         axis=shown.axis,
         dictionary=field.coding.dictionary,
         value=value,

@@ -56,7 +56,7 @@ def check_release(
     witness = create_witness(engine, workspace, recoding)
     engine.analyze(witness, columns=[Identifier("leaf"), *(cell_name(i) for i in range(len(recoding.cells)))])
     (seen,) = engine.query_one("count_rows", table=witness)
-    claims = Claims(witness, coded.witness_is_sample, recoding.partition.starred)
+    claims = Claims(witness, coded.witness_is_sample, recoding.partition.suppressed_leaf)
     ladders = _ladders(engine, workspace, plan, recoding)
     limited = _limited(engine, plan, recoding)
     regions = _regions(plan, recoding, ladders, [one.limits for one in limited])

@@ -51,7 +51,7 @@ def _count_wrong(engine: Engine, column: Column, spec: Hierarchy, hierarchy: Hie
     for level in range(1, hierarchy.height + 1):
         shown = Ladder(spec, ladder.lines, ladder.height, frozenset({level}))
         pairs = macro("verification.labels_of_level", hierarchy.table, level)
-        wrong += count_untrue_labels(engine, Labelled(pairs, column, "raw", "cell", starred=False), shown)
+        wrong += count_untrue_labels(engine, Labelled(pairs, column, "raw", "cell", may_be_starred=False), shown)
         (torn,) = engine.query_one(
             "verify/count_torn_groups",
             hierarchy=hierarchy.table,

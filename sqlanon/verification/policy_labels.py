@@ -54,16 +54,16 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Published cells beside raw values: two columns of a relation; `starred` says whether a cell may hide anything.
+    """Published cells beside raw values: two columns of a relation.
 
-    limits: the numbers that stand for all beyond them.
+    may_be_starred: whether a cell may hide anything. limits: the numbers that stand for all beyond them.
     """
 
     witness: Relation | Markup
     column: Column
     raw: str
     cell: str
-    starred: bool = True
+    may_be_starred: bool = True
     limits: Limits = NO_LIMITS
 
 
@@ -104,7 +104,7 @@ def _count(engine: Engine, template: str, labelled: Labelled, ladder: Ladder, ro
         cell=comparable(engine, cell, Kind.TEXT),
         everything=Text(EVERYTHING),
         null=Text(NULL),
-        root=labelled.starred or ladder.shows(root),
+        root=labelled.may_be_starred or ladder.shows(root),
         **values,
     )
     return int(count)

@@ -62,12 +62,12 @@ class Claims:
 
     witness: for rows of the source the raw values, the `leaf` of the class that each went to, its published cells.
     is_sample: whether these are not all rows.
-    starred: the leaf of suppressed rows that are shown with `*`, if there is one.
+    suppressed_leaf: the leaf of suppressed rows that are shown with `*`, if there is one.
     """
 
     witness: Relation | Markup
     is_sample: bool = False
-    starred: int | None = None
+    suppressed_leaf: int | None = None
 
 
 def rows_add_up(source_rows: int, staged_rows: int, suppressed: int) -> int:
@@ -150,22 +150,24 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
         return _outside_bounds(engine, witness, region, region.cells) + _loose_ends(engine, claims, region)
     if region.hierarchy is not None and region.show is Show.LABEL:
         (cell,) = region.cells
-        labelled = Labelled(witness, region.column, region.raw, cell, claims.starred is not None, region.limits)
+        labelled = Labelled(witness, region.column, region.raw, cell, claims.suppressed_leaf is not None, region.limits)
         return count_untrue_labels(engine, labelled, region.hierarchy)
     raw, *cells = (Markup(Identifier(name)) for name in (region.raw, *region.cells))
     values: dict[str, Any] = {"witness": witness, "raw": comparable(engine, raw, kind)}
     if region.show is Show.RANGE:
         return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
     values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
-    starred = {"starred": -1 if claims.starred is None else claims.starred}
+    suppressed_leaf = {"suppressed_leaf": -1 if claims.suppressed_leaf is None else claims.suppressed_leaf}
     if kind in VALUES and region.tight:
         values["raw"] = clamped(engine, values["raw"], region.column, region.limits)
-        return _count(engine, "verify/count_loose_intervals", **values, **starred, **_loose_ends_of(engine, region))
+        return _count(
+            engine, "verify/count_loose_intervals", **values, **suppressed_leaf, **_loose_ends_of(engine, region)
+        )
     if kind in VALUES:
         return _count(engine, "verify/count_outside_intervals", **values, **interval_grammar(region.column))
     values |= set_grammar(region.column)
     outside = _count(engine, "verify/count_outside_sets", **values, single=SINGLE, several=SEVERAL)
-    return outside + _count(engine, "verify/count_loose_sets", **values, **starred) if region.tight else outside
+    return outside + _count(engine, "verify/count_loose_sets", **values, **suppressed_leaf) if region.tight else outside
 
 
 def _loose_ends_of(engine: Engine, region: Region) -> dict[str, Markup | bool]:
@@ -193,9 +195,15 @@ def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
     ends = region.ends or region.cells
     raw = _raw(engine, region)
     low, high = (Identifier(name) for name in ends)
-    starred = -1 if claims.starred is None else claims.starred
+    suppressed_leaf = -1 if claims.suppressed_leaf is None else claims.suppressed_leaf
     return _count(
-        engine, "verify/count_loose_ends", witness=claims.witness, raw=raw, low=low, high=high, starred=starred
+        engine,
+        "verify/count_loose_ends",
+        witness=claims.witness,
+        raw=raw,
+        low=low,
+        high=high,
+        suppressed_leaf=suppressed_leaf,
     )
 
 
@@ -220,7 +228,7 @@ def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
     if is_middle:
         outside = _outside_bounds(engine, claims.witness, region, region.ends)
         return untrue + outside + _loose_ends(engine, claims, region)
-    values |= {"raw": raw, "starred": -1 if claims.starred is None else claims.starred}
+    values |= {"raw": raw, "suppressed_leaf": -1 if claims.suppressed_leaf is None else claims.suppressed_leaf}
     untrue += _count(engine, "verify/count_beyond_ends", **values)
     return untrue if claims.is_sample else untrue + _count(engine, "verify/count_untrue_means", **values)
 

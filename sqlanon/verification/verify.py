@@ -34,14 +34,14 @@ class Verification:
     """The result of the check; a table without a class satisfies every model, and `note` says so.
 
     disclosure: of every sensitive attribute, protected by a model or not.
-    starred: the models that the suppressed rows violate which the table shows, as the class that a reader sees.
+    violated_by_stars: the models that suppressed rows violate which the table shows, as the class that a reader sees.
     exempt: whether these rows are not judged.
     """
 
     statistics: ClassStatistics
     models: tuple[ModelResult, ...]
     disclosure: tuple[Disclosure, ...] = ()
-    starred: tuple[str, ...] = ()
+    violated_by_stars: tuple[str, ...] = ()
     exempt: bool = False
 
     @property
@@ -55,7 +55,7 @@ class Verification:
         if not self.statistics.rows:
             return "The table is empty: there is no equivalence class that could violate a model."
         if self.exempt and self.statistics.suppressed:
-            of = f", which violate {', '.join(self.starred)}" if self.starred else ""
+            of = f", which violate {', '.join(self.violated_by_stars)}" if self.violated_by_stars else ""
             return f"UNPROTECTED: {self.statistics.suppressed:,} suppressed rows, shown as one class{of}."
         return None
 
@@ -63,15 +63,15 @@ class Verification:
     def fails_by_stars_alone(self) -> bool:
         """Tell whether the suppressed rows are the only class that violates a model."""
         failed = [result for result in self.models if not result.satisfied]
-        return bool(failed) and all(r.model in self.starred and r.violations == 1 for r in failed)
+        return bool(failed) and all(r.model in self.violated_by_stars and r.violations == 1 for r in failed)
 
     @property
     def stars_problem(self) -> str:
         """The message for suppressed rows that alone violate a model."""
         return (
             f"The {self.statistics.suppressed:,} suppressed rows, which `suppressed: star` shows as one class, violate"
-            f" {', '.join(self.starred)}; nothing was published. Leave them out with `suppressed: omit`, change what"
-            " may be suppressed, or accept rows that no model protects with `suppressed: {star: unprotected}`."
+            f" {', '.join(self.violated_by_stars)}; nothing was published. Leave them out with `suppressed: omit`,"
+            " change what may be suppressed, or accept rows that no model protects with `suppressed: {star: unprotected}`."
         )
 
 
@@ -108,9 +108,9 @@ def verify_table(
     if statistics is None:
         statistics, _ = check.run(None, [], None)
     listed = [results[place] for place in range(len(models))]
-    starred = tuple(result.model for result, violates in listed if violates)
+    violated_by_stars = tuple(result.model for result, violates in listed if violates)
     told = tuple(check.disclosures(sensitive, models))
-    return Verification(statistics, tuple(result for result, _ in listed), told, starred, exempt)
+    return Verification(statistics, tuple(result for result, _ in listed), told, violated_by_stars, exempt)
 
 
 def _live(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:
@@ -248,7 +248,7 @@ class _Check:
             "times": self.times,
             "columns": columns,
             "suppressed": self._suppressed(),
-            "starred": self.suppressed_label is not None,
+            "has_stars": self.suppressed_label is not None,
             "exempt": self.exempt,
         }
         if attribute is None:

@@ -49,7 +49,7 @@ class TreeSelect:
             return None
         masked = [a for a in self.attributes if self._star_tests(a)]
         tests = {a.name: macro("recoding.any", self._star_tests(a)) for a in masked}
-        starred = macro("recoding.any", list(tests.values())) if tests else None
+        is_starred = macro("recoding.any", list(tests.values())) if tests else None
         columns: list[dict[str, Any]] = [{"name": place, "value": None}]
         columns += [{"name": mask, "value": macro("recoding.mask", list(tests.values()))}, *self.rows.kept()]
         plain = {a.number: [self._typed(a, name) for name in self._cells[a.number]] for a in self.attributes}
@@ -58,7 +58,7 @@ class TreeSelect:
         return ByRuleId(
             assigning=self._routed(table, row_filter, columns, []),
             showing=self.render("rules/show_rules", place=place, columns=box_labels, **self._shown(self._rules)).text,
-            starred=starred,
+            is_starred=is_starred,
             masked=tuple(Masked(self._released(a), a.hides_rows) for a in masked),
         )
 

@@ -25,12 +25,12 @@ class ByRuleId:
     are. A mask tells which of the quasi-identifiers `masked` show a star, or NULL, whatever the rule shows; it is empty
     where none does.
     showing: a SELECT of that integer and of what its rule shows; no two rules show the same.
-    starred: whether a row `s` of the source has a mask that isn't empty; None where no row can.
+    is_starred: whether a row `s` of the source has a mask that isn't empty; None where no row can.
     """
 
     assigning: str
     showing: str
-    starred: Markup | None
+    is_starred: Markup | None
     masked: tuple[Masked, ...]
 
 

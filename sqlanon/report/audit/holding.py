@@ -100,7 +100,7 @@ class _Holding:
             return
         shown = self._shown()
         classes = self._create_classes(shown)
-        starred = self._starred(shown, classes)
+        suppressed_leaf = self._starred(shown, classes)
         if boxed is None:
             boxed = any(open_ends(self.engine, classes, one) for one in shown)
         boxed = boxed or self.plan.policy.ranges == "cuts"
@@ -110,7 +110,7 @@ class _Holding:
             held.unchecked |= dict.fromkeys(LINKED, _UNDECIDED.format(columns=", ".join(reaches.vague)))
             return
         witness = self._create_witness(shown, placed.table, classes)
-        claims = Claims(witness, starred=starred)
+        claims = Claims(witness, suppressed_leaf=suppressed_leaf)
         (seen,) = self.engine.query_one("count_rows", table=witness)
         limited = [self._limited(one) for one in shown]
         regions = [self._region(one, boxed, found.limits) for one, found in zip(shown, limited, strict=True)]

@@ -226,5 +226,5 @@ class Measure(Sink):
             sizes = release.class_sizes(run.engine)
         outcome.is_dry = True
         outcome.verification = Verification(
-            ClassStatistics(outcome.source_rows - release.omitted, release.starred, sizes), ()
+            ClassStatistics(outcome.source_rows - release.omitted, release.starred_rows, sizes), ()
         )
