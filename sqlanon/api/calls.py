@@ -152,8 +152,8 @@ def check_table(
     Raises PolicyError for an unknown table or column.
     """
     with connect_to_table(url, table, options, trusts_owner) as (engine, relation):
-        told = list(dict.fromkeys([*attributes_of(models), *sensitive]))
-        require_columns(engine, relation, [*quasi_identifiers, *told])
+        all_sensitive = list(dict.fromkeys([*attributes_of(models), *sensitive]))
+        require_columns(engine, relation, [*quasi_identifiers, *all_sensitive])
         return verify_table(
             engine,
             relation,
@@ -161,7 +161,7 @@ def check_table(
             models,
             suppressed_label=suppressed_label,
             exempt=suppressed_label is not None,
-            sensitive=told,
+            sensitive=all_sensitive,
         )
 
 

@@ -106,8 +106,8 @@ class CatalogConnection:
 
     def _translated(self, what: str, error: Exception) -> EngineError | AccessError:
         message = f"The catalog could not {what}: {(str(error).strip().splitlines() or [type(error).__name__])[0]}"
-        is_lost, is_refused = self._driver.explain(error)
-        if is_lost:
+        is_broken, is_refused = self._driver.explain(error)
+        if is_broken:
             return _BrokenConnectionError(message)
         if is_refused:
             self._session.require_writable()

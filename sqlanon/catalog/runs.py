@@ -16,7 +16,7 @@ from sqlanon.engines.driver import Row
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.support import process
 
-_WAYS = ("named", "of_job", "of_dry_runs")  # to choose runs; see the template
+_CHOICES = ("named", "of_job", "of_dry_runs")  # to choose runs; see the template
 
 
 class Runs(Access):
@@ -111,7 +111,7 @@ class Runs(Access):
     def _runs(self, bound: Mapping[str, Any], limit: int | None = None, by: str = "") -> list[Row]:
         if limit is not None:
             bound = {**bound, "limit": limit}
-        return self._rows("select_runs", bound, limited=limit is not None, **{flag: flag == by for flag in _WAYS})
+        return self._rows("select_runs", bound, limited=limit is not None, **{flag: flag == by for flag in _CHOICES})
 
 
 def _run(row: Row) -> Run:

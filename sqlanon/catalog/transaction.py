@@ -54,7 +54,7 @@ class Transaction:
 
     def _write(self, value: Any) -> Any:
         if isinstance(value, datetime):
-            return self._driver.moment(value)
+            return self._driver.timestamp(value)
         return value.value if isinstance(value, Enum) else value
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlanon.report.audit.auditing import Audit
     from sqlanon.verification.verify import Verification
 
-_SAID = {
+_OUTCOMES = {
     "columns_equal": "columns and types are those that the policy's roles give",
     "types_equal": "types of columns",
     "rows_add_up": "rows released and left out add up to the source",
@@ -91,12 +91,12 @@ def audit_text(audit: Audit, what: str, repetition: Repetition | None) -> str:
 
 
 def _checked(name: str, violations: int) -> str:
-    return f"  {_SAID[name]}: " + ("yes" if not violations else f"NO ({violations:,})")
+    return f"  {_OUTCOMES[name]}: " + ("yes" if not violations else f"NO ({violations:,})")
 
 
 def _unchecked(audit: Audit) -> list[str]:
     """List the reasons why checks were not made, a line for each reason."""
     reasons = defaultdict(list)
     for name, reason in audit.unchecked.items():
-        reasons[reason].append(_SAID[name])
+        reasons[reason].append(_OUTCOMES[name])
     return [f"NOT checked, for {reason}: {'; '.join(names)}." for reason, names in reasons.items()]

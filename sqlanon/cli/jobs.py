@@ -69,7 +69,7 @@ def freeze_command(
             engine, catalog, catalog.run(run), freezing.Freezing(name, on_violation, budget, not no_procedure)
         )
         warnings = freezing.freezing_warnings(catalog, job)
-        differs = older is not None and older.run != job.run and not _alike(catalog, older, job)
+        differs = older is not None and older.run != job.run and not _have_same_rules(catalog, older, job)
     if differs and older is not None:
         call.note(
             f"Version {job.version} recodes by other rules than version {older.version}: who holds releases of both "
@@ -86,7 +86,7 @@ def freeze_command(
     )
 
 
-def _alike(catalog: Catalog, *jobs: Job) -> bool | None:
+def _have_same_rules(catalog: Catalog, *jobs: Job) -> bool | None:
     """Tell whether two versions have the same rules; None where that is not known."""
     return catalogs.same_recoding(*(catalog.recoding_digest(job.run) for job in jobs))
 

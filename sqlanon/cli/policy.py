@@ -156,8 +156,8 @@ def check_command(
         return
     plan, refusal = linking.check_run(loaded, replace=replace, options=call.options)
     if call.json:
-        told = [] if refusal is None else [f"A run would be refused: {refusal}"]
-        call.emit({**_plan_object(plan), "warnings": [*plan.warnings, *told]})
+        refusals = [] if refusal is None else [f"A run would be refused: {refusal}"]
+        call.emit({**_plan_object(plan), "warnings": [*plan.warnings, *refusals]})
         return
     print(plans.plan_text(plan))
     call.note(_next_of_check(policy, refusal))

@@ -101,14 +101,14 @@ def diff_text(compared: Difference) -> str:
 
 def _labels(change: Change) -> str:
     """Say how the labels of both releases were formed."""
-    said = {
+    forms = {
         "observed": "ranges over the values of each class (`ranges: observed`)",
         "cuts": "ranges from cut to cut (`ranges: cuts`)",
         "levels": "by levels of hierarchies",
     }
     if not change.changed:
-        return f"{said[change.before]} in both"
-    return f"{said[change.before]} in the first, {said[change.after]} in the second"
+        return f"{forms[change.before]} in both"
+    return f"{forms[change.before]} in the first, {forms[change.after]} in the second"
 
 
 def _figure(change: Change) -> list[object]:

@@ -114,8 +114,10 @@ def _notes(job: Job, chosen: Scheduler, scheduled: bool) -> Iterator[str]:
         so_far = "not scheduled" if job.schedule is None else f"started by {job.scheduler} at {job.schedule}"
         yield f"This is only printed: job {job.name} is {so_far}."
     elif job.scheduler not in (None, chosen):
-        told = _remainder(job)
-        yield f"Until now {job.scheduler} started job {job.name}, at {job.schedule}." + (f" {told}" if told else "")
+        remainder = _remainder(job)
+        yield f"Until now {job.scheduler} started job {job.name}, at {job.schedule}." + (
+            f" {remainder}" if remainder else ""
+        )
 
 
 def _refuse(chosen: Scheduler, write: Path | None, user: str | None, purge: int | None) -> None:
@@ -155,8 +157,8 @@ def _carry_out(
             f"pg_cron calls {job.routine} at {schedule.text} (its time zone is GMT); `sqlanon jobs` shows how runs end."
         )
     if chosen == "print":
-        told = pg_cron.statement(session, catalog, job, schedule) if job.routine else ""
-        statement = f"-- in PostgreSQL, by pg_cron\n{told}\n\n" if told else ""
+        by_cron = pg_cron.statement(session, catalog, job, schedule) if job.routine else ""
+        statement = f"-- in PostgreSQL, by pg_cron\n{by_cron}\n\n" if by_cron else ""
         return f"{statement}# anywhere\n{start.crontab()}".rstrip()
     directory, user = files
     if directory is None and chosen == "cron":
@@ -201,13 +203,15 @@ def unschedule_command(call: Call, name: JobName, url: UrlOption = None, policy:
             raise PolicyError(f"Job {name} is not scheduled.")
         known = by_pg_cron and pg_cron.unschedule(session, catalog, job)
         catalog.set_schedule(name, None, None)
-    told = _remainder(job)
+    remainder = _remainder(job)
     if by_pg_cron and not known:
-        told = "pg_cron had no schedule of it that this role may see; one of another role is that role's to unschedule."
+        remainder = (
+            "pg_cron had no schedule of it that this role may see; one of another role is that role's to unschedule."
+        )
     if call.json:
-        call.emit({"job": name, "engine": job.scheduler, "left_to_do": told})
+        call.emit({"job": name, "engine": job.scheduler, "left_to_do": remainder})
     else:
-        print(f"Job {name} is not scheduled any more." + (f" {told}" if told else ""))
+        print(f"Job {name} is not scheduled any more." + (f" {remainder}" if remainder else ""))
 
 
 def _remainder(job: Job) -> str | None:

@@ -119,8 +119,8 @@ def encode(
 
 def _limited(engine: Engine, plan: Plan, attribute: Attribute) -> Attribute:
     """The attribute with limits that are numbers."""
-    said = plan.policy.attributes[attribute.name]
-    return replace(attribute, limits=limits_in(engine, plan.source, attribute.column, said))
+    specification = plan.policy.attributes[attribute.name]
+    return replace(attribute, limits=limits_in(engine, plan.source, attribute.column, specification))
 
 
 def _encode(engine: Engine, plan: Plan, workspace: Workspace, measured: _Source, *, whole: bool = False) -> CodedTable:

@@ -72,8 +72,8 @@ def code_by_value(engine: Engine, plan: Plan, workspace: Workspace, number: int,
     if not kept.keyed or attribute.role is not Role.SENSITIVE or not attribute.column.compares:
         return None
     if attribute.hierarchy is None:
-        (alike,) = engine.query_one("encoding/count_alike", dictionary=kept.dictionary)
-        if not alike:
+        (has_equal,) = engine.query_one("encoding/count_alike", dictionary=kept.dictionary)
+        if not has_equal:
             return None
     return _look_up(engine, plan, workspace, number, attribute, keyed=False)
 

@@ -37,7 +37,7 @@ class Driver(Protocol):
     def alchemy(self) -> sqlalchemy.Engine:
         """SQLAlchemy over this one connection, for migrations."""
 
-    def moment(self, value: datetime) -> datetime:
+    def timestamp(self, value: datetime) -> datetime:
         """A moment as the driver writes it."""
 
 

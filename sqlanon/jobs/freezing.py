@@ -193,8 +193,8 @@ def _recoded(engine: Engine, catalog: Catalog, plan: Plan, stored: StoredRules, 
         rules = sayable_rules(catalog.store, stored, plan.policy)
         select = rules.text(plan.source, kept)
     except PolicyError as error:
-        said = [problem for problem in error.problems if "sqlanon apply" not in problem]
-        raise PolicyError([*said, _OUTSIDE]) from None
+        remaining = [problem for problem in error.problems if "sqlanon apply" not in problem]
+        raise PolicyError([*remaining, _OUTSIDE]) from None
     columns, regions = recoded_columns(engine, plan, select)
     signature = tuple((name, kind) for name, kind, _ in engine.query("jobs/list_columns", table=Text(str(plan.source))))
     parts = rules.in_two_parts(plan.source, kept, part_names(columns))

@@ -22,7 +22,7 @@ def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Markup]]:
     unique = engine.unique_columns(plan.source)
     return [
         {
-            "test": _lost(engine, plan, column) if column.name in unique else _repeats(engine, column),
+            "test": _is_not_unique(engine, plan, column) if column.name in unique else _repeats(engine, column),
             "problem": Markup(Text(_problem(plan, column, column.name in unique))),
         }
         for column in identifying(plan.policy, engine.columns(plan.source))
@@ -34,7 +34,7 @@ def _repeats(engine: Engine, column: Column) -> Markup:
     return expression("count(DISTINCT {value}) BETWEEN 2 AND count({value}) - 1", value=value)
 
 
-def _lost(engine: Engine, plan: Plan, column: Column) -> Markup:
+def _is_not_unique(engine: Engine, plan: Plan, column: Column) -> Markup:
     found = engine.render("engine/list_unique_columns", table=Text(str(plan.source))).text
     return expression("{name} <> ALL (ARRAY({found}))", name=Text(column.name), found=Markup(found))
 

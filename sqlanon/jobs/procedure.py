@@ -45,7 +45,7 @@ from sqlanon.work.workspace import STAGED_AS, release_lock_name
 _MEASURED = Relation("sqlanon_measured", "pg_temp")
 _JUDGED = Relation("sqlanon_judged", "pg_temp")
 _ROWS = Markup("sqlanon_rows")  # the variable that counts the rows of staging
-_BESIDE = Markup("sqlanon_beside")  # the variable that names the table which is to take the release's place
+_NEXT_TABLE = Markup("sqlanon_beside")  # the variable that names the table which is to take the release's place
 _HERE = "\0"  # in a sentence where a run or columns belong; no name holds it
 _KINDS = {"r": "table", "p": "partitioned table", "f": "foreign table", "v": "view", "m": "materialized view"}
 _LEAST_ROWS = 1_000_000
@@ -302,7 +302,7 @@ class ProcedureText:
             "release_name": Text(release.name),
             "release_oid": _oid(Text(str(release))),
             "beside": Text(str(release.sibling(STAGED_AS)).removesuffix('"')),
-            "beside_oid": _oid(_BESIDE),
+            "beside_oid": _oid(_NEXT_TABLE),
             "patience": ALTERNATIVE_PATIENCE,
             "patience_milliseconds": round(ALTERNATIVE_PATIENCE * 1000),
             "no_table": Text(f"{release} is not an ordinary, logged table; nothing was published."),

@@ -117,16 +117,16 @@ class JobLaunch:
 
     @property
     def _advice(self) -> str:
-        told = ""
+        advice = ""
         if self.environment.has_password:
-            told += (
+            advice += (
                 f"# The password is in {self.passwords}, for its owner alone (chmod 600): a line"
                 " host:port:database:role:password.\n"
             )
         if self.environment.secret:
             lines = ", ".join(f"{name}='...'" for name in self.environment.secret)
-            told += f"# Secrets are in {self.secrets}, for its owner alone (chmod 600), each on a line: {lines}.\n"
-        return told
+            advice += f"# Secrets are in {self.secrets}, for its owner alone (chmod 600), each on a line: {lines}.\n"
+        return advice
 
 
 def _checked(user: str) -> str:
@@ -160,5 +160,5 @@ def _quoted(text: str) -> str:
 
 def _program() -> str:
     """This program, as others find it."""
-    beside = Path(sys.executable).with_name("sqlanon")
-    return str(beside) if beside.exists() else "sqlanon"
+    program = Path(sys.executable).with_name("sqlanon")
+    return str(program) if program.exists() else "sqlanon"

@@ -90,8 +90,8 @@ def merged(bands: Sequence[Band], least: int) -> list[Band]:
     joined = list(bands)
     while len(joined) > 1 and min(band.rows for band in joined) < least:
         small = min(range(len(joined)), key=lambda place: (joined[place].rows, place))
-        beside = [place for place in (small - 1, small + 1) if 0 <= place < len(joined)]
-        other = min(beside, key=lambda place: joined[place].rows)
+        neighbours = [place for place in (small - 1, small + 1) if 0 <= place < len(joined)]
+        other = min(neighbours, key=lambda place: joined[place].rows)
         a, b = sorted((small, other))
         low, high = joined[a], joined[b]
         both = replace(low, last=high.last, rows=low.rows + high.rows, high=max(low.high, high.high))

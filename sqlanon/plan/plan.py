@@ -279,9 +279,9 @@ def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
     if elsewhere is not None:
         ranges = [column for column, a in subject.attributes if a.show is Show.RANGE and elsewhere.has_ranges]
         stay = "show: range does not go to another database; use show: bounds."
-        lost = [f"{path_text(('attributes', column.name))}: {stay}" for column in ranges]
+        problems = [f"{path_text(('attributes', column.name))}: {stay}" for column in ranges]
         remedy = f"{subject.recast[0].upper()}{subject.recast[1:]}."
-        return [*lost, *(f"{one} {remedy}" for one in carrying_problems(engine, source, columns, elsewhere))]
+        return [*problems, *(f"{one} {remedy}" for one in carrying_problems(engine, source, columns, elsewhere))]
     file = subject.policy.release.file
     return [] if file is None else [f"release.file: {problem}" for problem in type_problems(file, columns)]
 

@@ -172,7 +172,7 @@ def _wanted(kind: str, path: Path, owner: type[BaseModel]) -> str:
 
 
 def _number(words: str, rules: Sequence[object]) -> str:
-    return words + " and".join(told for told in map(_limit, rules) if told is not None)
+    return words + " and".join(limit for limit in map(_limit, rules) if limit is not None)
 
 
 def _limit(rule: object) -> str | None:

@@ -50,11 +50,11 @@ class Trial:
 
     def as_json(self) -> dict[str, Any]:
         """The figures as programs read them."""
-        told: dict[str, Any] = {"rows": self.rows, "whole": self.is_whole, "seconds": round(self.seconds, 3)}
+        common: dict[str, Any] = {"rows": self.rows, "whole": self.is_whole, "seconds": round(self.seconds, 3)}
         if self.draft is None:
-            return {**told, "problem": self.problem}
+            return {**common, "problem": self.problem}
         return {
-            **told,
+            **common,
             **_attempt(self.draft),
             "losses": dict(self.draft.of),
             "costliest": self.costliest,

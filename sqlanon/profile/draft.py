@@ -123,9 +123,9 @@ def _read(profile: Profile) -> str:
 def _places(source_url: str | None, table: str, options: ReadOptions) -> str:
     if source_url is None:
         given = {key: value for key, value in asdict(options).items() if value != asdict(ReadOptions())[key]}
-        said = "".join(f", {key}: {json.dumps(value)}" for key, value in given.items())
+        how = "".join(f", {key}: {json.dumps(value)}" for key, value in given.items())
         return (
-            f"source:  {{file: {_quoted_path(table)}{said}}}\nrelease: {{file: {_quoted_path(_released_file(table))}}}"
+            f"source:  {{file: {_quoted_path(table)}{how}}}\nrelease: {{file: {_quoted_path(_released_file(table))}}}"
         )
     url, note = source_url.replace("$", "$$"), ""
     if redacted(source_url) != source_url:
@@ -186,8 +186,8 @@ def _attribute(profile: Profile, facts: ColumnFacts, trial: Trial | None) -> str
     line = f"  {_key(facts.name)}: {{role: {proposal.role.value}{hierarchy}}}"
     outliers = _outliers(facts) if _limits(facts) else ""
     forms = other_forms(facts) if hierarchy else ""
-    told = f"{_facts(facts)}; {proposal.reason}{doubt}{outliers}{forms}{remarks.column(trial, facts.name)}"
-    return f"{line}    # {told}"
+    remark = f"{_facts(facts)}; {proposal.reason}{doubt}{outliers}{forms}{remarks.column(trial, facts.name)}"
+    return f"{line}    # {remark}"
 
 
 def _facts(facts: ColumnFacts) -> str:

@@ -78,8 +78,8 @@ def column(trial: Trial | None, name: str) -> str:
     """The end of a column's comment: what it loses, and what the others lose without it."""
     if trial is None or trial.draft is None or name not in trial.draft.of:
         return ""
-    lost = f"; loses {percent(trial.draft.of[name])}"
+    loss_text = f"; loses {percent(trial.draft.of[name])}"
     if name not in trial.without_column:
-        return lost
+        return loss_text
     without, with_it = trial.without_column[name].loss, trial.draft.loss_but_of(name)
-    return f"{lost}, the others {percent(with_it)}, or {percent(without)} without it"
+    return f"{loss_text}, the others {percent(with_it)}, or {percent(without)} without it"

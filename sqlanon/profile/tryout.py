@@ -119,11 +119,11 @@ class _Attempts:
             else self._attempt(self.coded, [model for model in models if model is not one])
             for one in others[:MOST_MODELS]
         }
-        told = replace(trial, draft=draft, k_alone=k_alone, without_model=without)
-        name = told.costliest
+        result = replace(trial, draft=draft, k_alone=k_alone, without_model=without)
+        name = result.costliest
         if name is None or not 1 < len(draft.of) <= WIDE:
-            return told
-        return replace(told, without_column={name: self._attempt(self._without(name), models)})
+            return result
+        return replace(result, without_column={name: self._attempt(self._without(name), models)})
 
     def _without(self, name: str) -> CodedTable:
         """The coded sample with a quasi-identifier that nobody generalizes."""

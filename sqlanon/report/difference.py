@@ -159,10 +159,10 @@ def _labels(catalog: Catalog, run: Run) -> str:
 
 def _label_warnings(labels: Change) -> Iterator[str]:
     if labels.changed:
-        said = {"observed": "over the values of the class", "cuts": "from cut to cut", "levels": "by levels"}
+        extents = {"observed": "over the values of the class", "cuts": "from cut to cut", "levels": "by levels"}
         yield (
-            f"The labels are formed otherwise: ranges reach {said[labels.before]} in the first release, and"
-            f" {said[labels.after]} in the second. The same row may show another label; a policy with `ranges: cuts`"
+            f"The labels are formed otherwise: ranges reach {extents[labels.before]} in the first release, and"
+            f" {extents[labels.after]} in the second. The same row may show another label; a policy with `ranges: cuts`"
             " has the first release and all later ones by its rules show the same."
         )
 
@@ -170,10 +170,10 @@ def _label_warnings(labels: Change) -> Iterator[str]:
 def _compare_recodings(catalog: Catalog, one: Run, other: Run) -> Recoding:
     if _rules_of(one) == _rules_of(other):
         return Recoding.SAME
-    alike = same_recoding(catalog.recoding_digest(one.id), catalog.recoding_digest(other.id))
-    if alike is None:
+    is_same = same_recoding(catalog.recoding_digest(one.id), catalog.recoding_digest(other.id))
+    if is_same is None:
         return Recoding.UNKNOWN
-    return Recoding.SAME if alike else Recoding.DIFFERENT
+    return Recoding.SAME if is_same else Recoding.DIFFERENT
 
 
 def _rules_of(run: Run) -> str:

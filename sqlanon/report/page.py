@@ -74,7 +74,7 @@ def _content(material: Material, population: int | None) -> dict[str, Any]:
         "columns": [_column(policy, name, result) for name in policy["attributes"]],
         "models": list(_models(policy, result)),
         "choices": material.choices,
-        "told": [] if material.choices is None else wording.told(material.choices, policy.get("suppressed", "omit")),
+        "choice_rows": wording.list_choices(material.choices, policy.get("suppressed", "omit")),
         "persons": wording.persons(result),
         "starred": result and result.starred and result.starred.note,
         "repeats": result is not None and result.subject is not None and bool(result.subject.note),
@@ -278,5 +278,5 @@ def _pictures(material: Material) -> dict[str, Markup | None]:
 
 def _losses(result: RunResult | None, name: str) -> Markup | None:
     columns = () if result is None else result.quasi_identifiers or ()
-    lost = {one.name: one.loss for one in columns if one.loss is not None}
-    return pictures.losses(lost, name) if lost else None
+    losses = {one.name: one.loss for one in columns if one.loss is not None}
+    return pictures.losses(losses, name) if losses else None

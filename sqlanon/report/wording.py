@@ -183,8 +183,10 @@ def distribution(column: Distribution) -> str:
     return f"{role}{before}"
 
 
-def told(choices: Choices, suppressed: str) -> list[tuple[str, str]]:
+def list_choices(choices: Choices | None, suppressed: str) -> list[tuple[str, str]]:
     """List the choices of a run that applied rules; `suppressed`: the policy's word for suppressed rows."""
+    if choices is None:
+        return []
     return [
         ("Rules", f"those of run {choices.applied}" if choices.applied else _UNRECORDED),
         *([("Job", _job(choices))] if choices.job else []),

@@ -32,9 +32,9 @@ def changed_columns(was: Columns, now: Columns) -> str | None:
     if list(was) == list(now):
         return None
     before, after = dict(was), dict(now)
-    told = [said for name, kind in was if (said := _fate(name, kind, after)) is not None]
-    told += [NEW % (name, kind) for name, kind in now if name not in before]
-    return ", ".join(told) or MOVED
+    changes = [fate for name, kind in was if (fate := _fate(name, kind, after)) is not None]
+    changes += [NEW % (name, kind) for name, kind in now if name not in before]
+    return ", ".join(changes) or MOVED
 
 
 def _fate(name: str, kind: str, after: Mapping[str, str]) -> str | None:

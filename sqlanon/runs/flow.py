@@ -199,9 +199,9 @@ def _measure(run: RunExecution, encoded: Encoded, release: Release) -> None:
         loss = release.measure_loss(run.engine, encoded.left_out)
         labels = release.count_labels(run.engine)
     outcome.gcp = None if loss is None else loss.gcp
-    lost = {} if loss is None else loss.of
+    losses = {} if loss is None else loss.of
     outcome.quasi_identifiers = tuple(
-        quasi_identifier(one, encoded.values, labels, lost) for one in encoded.coded.quasi_identifiers
+        quasi_identifier(one, encoded.values, labels, losses) for one in encoded.coded.quasi_identifiers
     )
 
 

@@ -45,7 +45,7 @@ def _origin(plan: Plan) -> dict[str, str]:
 
 
 def quasi_identifier(
-    coded: Field, values: Mapping[str, int], labels: Mapping[str, int], lost: Mapping[str, float]
+    coded: Field, values: Mapping[str, int], labels: Mapping[str, int], losses: Mapping[str, float]
 ) -> QuasiIdentifier:
     """Record an attribute in source and release; by attribute: different values before, labels after, loss."""
     attribute, name, hierarchy = coded.attribute, coded.attribute.name, coded.coding.hierarchy
@@ -57,7 +57,7 @@ def quasi_identifier(
         height=None if hierarchy is None else hierarchy.height,
         values=values.get(name),
         labels=labels[name],
-        loss=lost.get(name),
+        loss=losses.get(name),
     )
 
 
@@ -66,9 +66,9 @@ def hierarchy_record(coded: Field) -> HierarchyRecord:
     hierarchy, specification = coded.coding.hierarchy, coded.attribute.hierarchy
     assert hierarchy is not None
     assert specification is not None
-    said = specification.model_dump(mode="json", exclude_defaults=True)
+    content = specification.model_dump(mode="json", exclude_defaults=True)
     if specification.csv is not None:
-        said["csv"] = named(specification.csv)
-    text = json.dumps(said, ensure_ascii=False)
+        content["csv"] = named(specification.csv)
+    text = json.dumps(content, ensure_ascii=False)
     digest = hierarchy_digest(coded.attribute.name, specification).removeprefix(FILE)
     return HierarchyRecord(coded.attribute.name, digest, text, hierarchy.height, hierarchy.leaves)

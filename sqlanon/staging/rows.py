@@ -29,7 +29,7 @@ _TEXT_TYPE = "VARCHAR"  # what DuckDB calls it
 ASIDE = Identifier("aside")  # the alias of kept values that are not coded
 MOST_TEXTS = 100_000  # a kept column with more distinct texts is sorted as text
 FEW_ROWS = 1_000_000  # so many different rows are few
-LEAST_ALIKE = 4  # times as many rows there must be: counting fewer costs as much as sorting all
+LEAST_REPEATED = 4  # times as many rows there must be: counting fewer costs as much as sorting all
 PARTS = 1_000_000  # so many are enough to be written out by several threads
 
 
@@ -177,7 +177,7 @@ def _sort_counted(engine: Engine, workspace: Workspace, recoding: Recoding, sour
 
 def _are_few(engine: Engine, recoding: Recoding) -> bool:
     """Tell whether so many rows are equal that it pays to count them."""
-    if recoding.coded.source_rows < LEAST_ALIKE * FEW_ROWS:
+    if recoding.coded.source_rows < LEAST_REPEATED * FEW_ROWS:
         return False
     (different,) = engine.query_one("count_rows", table=recoding.regions)
     for field in recoding.coded.kept:

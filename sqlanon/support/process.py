@@ -46,7 +46,7 @@ def is_alive(identity: str, seen: float | None = None) -> bool:
         return True
     if boot.isdecimal():
         return abs(found.after_boot - float(start)) <= SAME_START
-    return seen is None or found.moment <= seen + SAME_START
+    return seen is None or found.since_epoch <= seen + SAME_START
 
 
 def is_running(pid: int) -> bool:
@@ -65,7 +65,7 @@ def is_running(pid: int) -> bool:
 class _Start:
     """The start of a process, in seconds since 1970, and since its host started."""
 
-    moment: float
+    since_epoch: float
     after_boot: float
 
 
@@ -75,7 +75,7 @@ def _start_of(pid: int) -> _Start | None:
 
     boot = psutil.boot_time()
     try:
-        moment = psutil.Process(pid).create_time()
+        since_epoch = psutil.Process(pid).create_time()
     except psutil.Error:
         return None
-    return _Start(moment, moment - boot)
+    return _Start(since_epoch, since_epoch - boot)

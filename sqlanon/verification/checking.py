@@ -196,7 +196,7 @@ def _regions(
             ladders[place],
             tuple(end_name(next(ends)).name for _ in shown.ends) if recoding.has_ends else (),
             recoding.boxed and not shown.ends,
-            tight=whole and not shown.axis.leveled,
+            exact_ranges=whole and not shown.axis.leveled,
             limits=limits[place],
             hides_nulls=plan.policy.attributes[shown.name].hides_nulls,
         )

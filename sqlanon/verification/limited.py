@@ -54,13 +54,13 @@ def check_limits(
     """
     ends: list[Decimal | None] = []
     wrong = 0
-    for said, number in ((attribute.bottom, claimed.bottom), (attribute.top, claimed.top)):
-        if not isinstance(said, Quantile):
-            ends.append(None if said is None else as_decimal(said))
+    for specified, number in ((attribute.bottom, claimed.bottom), (attribute.top, claimed.top)):
+        if not isinstance(specified, Quantile):
+            ends.append(None if specified is None else as_decimal(specified))
             continue
         ends.append(number)
         if whole:
-            wrong += _untrue_quantile(engine, witness, raw, column, said.quantile, number)
+            wrong += _untrue_quantile(engine, witness, raw, column, specified.quantile, number)
     return Checked(Limits(*ends), wrong)
 
 

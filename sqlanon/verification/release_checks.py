@@ -39,7 +39,8 @@ class Region:
     two with the least and greatest value for `show: bounds`; ends: the two with the least and the greatest value of a
     region that was published as a number, if that is to be checked. Bounds that are `boxed`, or of a hierarchy, leave
     out the upper one, and are open where they are NULL.
-    hierarchy: the policy's, if it has one. tight: whether a region is no wider than the values of its class.
+    hierarchy: the policy's, if it has one.
+    exact_ranges: whether a region is no wider than the values of its class.
     limits: the numbers that stand for all beyond them: of labels and ranges those are open ends.
     hides_nulls: whether classes that hold NULL show nothing but NULL.
     """
@@ -51,7 +52,7 @@ class Region:
     hierarchy: Ladder | None = None
     ends: tuple[str, ...] = ()
     boxed: bool = False
-    tight: bool = False
+    exact_ranges: bool = False
     limits: Limits = NO_LIMITS
     hides_nulls: bool = False
 
@@ -133,7 +134,7 @@ def region_violations(engine: Engine, claims: Claims, regions: Sequence[Region])
 
 def _hidden_violations(engine: Engine, claims: Claims, region: Region) -> int:
     """Classes that hold NULL show nothing but NULL; what others show covers their values."""
-    witness = with_known(claims.witness, region.raw, region.cells, tight=region.tight)
+    witness = with_known(claims.witness, region.raw, region.cells, exact_ranges=region.exact_ranges)
     shown = count_shown_nulls(engine, claims.witness, region.raw, region.cells)
     return shown + _violations(engine, replace(claims, witness=witness), replace(region, raw=KNOWN))
 
@@ -158,7 +159,7 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
         return _count(engine, "verify/count_outside_ranges", **values, cell=cells[0], type=Markup(_RANGES_OF[kind]))
     values |= {"cell": comparable(engine, cells[0], Kind.TEXT), "everything": Text(EVERYTHING), "null": Text(NULL)}
     suppressed_leaf = {"suppressed_leaf": -1 if claims.suppressed_leaf is None else claims.suppressed_leaf}
-    if kind in VALUES and region.tight:
+    if kind in VALUES and region.exact_ranges:
         values["raw"] = clamped(engine, values["raw"], region.column, region.limits)
         return _count(
             engine, "verify/count_loose_intervals", **values, **suppressed_leaf, **_loose_ends_of(engine, region)
@@ -167,7 +168,9 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
         return _count(engine, "verify/count_outside_intervals", **values, **interval_grammar(region.column))
     values |= set_grammar(region.column)
     outside = _count(engine, "verify/count_outside_sets", **values, single=SINGLE, several=SEVERAL)
-    return outside + _count(engine, "verify/count_loose_sets", **values, **suppressed_leaf) if region.tight else outside
+    if not region.exact_ranges:
+        return outside
+    return outside + _count(engine, "verify/count_loose_sets", **values, **suppressed_leaf)
 
 
 def _loose_ends_of(engine: Engine, region: Region) -> dict[str, Markup | bool]:
@@ -190,7 +193,7 @@ def _raw(engine: Engine, region: Region) -> Markup:
 
 def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
     """The rows of classes whose two ends are not their own least and greatest value, where regions are tight."""
-    if not region.tight or region.hierarchy is not None:
+    if not region.exact_ranges or region.hierarchy is not None:
         return 0
     ends = region.ends or region.cells
     raw = _raw(engine, region)

@@ -19,11 +19,11 @@ def count_shown_nulls(engine: Engine, witness: Relation | Markup, raw: str, cell
     return int(count)
 
 
-def with_known(witness: Relation | Markup, raw: str, cells: Sequence[str], *, tight: bool) -> Markup:
+def with_known(witness: Relation | Markup, raw: str, cells: Sequence[str], *, exact_ranges: bool) -> Markup:
     """The witness with a column of raw values that is NULL in classes that hold NULL.
 
-    tight: whether the witness has all rows of each class, and cells are of these alone; else a class may hold a NULL
-    that the witness lacks, or its box may, and one that shows nothing but NULL claims nothing.
+    exact_ranges: whether the witness has all rows of each class, and cells are of these alone; else a class may hold a
+    NULL that the witness lacks, or its box may, and one that shows nothing but NULL claims nothing.
     """
-    claims = [] if tight else [Identifier(cell) for cell in cells]
+    claims = [] if exact_ranges else [Identifier(cell) for cell in cells]
     return macro("verification.with_known", witness, Identifier(raw), Identifier(KNOWN), claims)

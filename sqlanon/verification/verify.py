@@ -71,7 +71,8 @@ class Verification:
         return (
             f"The {self.statistics.suppressed:,} suppressed rows, which `suppressed: star` shows as one class, violate"
             f" {', '.join(self.violated_by_stars)}; nothing was published. Leave them out with `suppressed: omit`,"
-            " change what may be suppressed, or accept rows that no model protects with `suppressed: {star: unprotected}`."
+            " change what may be suppressed, or accept rows that"
+            " no model protects with `suppressed: {star: unprotected}`."
         )
 
 
@@ -109,8 +110,8 @@ def verify_table(
         statistics, _ = check.run(None, [], None)
     listed = [results[place] for place in range(len(models))]
     violated_by_stars = tuple(result.model for result, violates in listed if violates)
-    told = tuple(check.disclosures(sensitive, models))
-    return Verification(statistics, tuple(result for result, _ in listed), told, violated_by_stars, exempt)
+    disclosures = tuple(check.disclosures(sensitive, models))
+    return Verification(statistics, tuple(result for result, _ in listed), disclosures, violated_by_stars, exempt)
 
 
 def _live(engine: Engine, table: Relation) -> tuple[Relation, dict[str, Column]]:

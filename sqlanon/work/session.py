@@ -155,14 +155,18 @@ def local_catalog(source: str, release: str) -> Path:
     where that is the same directory or can't be written, in the user's own directory for the state of programs. A
     catalog that an older version made beside the release stays in use.
     """
-    beside = Path(release).resolve().parent
-    if not beside.is_dir():
-        raise PolicyError(f"release.file: there is no directory {beside}.")
-    older = beside / LOCAL_CATALOG
+    release_directory = Path(release).resolve().parent
+    if not release_directory.is_dir():
+        raise PolicyError(f"release.file: there is no directory {release_directory}.")
+    older = release_directory / LOCAL_CATALOG
     if older.exists():
         return older
     home = directory_of(source)
-    return state_catalog(beside) if home == beside or not os.access(home, os.W_OK) else home / LOCAL_CATALOG
+    return (
+        state_catalog(release_directory)
+        if home == release_directory or not os.access(home, os.W_OK)
+        else home / LOCAL_CATALOG
+    )
 
 
 def state_catalog(directory: Path) -> Path:

@@ -11,7 +11,7 @@ from sqlanon.api.labels.parsing import LabelKind, Region, parse_label
 from sqlanon.errors import PolicyError
 
 _KINDS: tuple[LabelKind, ...] = ("number", "date", "timestamp", "text")
-_MOMENT = re.compile(r"\d \d\d:\d\d:\d\d")
+_TIME = re.compile(r"\d \d\d:\d\d:\d\d")
 
 
 def read_labels(frame: Any, columns: Sequence[str] | Mapping[str, LabelKind]) -> Any:
@@ -66,8 +66,8 @@ def _kind_of(labels: Iterable[str | None]) -> LabelKind:
     distinct = {label for label in labels if label not in (None, "*", "NULL")}
     for kind in ("number", "date"):
         if distinct and all(_is_of(label, kind) for label in distinct):
-            moments = kind == "date" and any(_MOMENT.search(label or "") for label in distinct)
-            return "timestamp" if moments else kind
+            has_times = kind == "date" and any(_TIME.search(label or "") for label in distinct)
+            return "timestamp" if has_times else kind
     return "text"
 
 
@@ -134,8 +134,8 @@ def _add_to_pandas(frame: Any, added: Mapping[str, list[Any]], kinds: Mapping[st
 
 def _add_to_polars(frame: Any, added: Mapping[str, list[Any]], kinds: Mapping[str, LabelKind]) -> Any:
     polars = importlib.import_module("polars")
-    moment = polars.Datetime("us")
-    ends = {"number": polars.Float64, "date": moment, "timestamp": moment, "text": polars.String}
+    timestamp = polars.Datetime("us")
+    ends = {"number": polars.Float64, "date": timestamp, "timestamp": timestamp, "text": polars.String}
 
     def series(key: str, values: list[Any]) -> Any:
         if key.endswith("_null"):

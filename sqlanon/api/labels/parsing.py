@@ -124,7 +124,7 @@ def _number(text: str) -> float:
     return float(text)
 
 
-def _moment(text: str) -> datetime:
+def _timestamp(text: str) -> datetime:
     """A date, as its first moment, or a timestamp; those with a time zone are in UTC."""
     if not re.fullmatch(_DATE, text):
         raise ValueError("no date or timestamp between the years 1 and 9999")
@@ -143,8 +143,8 @@ def _text(text: str) -> str:
 
 _VALUES: Mapping[str, Callable[[str], End]] = {
     "number": _number,
-    "date": _moment,
-    "timestamp": _moment,
+    "date": _timestamp,
+    "timestamp": _timestamp,
     "text": _text,
 }
 

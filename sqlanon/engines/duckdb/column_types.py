@@ -27,7 +27,7 @@ _LOSSLESS = {  # texts that the type takes without rounding, and that mean one t
     "TIMESTAMP": r"\s*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T].*)?",
 }
 _TYPES = ("BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIMESTAMP", "TIME")  # the first that all values survive
-_MOMENTS = ("%H", "%I", "%M", "%S")
+_TIME_PARTS = ("%H", "%I", "%M", "%S")
 USUAL_DATES = (
     "%d/%m/%Y",
     "%m/%d/%Y",
@@ -224,7 +224,7 @@ def _parts(judges: Sequence[_Judge]) -> Iterator[list[_Judge]]:
 
 
 def _type_of(format_: str) -> str:
-    return "TIMESTAMP" if any(part in format_ for part in _MOMENTS) else "DATE"
+    return "TIMESTAMP" if any(part in format_ for part in _TIME_PARTS) else "DATE"
 
 
 def _lossless(type_: str) -> str | None:

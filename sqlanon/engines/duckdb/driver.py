@@ -47,7 +47,7 @@ class DuckDBDriver:
     def explain(self, error: Exception) -> tuple[bool, bool]:  # noqa: ARG002
         return False, False  # the process has the file to itself
 
-    def moment(self, value: datetime) -> datetime:
+    def timestamp(self, value: datetime) -> datetime:
         """In UTC, without a zone: reading DuckDB's zoned type needs pytz."""
         return value.astimezone(UTC).replace(tzinfo=None)
 

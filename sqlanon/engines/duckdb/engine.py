@@ -134,7 +134,7 @@ class DuckDBEngine(Engine):
         cls,
         connection: duckdb.DuckDBPyConnection,
         options: EngineOptions,
-        beside: Path | None,
+        directory_of_file: Path | None,
         *,
         is_confined: bool = False,
     ) -> DuckDBEngine:
@@ -145,10 +145,10 @@ class DuckDBEngine(Engine):
         """
         directory, alone = None, is_alone(connection)
         try:
-            if beside is not None:
+            if directory_of_file is not None:
                 require_own_functions(connection)
             if alone or (options.temp_directory is not None and not confinement(connection)):
-                directory = _spill_directory(options.temp_directory, beside)
+                directory = _spill_directory(options.temp_directory, directory_of_file)
             engine = cls(connection, options, directory)
             if is_confined and alone and options.places is not None:
                 confine(connection, [str(engine._private()), *options.places])
@@ -403,10 +403,10 @@ def _check_file(file: Path, create: bool) -> None:
         raise AccessError(f"There is no DuckDB file {file}.")
 
 
-def _spill_directory(directory: str | None, beside: Path | None) -> Path:
+def _spill_directory(directory: str | None, directory_of_file: Path | None) -> Path:
     """A private directory: where the user says, else on the disk of the database, else where temporary files go."""
-    if directory is None and beside is not None and os.access(beside, os.W_OK | os.X_OK):
-        return make_private_directory(beside)
+    if directory is None and directory_of_file is not None and os.access(directory_of_file, os.W_OK | os.X_OK):
+        return make_private_directory(directory_of_file)
     return make_private_directory(directory)
 
 

@@ -35,8 +35,8 @@ class DuckDBPublisher(Publisher):
         there = self.engine.resolve(release)
         known, form = there or release, self._form_of(there)
         if star:
-            beside = Star.of(known).tables if form is not Form.STAR else ()
-            found += name_problems(known, [table for table in beside if self.exists(table)])
+            tables_of_star = Star.of(known).tables if form is not Form.STAR else ()
+            found += name_problems(known, [table for table in tables_of_star if self.exists(table)])
         if form is Form.NOTHING:
             return found
         if form is Form.OTHER:
@@ -50,8 +50,8 @@ class DuckDBPublisher(Publisher):
         referrers = [n for table in tables for (n,) in self.engine.query("publish/list_referrers", **_names(table))]
         if referrers:
             found.append(PolicyError(f"{release} can't be replaced: foreign keys of {listed(referrers)} refer to it."))
-        lost = self._keepsakes(tables) if star or form is Form.STAR else []
-        return [*found, loses(release, lost)] if lost else found
+        missing = self._keepsakes(tables) if star or form is Form.STAR else []
+        return [*found, loses(release, missing)] if missing else found
 
     def exists(self, release: Relation) -> bool:
         return self.engine.resolve(release) is not None
@@ -101,9 +101,9 @@ class DuckDBPublisher(Publisher):
         return Publication(PublishMethod.NEW if old is Form.NOTHING else PublishMethod.SWAP)
 
     def _change(self, staging: Relation | Star, release: Star, old: Form) -> None:
-        lost = self._keepsakes(old_tables(release, old))
-        if lost:
-            raise loses(release.view, lost)
+        missing = self._keepsakes(old_tables(release, old))
+        if missing:
+            raise loses(release.view, missing)
         own = {release.view, staging.view if isinstance(staging, Star) else staging}
         views = [] if old is Form.NOTHING else [view for view in self._working_views() if view not in own]
         comments = list(self.engine.query("publish/list_comments", **_names(release.view)))

@@ -44,7 +44,7 @@ class PostgresDriver:
     def explain(self, error: Exception) -> tuple[bool, bool]:
         return self._connection.closed, getattr(error, "sqlstate", None) in _REFUSED
 
-    def moment(self, value: datetime) -> datetime:
+    def timestamp(self, value: datetime) -> datetime:
         return value
 
     def alchemy(self) -> sqlalchemy.Engine:

@@ -208,7 +208,7 @@ class PostgresEngine(Engine):
         try:
             yield
         except psycopg.Error as error:
-            raise statement_error(error, name, lost=self._connection.broken) from None
+            raise statement_error(error, name, is_broken=self._connection.broken) from None
         except KeyboardInterrupt:
             raise Cancelled("Interrupted.") from None
         except Exception:  # of the code that makes the rows

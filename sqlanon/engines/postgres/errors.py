@@ -35,7 +35,7 @@ OWN_ERRORS: dict[str, type[SqlanonError]] = {
     "42501": AccessError,
 }
 """SQLSTATEs of the procedures of jobs, whose messages are the project's own; and of a privilege that they lack."""
-_LOST = ("08", "57P01", "57P02", "57P03")
+_CONNECTION_STATES = ("08", "57P01", "57P02", "57P03")
 _LIMITS_OF_SESSIONS = {
     "25P03": "idle_in_transaction_session_timeout",
     "25P04": "transaction_timeout",
@@ -68,13 +68,13 @@ def read_only_error(is_standby: bool | None = None) -> AccessError:
     return AccessError(f"The session is read-only, so that nothing was written: {reasons[is_standby]}.")
 
 
-def statement_error(error: psycopg.Error, name: str, lost: bool) -> SqlanonError:
-    """Explain, as an error, why the statement from template `name` failed; `lost`: the connection is gone."""
+def statement_error(error: psycopg.Error, name: str, is_broken: bool) -> SqlanonError:
+    """Explain, as an error, why the statement from template `name` failed; `is_broken`: the connection is gone."""
     state = error.sqlstate or ""
     if state in _LIMITS_OF_SESSIONS:
         limit = _LIMITS_OF_SESSIONS[state]
         return EngineError(f"The server ended the session, by the {limit} set for the role or the database.")
-    if lost or state.startswith(_LOST):
+    if is_broken or state.startswith(_CONNECTION_STATES):
         return EngineError(f"{name}: the connection to the PostgreSQL server was lost.")
     known = _known_error(error, state, name)
     if known is not None:

@@ -17,7 +17,7 @@ import psycopg
 from sqlanon.sql import Identifier, Number, Relation, Statement, renderer
 
 _TABLE = Relation("sqlanon_private", "pg_temp")
-_LASTING = ("jobs/create_procedure",)  # what it makes outlives the session and its table
+_PERMANENT = ("jobs/create_procedure",)  # what it makes outlives the session and its table
 _render = renderer("postgres")
 
 
@@ -35,7 +35,7 @@ class Private:
 
     def written(self, statement: Statement) -> str:
         """The text of a statement in which the values that are withheld are selected from the session's table."""
-        if statement.name in _LASTING:
+        if statement.name in _PERMANENT:
             return statement.text
         fresh: list[tuple[int, str, Number | str]] = []
 

@@ -74,8 +74,8 @@ class PostgresPublisher(Publisher):
         table = self._describe(release)
         form = self._form_of(release, table)
         if star:
-            beside = Star.of(release).tables if form is not Form.STAR else ()
-            found += name_problems(release, [one for one in beside if self._describe(one) is not None])
+            tables_of_star = Star.of(release).tables if form is not Form.STAR else ()
+            found += name_problems(release, [one for one in tables_of_star if self._describe(one) is not None])
         if table is not None and form is Form.STAR:
             found += self._star_problems(release, table, replace, star)
         elif table is not None:
@@ -119,9 +119,9 @@ class PostgresPublisher(Publisher):
         """List the losses with the tables of a release that gives way to a star, or is one."""
         form = Form.TABLE if old.kind == "r" else Form.STAR
         tables = old_tables(Star.of(release), form)
-        lost = self._lost(old, form, dict(zip(tables, tables, strict=True)))
-        lost += [] if star or form is Form.TABLE else self._attached(old)
-        return [loses(release, lost)] if lost else []
+        missing = self._list_missing(old, form, dict(zip(tables, tables, strict=True)))
+        missing += [] if star or form is Form.TABLE else self._attached(old)
+        return [loses(release, missing)] if missing else []
 
     def exists(self, release: Relation) -> bool:
         return self._describe(release) is not None
@@ -246,21 +246,21 @@ class PostgresPublisher(Publisher):
     ) -> None:
         """Refuse to drop what people attached to the old release; a view that stays keeps what is its own."""
         new = staging.tables if isinstance(staging, Star) else (staging, staging)
-        lost = self._lost(old, form, dict(zip(old_tables(release, form), new, strict=False)))
-        lost += [] if keeps_view or form is Form.TABLE else self._attached(old)
-        if lost:
-            raise loses(release.view, lost)
+        missing = self._list_missing(old, form, dict(zip(old_tables(release, form), new, strict=False)))
+        missing += [] if keeps_view or form is Form.TABLE else self._attached(old)
+        if missing:
+            raise loses(release.view, missing)
 
-    def _lost(self, old: Table, form: Form, tables: Mapping[Relation, Relation]) -> list[str]:
+    def _list_missing(self, old: Table, form: Form, tables: Mapping[Relation, Relation]) -> list[str]:
         """List what `tables` of a release have that the new ones beside them would not, and the options of its view."""
-        lost = [] if old.owner_can_be_given else ["its owner"]
+        missing = [] if old.owner_can_be_given else ["its owner"]
         if form is Form.STAR:
-            lost += [name for (name,) in self.engine.query("publish/list_view_properties", oid=old.oid)]
+            missing += [name for (name,) in self.engine.query("publish/list_view_properties", oid=old.oid)]
         for table, new in tables.items():
             found, staged = self._existing(table), self._existing(new)
-            lost += self._attached(found, view=old.oid)
-            lost += [n for (n,) in self.engine.query("publish/list_properties", oid=found.oid, staging=staged.oid)]
-        return lost
+            missing += self._attached(found, view=old.oid)
+            missing += [n for (n,) in self.engine.query("publish/list_properties", oid=found.oid, staging=staged.oid)]
+        return missing
 
     def _attached(self, old: Table, view: int = 0) -> list[str]:
         """List the relations that depend on a table or view, but for a view that reads it."""

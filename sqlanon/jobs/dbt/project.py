@@ -182,13 +182,17 @@ class ProjectText:
         columns = [
             {"name": escaped(column.name), "description": escaped(described[column.name])} for column in self.columns
         ]
-        told = f"recoded by the rules of run {self.run.id}"
+        how = f"recoded by the rules of run {self.run.id}"
         return {
             "version": 2,
             **({} if self.model else {"sources": [self._source()]}),
             "models": [
-                {"name": self.staged, "description": f"Rows {told}, before they are tested: for no reader."},
-                {"name": self.name, "description": f"Rows {told}, after all tests of them passed.", "columns": columns},
+                {"name": self.staged, "description": f"Rows {how}, before they are tested: for no reader."},
+                {
+                    "name": self.name,
+                    "description": f"Rows {how}, after all tests of them passed.",
+                    "columns": columns,
+                },
             ],
             "data_tests": [{"name": name, "description": escaped(about)} for name, (about, _) in tests.items()],
         }
@@ -258,8 +262,8 @@ def project_files(
     )
     select = rules_select(catalog.store, stored, run, str(plan.source), kept)
     columns, regions = recoded_columns(engine, plan, select)
-    told = rules_select(catalog.store, stored, run, str(marks[0]), kept)
-    parts = (engine, run, plan, stored, told, columns, regions, models, wanted)
+    selects = rules_select(catalog.store, stored, run, str(marks[0]), kept)
+    parts = (engine, run, plan, stored, selects, columns, regions, models, wanted)
     return ProjectText(*parts, source_model, marks).files()
 
 

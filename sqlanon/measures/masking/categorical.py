@@ -51,8 +51,8 @@ def categories_loss(compared: Compared, paired_rows: int | None, dimension: int)
 
 def greatest_dimension(columns: int, wanted: int) -> int:
     """Return the most columns of a contingency table, at most as many as wanted, so that tables are not too many."""
-    fitting = (one for one in range(wanted, 1, -1) if _count_tables(columns, one) <= MOST_TABLES)
-    return next(fitting, 1)
+    affordable = (one for one in range(wanted, 1, -1) if _count_tables(columns, one) <= MOST_TABLES)
+    return next(affordable, 1)
 
 
 def _count_tables(columns: int, dimension: int) -> int:

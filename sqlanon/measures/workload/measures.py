@@ -82,14 +82,14 @@ class Whole:
 
     rows: all of them. least, steps: numbers are counted from the least one, so many steps to a unit.
     counts: how often each value of the target occurs, by its text; None if releases lack no rows.
-    moments: of all rows in one class; None if the target is no number, or none is known.
+    power_sums: of all rows in one class; None if the target is no number, or none is known.
     """
 
     rows: int
     counts: Mapping[str | None, int] | None = None
     least: float = 0.0
     steps: float = 0.0
-    moments: PowerSums | None = None
+    power_sums: PowerSums | None = None
 
 
 def look_at(engine: Engine, view: View, rows: int, *, lacking: bool = False) -> Whole:
@@ -106,7 +106,7 @@ def look_at(engine: Engine, view: View, rows: int, *, lacking: bool = False) -> 
     _, exponent = math.frexp(high - low)
     steps = math.ldexp(1.0, _BITS - exponent) if high - low > 1e-130 else 0.0
     whole = replace(whole, least=float(low), steps=steps)
-    return replace(whole, moments=_power_sums(engine, one_class(view), whole))
+    return replace(whole, power_sums=_power_sums(engine, one_class(view), whole))
 
 
 def one_class(view: View) -> View:
@@ -128,7 +128,7 @@ def measure(engine: Engine, view: View, whole: Whole) -> Measures:
     if rows != whole.rows:
         unknown += _information(_lacking(engine, view, whole.counts or {}), scale)
     bits = int(unknown) / (scale * max(whole.rows, 1) * math.log(2))
-    return Measures(bits, None if whole.moments is None else _error(engine, view, whole, whole.moments))
+    return Measures(bits, None if whole.power_sums is None else _error(engine, view, whole, whole.power_sums))
 
 
 def _error(engine: Engine, view: View, whole: Whole, all_rows: PowerSums) -> float:

@@ -127,7 +127,7 @@ def create_all_box_labels(
     """The cells of the boxes in `used`, attribute by attribute."""
     box_labels: list[BoxLabels] = []
     for attribute, one in zip(attributes, shown, strict=True):
-        first = sum(len(face.values) for face in box_labels)
+        first = sum(len(one.values) for one in box_labels)
         box_labels.append(create_box_labels(engine, workspace, attribute, rules, used, first, one.hierarchy))
     return box_labels
 
@@ -135,10 +135,10 @@ def create_all_box_labels(
 def order_of(engine: Engine, box_labels: Sequence[BoxLabels]) -> list[Markup]:
     """The keys that regions are numbered by: what they show."""
     keys = []
-    for face in box_labels:
-        for number in range(face.first, face.first + len(face.values)):
+    for one in box_labels:
+        for number in range(one.first, one.first + len(one.values)):
             key = macro("boxes.in_order", cell_name(number))
-            keys.append(engine.render.macro("collate", key) if face.attribute.show is Show.LABEL else key)
+            keys.append(engine.render.macro("collate", key) if one.attribute.show is Show.LABEL else key)
     return keys
 
 
@@ -155,7 +155,7 @@ def show_boxes(
         engine, workspace, made.attributes, made.tables, made.tables.leaves, recoding.shown
     )
     regions = workspace.table("boxed_regions")
-    values = [value for face in box_labels for value in face.values]
+    values = [value for one in box_labels for value in one.values]
     ends = sum(len(shown.ends) for shown in recoding.shown)
     engine.run(
         "rules/show_boxes",
@@ -163,7 +163,7 @@ def show_boxes(
         observed=recoding.regions,
         names=names,
         leaves=made.tables.leaves,
-        box_labels=[face.joined for face in box_labels],
+        box_labels=[one.joined for one in box_labels],
         cells=[{"name": cell_name(n), "value": value} for n, value in enumerate(values)],
         ends=[end_name(n) for n in range(ends)],
         order=order_of(engine, box_labels),
@@ -180,7 +180,7 @@ def show_boxes(
         axes=[_widened(*pair) for pair in zip(recoding.partition.axes, made.attributes, strict=True)],
     )
     engine.analyze(wide)
-    workspace.drop(*(face.table for face in box_labels))
+    workspace.drop(*(one.table for one in box_labels))
     return replace(recoding, regions=regions, boxed=True), replace(recoding.partition, leaves=wide)
 
 
@@ -243,15 +243,15 @@ def _fetch(
     engine.run("rules/create_page", page=page, leaves=leaves, attributes=attributes, limit=limit, offset=offset)
     box_labels: list[BoxLabels] = []
     for attribute in attributes:
-        first = sum(len(face.values) for face in box_labels)
+        first = sum(len(one.values) for one in box_labels)
         box_labels.append(create_box_labels(engine, names, attribute, stored.tables, page, first, None))
     rows = engine.query(
         "rules/list_cells",
         page=page,
-        cells=[value for face in box_labels for value in face.values],
-        box_labels=[face.joined for face in box_labels],
+        cells=[value for one in box_labels for value in one.values],
+        box_labels=[one.joined for one in box_labels],
     )
-    names.drop(page, *(face.table for face in box_labels))
+    names.drop(page, *(one.table for one in box_labels))
     return [Rule(int(leaf), int(n), tuple(cells)) for leaf, n, *cells in rows]
 
 

@@ -118,17 +118,17 @@ def show_regions(
     shown = tuple(Shown(axis, engine) for axis in axes)
     box_labels = create_all_box_labels(engine, workspace, attributes, rules, used, shown)
     regions = workspace.table("regions")
-    cells = [cell for face in box_labels for cell in face.values]
+    cells = [cell for one in box_labels for cell in one.values]
     engine.run(
         "rules/create_regions",
         regions=regions,
         used=used,
-        box_labels=[face.joined for face in box_labels],
+        box_labels=[one.joined for one in box_labels],
         cells=[{"name": cell_name(n), "value": cell} for n, cell in enumerate(cells)],
         order=order_of(engine, box_labels),
     )
     engine.analyze(regions)
-    workspace.drop(*(face.table for face in box_labels))
+    workspace.drop(*(one.table for one in box_labels))
     return Applied(regions, _assigned(engine, coded, routed, used), shown)
 
 

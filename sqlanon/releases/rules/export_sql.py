@@ -177,7 +177,7 @@ def _require_sayable(stored: StoredRules, policy: Policy) -> None:
         raise PolicyError([*wrong, "`sqlanon apply` recodes with these rules."])
 
 
-_MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+_DAYS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 _COUNTED = r"-?[0-9]+(?:[.][0-9]+)?"
 
@@ -244,7 +244,7 @@ def labels_view(engine: Engine, stored: StoredRules, run: Run, view: str, releas
 def _is_read(attribute: RuleAttribute, policy: Policy) -> bool:
     """Tell whether labels of a column say numbers or dates; masks and own groups say no more than they show."""
     hierarchy = policy.attributes[attribute.name].hierarchy
-    kinds = attribute.kind.is_numeric or attribute.kind in _MOMENTS
+    kinds = attribute.kind.is_numeric or attribute.kind in _DAYS
     return attribute.show is Show.LABEL and kinds and (hierarchy is None or hierarchy.kind in ("intervals", "date"))
 
 
@@ -262,7 +262,7 @@ def _read(attribute: RuleAttribute, hierarchy: Hierarchy | None) -> ReadColumn:
         kind,
         Text(rf"^(?:\[|[{{]NULL, )(?:({value})|{beyond})-(?:({value})|{beyond})(?:\]|\)|[}}])$"),
         Text(rf"^({value})$|^[{{]NULL, ({value})[}}]$"),
-        attribute.kind in _MOMENTS,
+        attribute.kind in _DAYS,
         attribute.kind is Kind.TIMESTAMPTZ,
         () if hierarchy is None or hierarchy.kind != "date" else _periods(attribute.kind),
     )

@@ -275,7 +275,7 @@ def rules_digest(
     hiding = [a.name for a in attributes if a.hides_nulls]
     sets = {a.name: a.set_limit for a in attributes if a.listed and a.set_limit != SET_LIMITS["list"]}
     limits = [[a.bottom, a.top] for a in attributes]
-    said = {
+    content = {
         "kind": record.kind.value,
         "attributes": [[a.name, a.kind.value, a.show.value, a.height, a.segments, a.listed] for a in attributes],
         **({"limits": limits} if any(any(ends) for ends in limits) else {}),  # older rules have none
@@ -285,7 +285,7 @@ def rules_digest(
         "passes": json.loads(record.content).get("passes"),
         "tables": None if tables is None else table_digests(engine, attributes, tables),
     }
-    return RECODING + hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return RECODING + hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def table_digests(
@@ -310,7 +310,7 @@ def _hierarchy(attribute: Attribute) -> dict[str, Any] | None:
     """Describe the policy's hierarchy; a file is known by its bytes, and the length of a mask by its levels."""
     if attribute.hierarchy is None:
         return None
-    said = attribute.hierarchy.model_dump(mode="json", exclude_defaults=True, exclude={"length"})
+    specification = attribute.hierarchy.model_dump(mode="json", exclude_defaults=True, exclude={"length"})
     if attribute.hierarchy.csv is not None:
-        said["csv"] = hashlib.sha256(Path(attribute.hierarchy.csv).expanduser().read_bytes()).hexdigest()
-    return said
+        specification["csv"] = hashlib.sha256(Path(attribute.hierarchy.csv).expanduser().read_bytes()).hexdigest()
+    return specification

@@ -183,12 +183,14 @@ class _Holding:
     def _limited(self, shown: ShownField) -> Checked:
         """The numbers that stand for all beyond them, by the policy and the raw values."""
         raw, attribute = Markup(Identifier(f"r{shown.number}")), shown.field.attribute
-        said = self.plan.policy.attributes[attribute.name]
-        return check_limits(self.engine, self.coded.witness, raw, shown.column, said, attribute.limits, whole=True)
+        specification = self.plan.policy.attributes[attribute.name]
+        return check_limits(
+            self.engine, self.coded.witness, raw, shown.column, specification, attribute.limits, whole=True
+        )
 
     def _region(self, shown: ShownField, boxed: bool, limits: Limits) -> Region:
         cells = tuple(cell.name for cell in shown.cells)
-        tight = not boxed and shown.field.coding.hierarchy is None
+        exact_ranges = not boxed and shown.field.coding.hierarchy is None
         return Region(
             shown.column,
             f"r{shown.number}",
@@ -196,7 +198,7 @@ class _Holding:
             shown.show,
             self._ladder(shown),
             boxed=boxed,
-            tight=tight,
+            exact_ranges=exact_ranges,
             limits=limits,
         )
 

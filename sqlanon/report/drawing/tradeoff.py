@@ -28,14 +28,14 @@ def draw_tradeoff(points: Sequence[TradeoffPoint], key: str = "") -> str:
 
 def describe(points: Sequence[TradeoffPoint]) -> str:
     """The picture in words."""
-    told = "; ".join(_point_text(point) for point in sorted(points, key=lambda p: (p.k, p.published)))
-    return f"More protection is to the right, more loss is above. {told}."
+    described = "; ".join(_point_text(point) for point in sorted(points, key=lambda p: (p.k, p.published)))
+    return f"More protection is to the right, more loss is above. {described}."
 
 
 def _point_text(point: TradeoffPoint) -> str:
     released = " (released)" if point.published else ""
-    lost = f"{_percent(point.loss)} of the information lost"
-    return f"k {point.k}{released}: {lost}, classes of {point.least:,} rows or more"
+    loss_text = f"{_percent(point.loss)} of the information lost"
+    return f"k {point.k}{released}: {loss_text}, classes of {point.least:,} rows or more"
 
 
 def _percent(share: float) -> str:

@@ -107,11 +107,11 @@ def publish_star(
 
 def _siblings(engine: Engine, staging: Relation, release: Relation) -> tuple[Relation, Relation]:
     """Both relations as the database knows them."""
-    beside = (staging.catalog, staging.schema) == (release.catalog, release.schema)
+    same_schema = (staging.catalog, staging.schema) == (release.catalog, release.schema)
     staged = engine.resolve(staging)
     if staged is None:
         raise EngineError(f"The staging table {staging} does not exist; nothing was published.")
-    target = engine.resolve(release) or (staged.sibling(release.name) if beside else release)
+    target = engine.resolve(release) or (staged.sibling(release.name) if same_schema else release)
     if (staged.catalog, staged.schema) != (target.catalog, target.schema) or staged.name == target.name:
         raise PolicyError(f"The staging table {staging} does not lie beside the release {release}.")
     return staged, target

@@ -54,8 +54,8 @@ def carrying_problems(
 
     Decimals without declared digits are measured, a scan of the relation each; nothing else is asked.
     """
-    lost = [column for column in columns if _carried_type(source, relation, column, dialect) is None]
-    return [_problem(column, dialect) for column in lost]
+    left_behind = [column for column in columns if _carried_type(source, relation, column, dialect) is None]
+    return [_problem(column, dialect) for column in left_behind]
 
 
 def _problem(column: Column, dialect: type[Dialect]) -> str:

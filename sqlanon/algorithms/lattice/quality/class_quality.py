@@ -58,8 +58,8 @@ class Discernibility(ClassQuality):
     def score(self, node: Node, suppressed: int) -> float:
         """The sum over kept classes of |E|^2, and N for each suppressed row; an exact integer before it is a double."""
         kept, gone = self._classes.of(node, suppressed)
-        squares, lost = (sum(size * size * count for size, count in sizes.items()) for sizes in (kept, gone))
-        self._known.learn(node, float(squares + lost))
+        squares, gone_squares = (sum(size * size * count for size, count in sizes.items()) for sizes in (kept, gone))
+        self._known.learn(node, float(squares + gone_squares))
         return float(squares + self.sets.task.rows * suppressed)
 
     def _suppression(self, suppressed: Numbers) -> Numbers:

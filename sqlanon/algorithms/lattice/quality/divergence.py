@@ -47,9 +47,9 @@ class Divergence(ClassQuality):
         rows, own = self._times_rows, looked_up(self._own, nodes).sum(axis=1)
         groups = looked_up(self._groups, nodes)
         correlation = np.minimum(-self._known.at(nodes), (rows - groups).sum(axis=1) - (rows - groups.min(axis=1)))
-        lost = np.maximum(self._correlation - correlation, 0)
+        least_loss = np.maximum(self._correlation - correlation, 0)
         slack = SLACK * rows * len(self.weights)
-        return np.asarray(np.maximum(own + lost - slack, 0) / self.sets.task.rows)
+        return np.asarray(np.maximum(own + least_loss - slack, 0) / self.sets.task.rows)
 
     def score(self, node: Node, suppressed: int) -> float:
         """The divergence of a generalization."""

@@ -175,11 +175,11 @@ class Sampling:
             return self._resume_by_gain(self.criterion, trunk, ranges, report)
         self.branch.decide("sampling/seed_leaves", splits=splits, ranges=ranges, bits=self.task.bits)
         engine.analyze(ranges, splits)
-        rows, consumed = self._spent()
+        rows, consumed = self._consumed_rows()
         first_leaf = self.first << self.task.bits
         return Frontier(rows, splits, (*consumed, splits), self.first, 1, next_leaf=first_leaf, ranges=ranges)
 
-    def _spent(self) -> tuple[Markup, list[Relation]]:
+    def _consumed_rows(self) -> tuple[Markup, list[Relation]]:
         """The rows of all that is settled, and the tables that nobody needs once they have been sent on."""
         rows = [rows for part in self.parts for rows in part.settled.rows]
         tables = [table for table in rows if isinstance(table, Relation)]
@@ -192,7 +192,7 @@ class Sampling:
         median_only, parts = trunk.branch.table("median_only"), [part.median_only for part in self.parts]
         self.branch.decide("sampling/join_median_only", median_only=median_only, parts=parts)
         self.branch.engine.analyze(ranges, median_only)
-        rows, consumed = self._spent()
+        rows, consumed = self._consumed_rows()
         gain = GainGrowth(trunk.branch, criterion, self.algorithm.bins)
         level = gain.resume(rows, ranges, median_only, self.first)
         self.branch.workspace.drop(*consumed, ranges, median_only, criterion.target.responses)
