@@ -15,7 +15,7 @@ from sqlanon.catalog.sources import identify_source
 from sqlanon.engines import connect
 from sqlanon.errors import ConflictError, PolicyError
 from sqlanon.policy.loading import build_policy
-from sqlanon.runs.linking import check_run, judge_release
+from sqlanon.runs.linking import check_earlier_releases, check_run
 from sqlanon.sql import Relation
 from sqlanon.work.journal import Silent
 from tests.jobs_support import COLUMNS, ROLES, K, carry_out, frozen, linked, released, simple, table
@@ -34,13 +34,13 @@ def earlier(run: str, rules: str, republish: str | None = None) -> Released:
 
 def test_the_second_recoding_is_the_one_that_is_judged() -> None:
     one, other = earlier("1", "1", SAME), earlier("2", "2", "allow")
-    assert judge_release([], "t", SAME) is None
-    assert judge_release([one], "t", SAME, "1") is None
-    assert judge_release([one], "t", SAME, None, "rules-1:1") is None
+    assert check_earlier_releases([], "t", SAME) is None
+    assert check_earlier_releases([one], "t", SAME, "1") is None
+    assert check_earlier_releases([one], "t", SAME, None, "rules-1:1") is None
     for new in ("1", "2"):
-        assert "by other rules" in (judge_release([other, one], "t", SAME, new) or "")
-    assert "Run 1 released t" in (judge_release([earlier("1", "1")], "t", None) or "")
-    told = judge_release([one], "t", "allow")
+        assert "by other rules" in (check_earlier_releases([other, one], "t", SAME, new) or "")
+    assert "Run 1 released t" in (check_earlier_releases([earlier("1", "1")], "t", None) or "")
+    told = check_earlier_releases([one], "t", "allow")
     assert told is not None
     assert "The policy of run 1 says republish: same-recoding, this one says republish: allow" in told
 
@@ -50,7 +50,7 @@ def test_the_second_recoding_is_the_one_that_is_judged() -> None:
 def test_a_recoding_beside_one_that_is_to_be_the_only_one_is_refused(republish: str | None, rules: str | None) -> None:
     found = [earlier("3", "9"), earlier("2", "1", SAME), earlier("1", "1", SAME)]
     with pytest.raises(PolicyError, match=r"same-recoding.* forbids it") as refused:
-        judge_release(found, "t", republish, rules)
+        check_earlier_releases(found, "t", republish, rules)
     assert "as run 2 released t" in str(refused.value)
     assert "`sqlanon apply 1`" in str(refused.value)
     assert "`republish: allow`" in str(refused.value)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice import judging
+from sqlanon.algorithms.lattice import node_checks
 from sqlanon.algorithms.lattice.optimal import optimal
 from sqlanon.algorithms.lattice.problem import Findings, Problem
 from sqlanon.algorithms.lattice.progress import LatticeProgress
@@ -174,7 +174,7 @@ def test_a_quality_without_bounds_gets_its_true_optimum(database: Database) -> N
 
 
 def test_hash_buckets_change_no_result(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "BUCKET_TUPLES", 1)
+    monkeypatch.setattr(node_checks, "BUCKET_TUPLES", 1)
 
     def test(data: st.DataObject) -> None:
         case = data.draw(cases(most_rows=60))
@@ -183,7 +183,7 @@ def test_hash_buckets_change_no_result(database: Database, monkeypatch: pytest.M
 
         def check(problem: Problem) -> Problem:
             for node in nodes:
-                verdict, out = judging.judge(problem.sets, node), len(case.suppressed_rows(node))
+                verdict, out = node_checks.check_node(problem.sets, node), len(case.suppressed_rows(node))
                 assert (verdict.suppressed > case.budget) == (out > case.budget)
                 assert verdict.suppressed <= out
                 if out <= case.budget:
@@ -251,7 +251,7 @@ def test_a_search_out_of_time_tells_how_far_from_the_optimum_it_may_be(tmp_path:
     assert findings.bound is not None
     assert findings.bound <= LEVELS[0.05][1] <= findings.score
     assert problem.sets.satisfies(findings.verdicts[findings.chosen])
-    assert [one.checked for one in seen] == [1 + judging.TOGETHER * looks for looks in range(11)]
+    assert [one.checked for one in seen] == [1 + node_checks.TOGETHER * looks for looks in range(11)]
     bounds = [one.bound for one in seen if one.bound is not None]
     assert bounds == sorted(bounds)
     assert all(one.bound <= one.best for one in seen if one.bound is not None and one.best is not None)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from sqlanon.algorithms.tree.judging import NEVER
+from sqlanon.algorithms.tree.allowable import NEVER
 from sqlanon.algorithms.tree.sampling.draw import Draw, draw
 from sqlanon.algorithms.tree.sampling.hypothesis import Confidence, Hypotheses
 from sqlanon.algorithms.tree.sampling.repartition import Repartition, Tree

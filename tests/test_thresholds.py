@@ -85,7 +85,7 @@ def test_a_round_takes_as_many_statements_whatever_its_nodes(
 ) -> None:
     case = _table(rows, {"attribute": "s", **TEXTS[3]}, {"attribute": "u", **NUMBERS[1], "t": 0.08})
     rounds = _rounds(databases[0], case, monkeypatch)
-    searched = [r for r in rounds if r["tree/decide/judge_thresholds"]]
+    searched = [r for r in rounds if r["tree/decide/create_open_thresholds"]]
     assert searched
     for counts in rounds:
         batches = counts["tree/decide/choose_thresholds"]
@@ -106,7 +106,7 @@ def test_under_k_anonymity_alone_thresholds_are_not_searched(
     rounds = _rounds(databases[0], _table(200), monkeypatch)
     names = set().union(*rounds)
     assert not names & (
-        BATCHED | {"tree/decide/follow_values", "tree/decide/judge_thresholds", "tree/scan/count_avs_groups"}
+        BATCHED | {"tree/decide/follow_values", "tree/decide/create_open_thresholds", "tree/scan/count_avs_groups"}
     )
 
 

@@ -106,13 +106,13 @@ def encode(
     """
     plan = replace(plan, attributes=tuple(_limited(engine, plan, attribute) for attribute in plan.attributes))
     if row_filter is None:
-        return _encode(engine, plan, workspace, _measure(engine, plan), whole=whole)
+        return _encode(engine, plan, workspace, _measure_source(engine, plan), whole=whole)
     copy = workspace.table("source")
     columns = [Identifier(attribute.name) for attribute in plan.attributes]
     engine.run("encoding/copy_source", copy=copy, source=plan.source, columns=columns, row_filter=row_filter)
     engine.analyze(copy)
     copied = replace(plan, source=copy)
-    coded = _encode(engine, copied, workspace, _measure(engine, copied))
+    coded = _encode(engine, copied, workspace, _measure_source(engine, copied))
     workspace.drop(copy)
     return coded
 
@@ -194,7 +194,7 @@ def _count_kept(engine: Engine, plan: Plan, workspace: Workspace, fields: Sequen
     return table
 
 
-def _measure(engine: Engine, plan: Plan) -> _Source:
+def _measure_source(engine: Engine, plan: Plan) -> _Source:
     integers = [a.name for a in plan.attributes if a.column.kind is Kind.INTEGER and a.hierarchy is None]
     refusing = {a.name for a in plan.attributes if plan.policy.attributes[a.name].nulls == "refuse"}
     nullable = [a.name for a in plan.attributes if a.role is Role.QUASI_IDENTIFIER or a.name in refusing]

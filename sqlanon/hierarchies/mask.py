@@ -53,7 +53,7 @@ def build_mask(task: Task) -> HierarchyTable:
     The specification may give a length instead, for values that come later. Raises PolicyError where a value is longer
     than that, the length would need more than `MAX_MASK_LEVELS` levels, or codes need more than 62 bits.
     """
-    height, has_short = _measure(task)
+    height, has_short = _measure_length(task)
     _put_in_order(task, height, has_short)
     masked: dict[str, Any] = {"numbered": task.numbered, "side": _side(task)}
     task.engine.run("hierarchies/number_masks", leaves=task.leaves, height=height, **masked)
@@ -66,7 +66,7 @@ def build_mask(task: Task) -> HierarchyTable:
     return HierarchyTable(_selected(task, height, shifts), task.table, height, shifts, leaves, leaves, counted=False)
 
 
-def _measure(task: Task) -> tuple[int, bool]:
+def _measure_length(task: Task) -> tuple[int, bool]:
     """The number of levels, and whether there are values that end before the characters that level 1 keeps."""
     length, shortest = task.engine.query_one("hierarchies/measure_length", text=task.text, values=task.values)
     if task.spec.length is not None:

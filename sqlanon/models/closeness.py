@@ -88,7 +88,7 @@ class TCloseness(PrivacyModel):
             return Markup(0)
         return macro("models.share_beyond", self.greatest)
 
-    def _measure_groups(self, render: Renderer, runs: Runs, groups: Sequence[Markup]) -> Statement:
+    def _prefixes_of_groups(self, render: Renderer, runs: Runs, groups: Sequence[Markup]) -> Statement:
         """The running sum of |p - q| / 2 over groups of values, each of which is a column of the domain.
 
         A group with x rows in a class of n adds its surplus x - n*q from its last row on until n reaches x / q: two
@@ -144,7 +144,7 @@ class EqualTCloseness(TCloseness):
 
     def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The running surplus of the values."""
-        return self._measure_groups(render, runs, [Markup(Identifier("s"))])
+        return self._prefixes_of_groups(render, runs, [Markup(Identifier("s"))])
 
 
 class OrderedTCloseness(TCloseness):
@@ -206,7 +206,7 @@ class HierarchicalTCloseness(TCloseness):
     def measure_prefixes(self, render: Renderer, runs: Runs) -> Statement:
         """The ground distance is that of a tree with edges of 1 / (2H): each group below the root adds |p - q|."""
         levels = ["s", *(f"g{level}" for level in range(1, runs.height))]
-        return self._measure_groups(render, runs, [Markup(Identifier(level)) for level in levels])
+        return self._prefixes_of_groups(render, runs, [Markup(Identifier(level)) for level in levels])
 
 
 class KlTCloseness(TCloseness):

@@ -111,11 +111,11 @@ class _Conversion:
         if id(node) not in self._done:
             self._open.add(id(node))
             self._done[id(node)] = self._inside(node, path)
-            self._measure(node, path)
+            self._count_parts(node, path)
             self._open.remove(id(node))
         return self._done[id(node)]
 
-    def _measure(self, node: Node, path: Path) -> None:
+    def _count_parts(self, node: Node, path: Path) -> None:
         """Count the parts of what was converted; refuse the few lines that stand for thousands of millions."""
         inside = [part for pair in node.value for part in pair] if isinstance(node, MappingNode) else node.value
         parts = () if isinstance(node, ScalarNode) else inside

@@ -137,7 +137,7 @@ def _work(run: RunExecution, source: ReleaseSource, sink: Sink, version: tuple[i
     ):
         encoded = _encode(run, source, sink, version)
         release = source.decide(run, encoded)
-        _measure(run, encoded, release)
+        _record_measures(run, encoded, release)
         sink.take(run, source, encoded, release)
 
 
@@ -186,7 +186,7 @@ def _record_hierarchies(run: RunExecution, coded: CodedTable) -> None:
             run.catalog.record_hierarchy(hierarchy_record(field))
 
 
-def _measure(run: RunExecution, encoded: Encoded, release: Release) -> None:
+def _record_measures(run: RunExecution, encoded: Encoded, release: Release) -> None:
     """Say in the outcome what the release came to, and what it costs."""
     outcome, target = run.outcome, run.policy.target
     outcome.rounds = release.rounds

@@ -19,7 +19,7 @@ SAME_RECODING = "same-recoding"
 ALLOW = "allow"
 
 
-def judge_release(
+def check_earlier_releases(
     released: Sequence[Released],
     source: str,
     republish: str | None,
@@ -66,7 +66,7 @@ def check_run(
 
 def _refusal(policy: Policy, plan: Plan, catalog: Catalog) -> str | None:
     try:
-        judge_release(catalog.released(plan.source_place), plan.source_name, policy.republish)
+        check_earlier_releases(catalog.released(plan.source_place), plan.source_name, policy.republish)
     except PolicyError as refusal:
         return str(refusal)
     return None

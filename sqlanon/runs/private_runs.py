@@ -35,7 +35,7 @@ from sqlanon.results.records import write_private_record
 from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount
 from sqlanon.runs.flow import interruptible
-from sqlanon.runs.linking import judge_release
+from sqlanon.runs.linking import check_earlier_releases
 from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
 from sqlanon.verification.counts import check_counts
@@ -188,7 +188,7 @@ class _PrivateRun:
 
         with catalog.releasing(plan.source_place):
             released = catalog.released(plan.source_place)
-            linked = judge_release(released, plan.source_name, self.policy.republish, None, record.digest)
+            linked = check_earlier_releases(released, plan.source_name, self.policy.republish, None, record.digest)
             notes = staged.publish(within)
             self.published = True
             for missed in late:

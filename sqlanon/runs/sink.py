@@ -15,7 +15,7 @@ from sqlanon.releases.base import Release
 from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.checkpoints import checkpoint_of
 from sqlanon.runs.execution import Encoded, RunExecution
-from sqlanon.runs.linking import judge_release
+from sqlanon.runs.linking import check_earlier_releases
 from sqlanon.runs.recording import release_record
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.sql import Relation
@@ -66,7 +66,7 @@ class Publish(Sink):
         session = run.session
         elsewhere = None if session.is_one_database else session.target
         plan = resolve(run.policy, run.engine, replace=self.replace, release_engine=elsewhere, pinned=source.pinned)
-        _judge_other_rules(run, plan, source.rules_run, source.rules_digest)
+        _check_earlier_releases(run, plan, source.rules_run, source.rules_digest)
         return plan
 
     def lock(self, run: RunExecution) -> contextlib.AbstractContextManager[None]:
@@ -151,7 +151,7 @@ def _publish(run: RunExecution, source: ReleaseSource, staged: Staged, rules: St
             catalog.record_rules_within(session, outcome.run, rules.record, rules.relations)
 
     with run.journal.during("publish"), catalog.releasing(run.plan.source_place):
-        _judge_other_rules(run, run.plan, source.rules_run, digest)  # others may have released the source since
+        _check_earlier_releases(run, run.plan, source.rules_run, digest)  # others may have released the source since
         if run.policy.release.file is not None:
             run.control.finish()
         outcome.notes = staged.publish(within)
@@ -162,7 +162,7 @@ def _publish(run: RunExecution, source: ReleaseSource, staged: Staged, rules: St
                 catalog.record_rules(outcome.run, rules.record, rules.relations)
 
 
-def _judge_other_rules(run: RunExecution, plan: Plan, rules_run: str | None, digest: str | None) -> None:
+def _check_earlier_releases(run: RunExecution, plan: Plan, rules_run: str | None, digest: str | None) -> None:
     """Refuse another recoding of a source that is to have one only; keep what is said of others."""
     released, name = run.catalog.released(plan.source_place), plan.source_name
-    run.linked = judge_release(released, name, run.policy.republish, rules_run, digest)
+    run.linked = check_earlier_releases(released, name, run.policy.republish, rules_run, digest)

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy, just
 
 from sqlanon.algorithms.lattice.classify import classify
-from sqlanon.algorithms.lattice.judging import judge
+from sqlanon.algorithms.lattice.node_checks import check_node
 from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.encoding.frequency.lattice import is_above
@@ -106,7 +106,7 @@ def check_floors(database: Database, case: Case) -> None:
     suppressed = {node: len(case.suppressed_rows(node)) for node in case.nodes}
     with problem_of(database, case, {"name": "optimal"}) as (problem, _):
         for node in case.nodes:
-            floor = judge(problem.sets, node).floor
+            floor = check_node(problem.sets, node).floor
             below = (rows for other, rows in suppressed.items() if is_above(node, other))
             assert all(floor <= rows for rows in below if rows <= case.budget)
 
@@ -365,7 +365,7 @@ MUTANTS = (
     ),
     # splits of partition trees
     Mutant("sqlanon.algorithms.tree.mondrian:build_task", "2 * max(", "3 * max(", check_tree, TREES, seed=4),
-    Mutant(f"{GROWTH}:judge", "max(model.least_rows", "2 * max(model.least_rows", check_tree, SMALL),
+    Mutant(f"{GROWTH}:record_allowable", "max(model.least_rows", "2 * max(model.least_rows", check_tree, SMALL),
     Mutant(
         "sqlanon.algorithms.tree.thresholds:_Search.__init__",
         "max(model.least_rows",

@@ -56,7 +56,7 @@ def search(
     spared = int(Decimal(str(policy.suppression)) * coded.source_rows)
     clustered, reach, guesses = _Guessing(engine, workspace, points, k, spared).least()
     clustered, _ = merge_violating(engine, workspace, points, clustered, models, sensitive)
-    clusters, rows, smallest, largest, away = _measure(engine, points, clustered)
+    clusters, rows, smallest, largest, away = _measure_clusters(engine, points, clustered)
     radius = math.sqrt(away)
     return Gathered(points, clustered, scale, math.sqrt(reach), clusters, rows, smallest, largest, radius, guesses)
 
@@ -69,7 +69,7 @@ def _scale(engine: Engine, coded: CodedTable, standardize: bool) -> float:
     return next((float(one.factor.value) / unit for one, unit in zip(scaled, units, strict=True) if unit), _FINEST)
 
 
-def _measure(engine: Engine, points: Points, clustered: Relation) -> tuple[int, int, int, int, int]:
+def _measure_clusters(engine: Engine, points: Points, clustered: Relation) -> tuple[int, int, int, int, int]:
     """Count clusters, rows, the fewest and most of a cluster, and measure the greatest squared distance."""
     row = engine.query_one(
         "gathering/measure_gathered", clustered=clustered, points=points.table, coordinates=points.coordinates
@@ -130,7 +130,7 @@ class _Guessing:
         self.engine.run("gathering/join_nearest", clustered=clustered, centres=centres, **shared)
         self.engine.analyze(clustered)
         self.workspace.drop(centres)
-        _, rows, smallest, *_ = _measure(self.engine, self.points, clustered)
+        _, rows, smallest, *_ = _measure_clusters(self.engine, self.points, clustered)
         if smallest >= self.k and self.points.rows - rows <= self.spared:
             return clustered
         self.workspace.drop(clustered)

@@ -51,7 +51,7 @@ def merge_violating(
             classes=classes,
             coordinates=points.coordinates,
             neighbours=1 << min(rounds, DOUBLINGS),
-            measures=_measures(engine, points, classes, clustered, judged, sensitive),
+            measures=_render_measures(engine, points, classes, clustered, judged, sensitive),
         )
         engine.analyze(moves)
         violating, moving = engine.query_one("clusters/count_violating", moves=moves)
@@ -67,7 +67,7 @@ def merge_violating(
     return clustered, rounds
 
 
-def _measures(
+def _render_measures(
     engine: Engine,
     points: Points,
     classes: Relation,

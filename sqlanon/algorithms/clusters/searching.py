@@ -41,7 +41,7 @@ def search(
     if algorithm.refines:
         clustered, refined = refine(engine, workspace, points, clustered)
     clustered, rounds = merge_violating(engine, workspace, points, clustered, models, sensitive)
-    facts = _measure(engine, points, clustered, algorithm)
+    facts = _measure_clusters(engine, points, clustered, algorithm)
     assigned = workspace.table("assigned")
     engine.run(
         "clusters/assign_rows", assigned=assigned, clustered=clustered, points=points.table, words=coded.word_columns
@@ -51,7 +51,7 @@ def search(
     return Clusters(points.axes, points.coordinates, assigned, facts, rounds=1 + refined + rounds)
 
 
-def _measure(engine: Engine, points: Points, clustered: Relation, algorithm: Clustering) -> ClusterFacts:
+def _measure_clusters(engine: Engine, points: Points, clustered: Relation, algorithm: Clustering) -> ClusterFacts:
     """Count the clusters, and measure the share of the variance that is lost in them."""
     clusters, smallest, largest, *sums = engine.query_one(
         "clusters/measure_clusters", clustered=clustered, points=points.table, coordinates=points.coordinates

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlanon.algorithms.lattice.judging import at_once, judge_each, settle
+from sqlanon.algorithms.lattice.node_checks import at_once, count_suppressed_each, settle
 from sqlanon.algorithms.lattice.problem import Findings, Problem
 from sqlanon.algorithms.lattice.progress import LatticeProgress
 from sqlanon.algorithms.lattice.quality.quality import Numbers, is_better, tolerance
@@ -166,7 +166,7 @@ class BestFirst:
         most = at_once(self.problem.sets)
         for start in range(0, len(unknown), most):
             part = unknown[start : start + most]
-            for node, verdict in zip(part, judge_each(self.problem.sets, part), strict=True):
+            for node, verdict in zip(part, count_suppressed_each(self.problem.sets, part), strict=True):
                 self._learn(node, verdict)
         return {place: self.findings.verdicts[node] for place, node in nodes.items()}
 

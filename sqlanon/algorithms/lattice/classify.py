@@ -12,7 +12,7 @@ from sqlanon.algorithms.lattice.node_status import NodeStatus, NodeStatusMap
 from sqlanon.algorithms.lattice.problem import Findings, Problem
 from sqlanon.algorithms.lattice.progress import LatticeProgress
 from sqlanon.algorithms.lattice.quality.quality import is_better
-from sqlanon.algorithms.lattice.walk import judge
+from sqlanon.algorithms.lattice.walk import check_nodes
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.task import Verdict
 
@@ -49,7 +49,7 @@ def _verdicts(problem: Problem, nodes: list[Node]) -> dict[Node, Verdict]:
     if len(nodes) == 1:
         return {nodes[0]: problem.sets.check(nodes[0])}
     checked = Findings()
-    judge(problem, checked, nodes)
+    check_nodes(problem, checked, nodes)
     return checked.verdicts
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from sqlanon.algorithms.lattice.best_first import BestFirst
 from sqlanon.algorithms.lattice.grid import Counts, Flags, Grid
-from sqlanon.algorithms.lattice.judging import at_once, judge_each, settle
+from sqlanon.algorithms.lattice.node_checks import at_once, count_suppressed_each, settle
 from sqlanon.algorithms.lattice.options import LARGEST_HELD
 from sqlanon.algorithms.lattice.picking import pick
 from sqlanon.algorithms.lattice.problem import Findings, Problem
@@ -89,7 +89,7 @@ class _Search:
     def _look_at(self, numbers: Sequence[int]) -> None:
         """Check some open nodes, and learn what follows from all of them before any is scored."""
         self.open[numbers] = False
-        verdicts = self._judge(numbers)
+        verdicts = self._verdicts_of(numbers)
         raised = np.zeros(self.grid.size, np.bool_)
         for number, verdict in verdicts.items():
             self._learn_below(number, verdict, raised)
@@ -97,11 +97,11 @@ class _Search:
         self._accept_best({number: verdict for number, verdict in verdicts.items() if self._satisfies(verdict)})
         self._report()
 
-    def _judge(self, numbers: Sequence[int]) -> dict[int, Verdict]:
+    def _verdicts_of(self, numbers: Sequence[int]) -> dict[int, Verdict]:
         """The verdicts on some nodes, those that need no check among them."""
         verdicts = {number: Verdict(0, 0) for number in numbers if self.satisfying[number]}
         unknown = [number for number in numbers if number not in verdicts]
-        found = judge_each(self.problem.sets, [self.grid.node(number) for number in unknown])
+        found = count_suppressed_each(self.problem.sets, [self.grid.node(number) for number in unknown])
         verdicts |= zip(unknown, found, strict=True)
         self.findings.verdicts |= {self.grid.node(number): verdict for number, verdict in verdicts.items()}
         return verdicts

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sqlanon.algorithms.lattice.frequency.batches import Count, Step, count_each
 from sqlanon.algorithms.lattice.problem import Findings, Problem, choose
 from sqlanon.algorithms.lattice.progress import LatticeProgress
-from sqlanon.algorithms.lattice.walk import judge, verdicts_of
+from sqlanon.algorithms.lattice.walk import check_nodes, verdicts_of
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.policy import Samarati
 
@@ -32,7 +32,7 @@ def samarati(problem: Problem, _algorithm: Samarati) -> Findings:
         else:
             low = middle + 1
     for height in range(low, sum(lattice.top) + 1):
-        judge(problem, findings, lattice.at_height(height))
+        check_nodes(problem, findings, lattice.at_height(height))
         found = [node for node in lattice.at_height(height) if problem.sets.satisfies(findings.verdicts[node])]
         if found:
             findings.anonymous = {

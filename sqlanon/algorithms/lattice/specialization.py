@@ -231,7 +231,9 @@ class _Specialization:
         parts = macro("lattice.parts_of_group", self.rows, self._group(candidate), sensitive)
         keys, base = WholeKeys((), 2), FrequencySet(self.rows, (), self.task.rows)
         sets = FrequencySets(self.engine, self.workspace, self.coded, self.task, keys, base)
-        failing, _ = self.engine.query_one("lattice/count_failing", **sets.judged((), parts, self.task.sensitive))
+        failing, _ = self.engine.query_one(
+            "lattice/count_failing", **sets.values_of_checks((), parts, self.task.sensitive)
+        )
         return not failing
 
     def _specialize(self, candidate: Candidate) -> None:

@@ -138,15 +138,15 @@ def conclude(problem: Problem, findings: Findings, admissible: Iterable[Node]) -
     if sets.task.predictive:
         findings.anonymous = set(admissible)
     else:
-        judge(problem, findings, admissible)
+        check_nodes(problem, findings, admissible)
         findings.anonymous = {node for node, verdict in findings.verdicts.items() if sets.satisfies(verdict)}
     findings.complete = True
     minimal = findings.minimal
-    judge(problem, findings, minimal or [problem.lattice.top])  # the top says by how much the models are missed
+    check_nodes(problem, findings, minimal or [problem.lattice.top])  # the top says by how much the models are missed
     choose(problem, findings, minimal)
 
 
-def judge(problem: Problem, findings: Findings, nodes: Iterable[Node]) -> None:
+def check_nodes(problem: Problem, findings: Findings, nodes: Iterable[Node]) -> None:
     """Check generalizations for good, those that were not yet."""
     sets = problem.sets
     unchecked = [node for node in nodes if node not in findings.verdicts]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from sqlanon.algorithms.tree.judging import judge
+from sqlanon.algorithms.tree.allowable import record_allowable
 from sqlanon.algorithms.tree.medians import Candidates, attributes_of, cut_at_medians, list_attributes
 from sqlanon.algorithms.tree.recording import Numbers, record_tree, remember_splits
 from sqlanon.algorithms.tree.task import Branch
@@ -158,7 +158,7 @@ class Growth:
         return following
 
     def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
-        ranges = frontier.ranges or self._measure(frontier.rows)
+        ranges = frontier.ranges or self._measure_nodes(frontier.rows)
         splits = self._table("splits", frontier.round + 1)
         self.remember(frontier)
         candidates = cut_at_medians(
@@ -170,13 +170,13 @@ class Growth:
             searched=self.searches_thresholds,
             at_once=self._tries_at_once(frontier),
         )
-        used = self._judge(frontier, candidates, splits)
+        used = self._record_allowable(frontier, candidates, splits)
         counts = self.branch.ask("count_nodes", ranges=ranges, splits=splits)
         finished, active, active_rows, stage, numbers = counts
         consumed = [*candidates.tables, *used]
         if finished:
             consumed.append(
-                exact := ranges if frontier.exact_ranges else self._measure(_ended(frontier.rows, ranges, splits))
+                exact := ranges if frontier.exact_ranges else self._measure_nodes(_ended(frontier.rows, ranges, splits))
             )
             self._retire(frontier, exact, splits)
         leaves = frontier.leaves + finished
@@ -219,7 +219,7 @@ class Growth:
             record_tree(self.branch, self.leaves)
         self.branch.workspace.drop(attributes_of(self.branch))
 
-    def _measure(self, rows: Relation | Markup) -> Relation:
+    def _measure_nodes(self, rows: Relation | Markup) -> Relation:
         """The table of the exact ranges of the nodes of these rows."""
         ranges = self.branch.table("ranges")
         self.branch.scan("measure_nodes", ranges=ranges, rows=rows, **self.task.measured)
@@ -232,8 +232,8 @@ class Growth:
         self.branch.decide("inherit_ranges", inherited=inherited, ranges=ranges, **values)
         return replace(frontier, ranges=inherited, exact_ranges=False)
 
-    def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
-        return judge(
+    def _record_allowable(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
+        return record_allowable(
             self.branch,
             frontier.rows,
             candidates,

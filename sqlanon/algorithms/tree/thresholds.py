@@ -74,10 +74,10 @@ class _Search:
         for runs, sensitive in zip(self.runs, self.task.sensitive, strict=True):
             self._follow_values(rows, runs, sensitive)
         open_thresholds, remaining = self._table("open_thresholds"), self._table("remaining")
-        self._judge_thresholds(open_thresholds)
+        self._create_open_thresholds(open_thresholds)
         each = FIRST_EACH
         while self.branch.ask("count_open", open_thresholds=open_thresholds)[0]:
-            self._measure_next(open_thresholds, remaining, each)
+            self._measure_batch(open_thresholds, remaining, each)
             open_thresholds, remaining = remaining, open_thresholds
             each = min(2 * each, MOST_EACH)
         self.branch.workspace.drop(*self.runs, self.groups)
@@ -109,13 +109,13 @@ class _Search:
         self.branch.decide("follow_values", runs=runs, groups=self.groups, fewest=self.fewest)
         self.branch.engine.analyze(runs)
 
-    def _judge_thresholds(self, open_thresholds: Relation) -> None:
+    def _create_open_thresholds(self, open_thresholds: Relation) -> None:
         thresholds = self._table("thresholds")
         self._list_thresholds(thresholds)
-        follows = [Markup(self._follow(model)) for model in self.models]
+        follows = [Markup(self._render_prefixes(model)) for model in self.models]
         preference = WIDEST_FIRST if self.ranked is None else MOST_GAINING_FIRST
         values = {"open_thresholds": open_thresholds, "thresholds": thresholds, "preference": preference}
-        self.branch.decide("judge_thresholds", follows=follows, **values)
+        self.branch.decide("create_open_thresholds", follows=follows, **values)
 
     def _list_thresholds(self, thresholds: Relation) -> None:
         values = {"thresholds": thresholds, "candidates": self.candidates}
@@ -124,7 +124,7 @@ class _Search:
             return
         self.branch.decide("list_thresholds", runs=self.runs[0], fewest=self.fewest, **values)
 
-    def _follow(self, model: PrivacyModel) -> str:
+    def _render_prefixes(self, model: PrivacyModel) -> str:
         runs, sensitive = self._of(model, self.runs)
         domain = expression("{domain}", domain=sensitive.domain)
         runs_of = Runs(expression("{runs}", runs=runs), domain, self.task.table_rows, sensitive.height)
@@ -135,26 +135,26 @@ class _Search:
         pairs = zip(tables, self.task.sensitive, strict=True)
         return next((table, sensitive) for table, sensitive in pairs if sensitive.name == model.attribute)
 
-    def _measure_next(self, open_thresholds: Relation, remaining: Relation, each: int) -> None:
+    def _measure_batch(self, open_thresholds: Relation, remaining: Relation, each: int) -> None:
         """Measure the children of the best open thresholds, and list the thresholds that stay open."""
         batch, measured = self._table("batch"), self._table("measured")
         tables: dict[str, Any] = {"open_thresholds": open_thresholds, "batch": batch}
         self._renew(batch, measured, remaining)
         self.branch.decide("choose_thresholds", each=each, most_rows=BATCH_ROWS, **tables)
-        measures = [Markup(text) for text in self._measures(batch)]
+        measures = [Markup(text) for text in self._measure_children(batch)]
         self.branch.decide("measure_thresholds", measures=measures, batch=batch, measured=measured)
         self.branch.decide(
             "discard_thresholds", remaining=remaining, refuted=self._refuted(), measured=measured, **tables
         )
 
-    def _measures(self, batch: Relation) -> list[str]:
+    def _measure_children(self, batch: Relation) -> list[str]:
         avs = [self._table(f"sides{i}_") for i in range(len(self.runs))]
         self._renew(*avs)
         for table, runs in zip(avs, self.runs, strict=True):
             self.branch.decide("count_sides", avs=table, runs=runs, batch=batch)
-        return [self._measure(model, *self._of(model, avs)) for model in self.models]
+        return [self._render_measure(model, *self._of(model, avs)) for model in self.models]
 
-    def _measure(self, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> str:
+    def _render_measure(self, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> str:
         domain, counted = (expression("{table}", table=table) for table in (sensitive.domain, avs))
         groups = Groups(Markup("classes"), counted, domain, self.task.table_rows, sensitive.height)
         return model.measure(self.branch.engine.render, groups).text

@@ -96,7 +96,7 @@ class FrequencySets:
 
     def count_failing(self, node: Node, bucket: Bucket | None = None, source: FrequencySet | None = None) -> Verdict:
         """The rows in classes, of a bucket, that violate a model in the table as it is before any are left out."""
-        values = self.judged(node, (source or self.base).table, self.task.sensitive)
+        values = self.values_of_checks(node, (source or self.base).table, self.task.sensitive)
         suppressed, floor = self.engine.query_one("lattice/count_failing", **values | {"bucket": bucket})
         return Verdict(int(suppressed), int(floor))
 
@@ -110,15 +110,15 @@ class FrequencySets:
         table = (source or self.base).table
         failing = self.workspace.table("failing", next(self.numbers))
         sensitive = self.task.sensitive
-        self.engine.run("lattice/create_failing", failing=failing, **self.judged(node, table, sensitive))
+        self.engine.run("lattice/create_failing", failing=failing, **self.values_of_checks(node, table, sensitive))
         suppressed, floor, classes = self._sum(failing)
         before = 0
         while self.task.shifts and before < classes and suppressed <= self.task.budget:
             before = classes
             self.engine.analyze(failing)
             sensitive = tuple(self._narrow(one, i, node, table, failing) for i, one in enumerate(self.task.sensitive))
-            judged = self.judged(node, table, sensitive, failing, self.task.rows - suppressed)
-            self.engine.run("lattice/add_failing", **judged)
+            values_of_checks = self.values_of_checks(node, table, sensitive, failing, self.task.rows - suppressed)
+            self.engine.run("lattice/add_failing", **values_of_checks)
             suppressed, _, classes = self._sum(failing)
         if self.task.completes and 0 < suppressed <= self.task.budget:
             suppressed = complete_stars(self, named_groups(self.task.sensitive), (node, table, failing), suppressed)
@@ -234,7 +234,7 @@ class FrequencySets:
         self.engine.analyze(narrowed)
         return replace(one, domain=narrowed)
 
-    def judged(
+    def values_of_checks(
         self,
         node: Node,
         table: Relation | Markup,

@@ -71,7 +71,7 @@ def measure_marginals(
     """The marginal of every dimension, counted from a frequency set `table` of the ungeneralized table."""
     tables = [_create(engine, workspace, dimension, table) for dimension in keys.dimensions]
     engine.analyze(*tables)
-    return tuple(_measure(engine, d, made, rows) for d, made in zip(keys.dimensions, tables, strict=True))
+    return tuple(_measure_marginal(engine, d, made, rows) for d, made in zip(keys.dimensions, tables, strict=True))
 
 
 def marginal_table(workspace: Workspace, dimension: Dimension) -> Relation:
@@ -110,7 +110,7 @@ def _packed(dimension: Dimension) -> list[dict[str, Any]]:
     ]
 
 
-def _measure(engine: Engine, dimension: Dimension, table: Relation, rows: int) -> Marginal:
+def _measure_marginal(engine: Engine, dimension: Dimension, table: Relation, rows: int) -> Marginal:
     hierarchy = dimension.field.coding.hierarchy
     assert hierarchy is not None
     bare = Marginal(dimension, table, 0, ())

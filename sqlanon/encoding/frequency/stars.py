@@ -86,19 +86,19 @@ class _Stars:
         )
         step = 1
         while low <= places:
-            found = self._judge(joining, low, low + step)
+            found = self._find_fewest(joining, low, low + step)
             if found is not None:
                 return found
             low, step = low + step, min(MOST_TRIED, step * 8)
         return None
 
-    def _judge(self, joining: Relation, low: int, high: int) -> int | None:
+    def _find_fewest(self, joining: Relation, low: int, high: int) -> int | None:
         """The least number of classes from `low` up to before `high` with which all models hold."""
         sets = self.sets
         domains = {one.name: one for one in sets.task.sensitive}
         rows = sets.task.compared or sets.task.rows
         (found,) = sets.engine.query_one(
-            "lattice/judge_joining",
+            "lattice/find_fewest_joining",
             table=self.table,
             keys=sets.keys.of_node(self.node),
             failing=self.failing,

@@ -47,7 +47,7 @@ USUAL_DATES = (
 
 @dataclass(frozen=True)
 class _Test:
-    """A test of a column's texts; see the template `judge_texts`."""
+    """A test of a column's texts; see the template `count_texts`."""
 
     column: str
     kind: str
@@ -66,23 +66,23 @@ class _Test:
         }
 
 
-def judge(engine: Engine, texts: Relation, names: Sequence[str], options: ReadOptions) -> list[ReadColumn]:
+def decide_types(engine: Engine, texts: Relation, names: Sequence[str], options: ReadOptions) -> list[ReadColumn]:
     """Decide on a type for each column of a table of texts; raises PolicyError where a policy's type does not fit."""
-    judges = [_Judge(name, options) for name in names]
-    for part in _parts(judges):
+    decisions = [_TypeDecision(name, options) for name in names]
+    for part in _parts(decisions):
         few = _count(engine, texts, [test for one in part for test in one.first_tests()], _FEW_ROWS)
         first = few | _count(engine, texts, [test for one in part for test in one.more_tests(few)], _FIRST_ROWS)
         every = _count(engine, texts, [test for one in part for test in one.tests_of_all(first)])
         hints = _count(engine, texts, [test for one in part for test in one.tests_for_hints(first, every)])
         for one in part:
             one.counts = every | hints
-    problems = [problem for one in judges if (problem := one.problem()) is not None]
+    problems = [problem for one in decisions if (problem := one.problem()) is not None]
     if problems:
         raise PolicyError(problems)
-    return [one.decision() for one in judges]
+    return [one.decision() for one in decisions]
 
 
-class _Judge:
+class _TypeDecision:
     """One column: what it is tried with, and what comes of it."""
 
     def __init__(self, name: str, options: ReadOptions) -> None:
@@ -213,12 +213,12 @@ def _count(
     """Count the values that pass each test."""
     if not tests:
         return {}
-    row = engine.query_one("engine/judge_texts", table=texts, tests=[test.arguments() for test in tests], limit=limit)
+    row = engine.query_one("engine/count_texts", table=texts, tests=[test.arguments() for test in tests], limit=limit)
     return dict(zip(tests, row, strict=True))
 
 
-def _parts(judges: Sequence[_Judge]) -> Iterator[list[_Judge]]:
-    rest = iter(judges)
+def _parts(decisions: Sequence[_TypeDecision]) -> Iterator[list[_TypeDecision]]:
+    rest = iter(decisions)
     while part := list(islice(rest, _COLUMNS_A_STATEMENT)):
         yield part
 

@@ -9,7 +9,7 @@ import duckdb
 from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
-from sqlanon.engines.duckdb.column_types import judge
+from sqlanon.engines.duckdb.column_types import decide_types
 from sqlanon.engines.duckdb.text_files import (
     column_names,
     delimiter_of,
@@ -103,7 +103,7 @@ class FileReader:
         unknown = sorted(set(self._options.types) - set(names))
         if unknown:
             raise PolicyError(f"source.types: {self._path} has no column {', '.join(unknown)}.")
-        columns = judge(self._engine, texts, names, self._options)
+        columns = decide_types(self._engine, texts, names, self._options)
         listed = [
             {
                 "name": Identifier(column.name),

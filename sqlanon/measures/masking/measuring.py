@@ -25,7 +25,7 @@ def measure_masking(
     Raises:
         PolicyError: a table is empty, numbers can't be compared, keys repeat, or no row of one is in the other.
     """
-    ranges = _measure_both(compared)
+    ranges = _require_rows(compared)
     rows = [one.rows for one in ranges]
     if compared.link is not None and not has_unique_link:
         _require_keys(compared, compared.link)
@@ -37,7 +37,7 @@ def measure_masking(
     )
 
 
-def _measure_both(compared: Compared) -> tuple[Ranges, Ranges]:
+def _require_rows(compared: Compared) -> tuple[Ranges, Ranges]:
     engine, names = compared.engine, [one.name for one in compared.numbers]
     before, after = [one.before for one in compared.numbers], [one.after for one in compared.numbers]
     source = measure_ranges(engine, compared.source, before, names, "source")

@@ -216,7 +216,7 @@ class Suppression:
             failing=failing,
             regions=self.applied.regions,
             suppressed=self.table,
-            measures=[Markup(text) for text in self._measures(rows)],
+            measures=[Markup(text) for text in self._render_measures(rows)],
         )
         classes, found = self.engine.query_one("rules/count_suppressed", classes=failing)
         self.engine.run("rules/add_suppressed", suppressed=self.table, failing=failing)
@@ -224,7 +224,7 @@ class Suppression:
         self.workspace.drop(failing, *self.domains)
         return int(found)
 
-    def _measures(self, rows: int) -> list[str]:
+    def _render_measures(self, rows: int) -> list[str]:
         rows_of = self._kept(None) if self.omits else self.applied.assigned
         domains = create_domains(self.engine, self.workspace, self.coded, self.models, rows_of)
         named = {sensitive.name: sensitive for sensitive in domains}

@@ -65,7 +65,7 @@ def build_problem(
         with _workspace(plan, engine, journal) as workspace:
             with journal.during("encode"), engine.transaction():
                 hold_trusted(policy, engine, plan.source)
-                coded = encode(engine, _judged_only(plan), workspace)
+                coded = encode(engine, _without_kept_columns(plan), workspace)
             require_unchanged(policy.source.file, version)
             with journal.during("search"):
                 started = time.perf_counter()
@@ -76,7 +76,7 @@ def build_problem(
                 yield OpenProblem(plan, lattice_problem(request), started)
 
 
-def _judged_only(plan: Plan) -> Plan:
+def _without_kept_columns(plan: Plan) -> Plan:
     """The plan without the columns that neither the lattice nor a model looks at: there is no release to keep them."""
     looked_at = {model.attribute for model in models_of(plan.policy)}
     quasi = plan.quasi_identifiers

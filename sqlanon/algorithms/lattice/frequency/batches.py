@@ -145,13 +145,13 @@ def _count_small(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Coun
 
 def _count_failing(sets: FrequencySets, stacked: dict[str, Any]) -> dict[int, Count]:
     part = sets.engine.render("lattice/generalized_each", **stacked)
-    judged = sets.judged(sets.base.node, sets.base.table, sets.task.sensitive)
-    judged |= {
+    values_of_checks = sets.values_of_checks(sets.base.node, sets.base.table, sets.task.sensitive)
+    values_of_checks |= {
         "table": macro("lattice.subquery", Markup(part)),
         "keys": [Identifier("node"), *(Markup(str(word["column"])) for word in stacked["words"])],
         "several": True,
     }
-    rows = sets.engine.query("lattice/count_failing_each", **judged)
+    rows = sets.engine.query("lattice/count_failing_each", **values_of_checks)
     return {place: Count(Verdict(int(out), int(floor)), int(tuples)) for place, out, floor, tuples in rows}
 
 

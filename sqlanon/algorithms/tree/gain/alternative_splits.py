@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
+from sqlanon.algorithms.tree.allowable import list_violating_splits
 from sqlanon.algorithms.tree.gain.scanning import Scanned, Scanner
-from sqlanon.algorithms.tree.judging import judge_groups
 from sqlanon.algorithms.tree.thresholds import search_thresholds
 from sqlanon.sql import Relation
 
@@ -37,7 +37,9 @@ def search_alternative_splits(
         open_thresholds=_search_thresholds(scanner, rows, alternative_splits, ranked)
         if scanned.whole is not None
         else None,
-        violating_splits=_judge_nested(scanner, rows, alternative_splits) if scanned.children is not None else None,
+        violating_splits=_list_violating_nested(scanner, rows, alternative_splits)
+        if scanned.children is not None
+        else None,
     )
     return chosen
 
@@ -65,7 +67,7 @@ def _search_thresholds(
     return found.table
 
 
-def _judge_nested(scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation) -> Relation | None:
+def _list_violating_nested(scanner: Scanner, rows: Relation | Markup, alternative_splits: Relation) -> Relation | None:
     """The splits by hierarchies that violate a model."""
     candidate_splits = scanner.table("nested_splits")
     scanner.branch.decide(
@@ -73,6 +75,6 @@ def _judge_nested(scanner: Scanner, rows: Relation | Markup, alternative_splits:
     )
     branch = replace(scanner.branch, name=f"{scanner.branch.name}_r")
     values = {"candidate_splits": candidate_splits, "candidates": alternative_splits, "cuts": alternative_splits}
-    violating_splits, used = judge_groups(branch, rows, values)
+    violating_splits, used = list_violating_splits(branch, rows, values)
     scanner.tables |= {*used}
     return violating_splits

@@ -16,11 +16,11 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from sqlanon.algorithms.tree.allowable import EXACT, ModelsOfChildren, list_violating_splits
 from sqlanon.algorithms.tree.gain.alternative_splits import search_alternative_splits
 from sqlanon.algorithms.tree.gain.criteria import Criterion
 from sqlanon.algorithms.tree.gain.scanning import Scanned, Scanner
 from sqlanon.algorithms.tree.growth import Frontier, Progress
-from sqlanon.algorithms.tree.judging import EXACT, Judge, judge_groups
 from sqlanon.algorithms.tree.recording import ROOT, Numbers, remember_splits
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import carried, masked_value
@@ -129,7 +129,7 @@ class GainGrowth:
     def _round(self, level: Level, report: Callable[[Progress], None]) -> tuple[Level | None, int]:
         """The next level, if there is one, and how many nodes have been handed on."""
         self.scanner.criterion = self.criterion.within(level.largest or self.plain.table_rows)
-        ranges = self._measure(level)
+        ranges = self._measure_nodes(level)
         if level.splits is not None:
             self._remember(level, level.splits)
         nodes, active = self._choose_nodes(ranges)
@@ -147,7 +147,7 @@ class GainGrowth:
         self.branch.workspace.drop(*level.consumed, *unused, *repeated)
         return following, level.for_median + for_median
 
-    def _measure(self, level: Level) -> Relation:
+    def _measure_nodes(self, level: Level) -> Relation:
         ranges = self.scanner.table("ranges")
         values = self.branch.task.measured | {"criterion": self.scanner.criterion.shape}
         self.branch.scan("measure_nodes", ranges=ranges, rows=level.rows, **values)
@@ -169,7 +169,7 @@ class GainGrowth:
         candidates = self.scanner.table("gain_candidates")
         cuts = self.scanner.cuts(scanned, scanned.inside)
         self.branch.decide("gain/choose_splits", candidates=candidates, cuts=cuts, nodes=nodes, **self.scanner.chosen)
-        violating_splits = self._judge(level, candidates)
+        violating_splits = self._list_violating_splits(level, candidates)
         alternative_splits = self._search_alternative_splits(level, scanned, candidates, violating_splits)
         tables = {
             "splits": splits,
@@ -179,16 +179,16 @@ class GainGrowth:
         }
         self.branch.decide("gain/record_splits", masks=self.plain.masks, **tables)
 
-    def _judge(self, level: Level, candidates: Relation) -> Relation | None:
+    def _list_violating_splits(self, level: Level, candidates: Relation) -> Relation | None:
         """The best splits that violate a model for what is in their children; sizes have been judged before."""
         candidate_splits = self.scanner.table("candidate_splits")
         by = self._list_candidate_splits(candidate_splits, candidates)
         values = {"candidate_splits": candidate_splits, "candidates": candidates, "cuts": candidates}
-        violating_splits, used = judge_groups(self.branch, level.rows, values, by)
+        violating_splits, used = list_violating_splits(self.branch, level.rows, values, by)
         self.scanner.tables |= {*used}
         return violating_splits
 
-    def _list_candidate_splits(self, candidate_splits: Relation, candidates: Relation) -> Judge:
+    def _list_candidate_splits(self, candidate_splits: Relation, candidates: Relation) -> ModelsOfChildren:
         """List the chosen splits as candidate splits; says how they are judged."""
         self.branch.decide("gain/list_candidate_splits", candidate_splits=candidate_splits, candidates=candidates)
         return EXACT

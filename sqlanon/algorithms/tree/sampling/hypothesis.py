@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-from sqlanon.algorithms.tree.judging import Judge
+from sqlanon.algorithms.tree.allowable import ModelsOfChildren
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.models import Groups, PrivacyModel
 from sqlanon.sql import Relation, Statement
@@ -50,7 +50,7 @@ class Confidence:
         return [{"few": most // 2 + 1, "most": most, "z": self.quantile(most * models)} for most in steps]
 
 
-class Hypotheses(Judge):
+class Hypotheses(ModelsOfChildren):
     """Judges the splits of nodes whose rows are a sample.
 
     min_counts: of the nodes that were sampled, what their children must have in the sample, `(root, few, most, z, …)`.

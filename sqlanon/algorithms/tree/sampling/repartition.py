@@ -97,7 +97,7 @@ class Repartition:
         scans = 2 + len(avs)
         violating = self.table("violating_leaves")
         leaves = expression("SELECT node AS class, n FROM {ranges}", ranges=ranges)
-        if not self._judge(violating, leaves, [Markup(str(table)) for table in avs]):
+        if not self._record_violating(violating, leaves, [Markup(str(table)) for table in avs]):
             self.branch.workspace.drop(violating, *avs)
             return Settled((rows,), ranges, None, 0, scans)
         leaf_of_row, pruned = self._find_leaf_of_row(violating, ranges, avs)
@@ -162,17 +162,17 @@ class Repartition:
             self.branch.scan("sampling/count_avs_groups", weight=self.task.weight("r"), **values)
         return tables
 
-    def _judge(self, violating: Relation, classes: Markup, avs: Sequence[Markup]) -> int:
+    def _record_violating(self, violating: Relation, classes: Markup, avs: Sequence[Markup]) -> int:
         """Record the classes that violate a model; how many they are."""
         models = self.task.models
-        measures = [self._measure(model, avs) for model in self.task.models_of_content]
+        measures = [self._render_measure(model, avs) for model in self.task.models_of_content]
         fewest = max(model.least_rows for model in models)
         self.branch.decide(
-            "sampling/judge_nodes", violating=violating, classes=classes, fewest=fewest, measures=measures
+            "sampling/list_violating_nodes", violating=violating, classes=classes, fewest=fewest, measures=measures
         )
         return self.branch.count(violating)
 
-    def _measure(self, model: PrivacyModel, avs: Sequence[Markup]) -> Markup:
+    def _render_measure(self, model: PrivacyModel, avs: Sequence[Markup]) -> Markup:
         pairs = zip(self.task.sensitive, avs, strict=True)
         sensitive, groups = next(pair for pair in pairs if pair[0].name == model.attribute)
         domain = expression("{domain}", domain=sensitive.domain)
@@ -197,7 +197,7 @@ class Repartition:
         self.branch.decide("sampling/create_cover", cover=cover, **values)
         self.branch.engine.analyze(ancestry, cover)
         classes = expression("SELECT class, CAST(sum(n) AS BIGINT) AS n FROM {cover} GROUP BY class", cover=cover)
-        self._judge(inner, classes, [_rolled_up(cover, table) for table in avs])
+        self._record_violating(inner, classes, [_rolled_up(cover, table) for table in avs])
         self.branch.decide(
             "sampling/create_leaf_of_row", leaf_of_row=leaf_of_row, ancestry=ancestry, leaves=violating, inner=inner
         )

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from sqlanon.algorithms.tree.allowable import record_allowable
 from sqlanon.algorithms.tree.gain.criteria import Criterion
 from sqlanon.algorithms.tree.growth import Frontier, Growth, Progress
-from sqlanon.algorithms.tree.judging import judge
 from sqlanon.algorithms.tree.medians import Candidates, attributes_of, list_attributes
 from sqlanon.algorithms.tree.sampling.hypothesis import Confidence, Hypotheses
 from sqlanon.algorithms.tree.sampling.sampled_gain import SampledGainGrowth
@@ -111,9 +111,9 @@ class SampledGrowth(Growth):
         )
         engine.analyze(self.min_counts)
 
-    def _judge(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
+    def _record_allowable(self, frontier: Frontier, candidates: Candidates, splits: Relation) -> list[Relation]:
         hypotheses = Hypotheses(self.care.confidence, self.min_counts, self._parents)
-        used = judge(self.branch, frontier.rows, candidates, splits, by=hypotheses)
+        used = record_allowable(self.branch, frontier.rows, candidates, splits, by=hypotheses)
         sample_nodes = self.branch.table("sample_nodes", frontier.round + 1)
         self.branch.decide(
             "sampling/follow_nodes",

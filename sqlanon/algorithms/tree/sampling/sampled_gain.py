@@ -12,10 +12,10 @@ from typing import Literal
 
 from markupsafe import Markup
 
+from sqlanon.algorithms.tree.allowable import ModelsOfChildren
 from sqlanon.algorithms.tree.gain.criteria import Criterion
 from sqlanon.algorithms.tree.gain.gain import GainGrowth, Level
 from sqlanon.algorithms.tree.gain.scanning import Least, Scanned
-from sqlanon.algorithms.tree.judging import Judge
 from sqlanon.algorithms.tree.sampling.hypothesis import Confidence, Hypotheses
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import carried
@@ -81,7 +81,7 @@ class SampledGainGrowth(GainGrowth):
         )
         return super()._choose_nodes(judged)
 
-    def _list_candidate_splits(self, candidate_splits: Relation, candidates: Relation) -> Judge:
+    def _list_candidate_splits(self, candidate_splits: Relation, candidates: Relation) -> ModelsOfChildren:
         tables = {"candidate_splits": candidate_splits, "candidates": candidates, "min_counts": self.min_counts}
         groups = self.branch.table("whole_groups")
         self.branch.decide("sampling/list_candidate_splits", groups=groups, nested=self.plain.nested, **tables)

@@ -20,7 +20,7 @@ from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.sql import Relation, Statement, expression
 
 
-class Judge:
+class ModelsOfChildren:
     """The exact definitions of the models: what the rows are is all that there is."""
 
     def sizes_in_place(self, task: Task) -> bool:
@@ -39,10 +39,10 @@ class Judge:
         return model.measure(branch.engine.render, groups)
 
 
-EXACT = Judge()
+EXACT = ModelsOfChildren()
 
 
-def judge(
+def record_allowable(
     branch: Branch,
     rows: Relation | Markup,
     candidates: Candidates,
@@ -50,7 +50,7 @@ def judge(
     *,
     searched: bool = False,
     exact_ranges: bool = True,
-    by: Judge = EXACT,
+    by: ModelsOfChildren = EXACT,
 ) -> list[Relation]:
     """Record the splits that stand, one a node, and the nodes to be tried again; returns the tables used on the way.
 
@@ -69,7 +69,7 @@ def judge(
     judged = not by.sizes_in_place(task)
     if judged:
         by.size(branch, values | counts, fewest)
-    violating_splits, used = judge_groups(branch, rows, values, by)
+    violating_splits, used = list_violating_splits(branch, rows, values, by)
     found, sought = _search(branch, rows, candidates.table) if searched else (None, ())
     branch.decide(
         "record_splits",
@@ -98,8 +98,8 @@ def _search(
     return found, (searched, *found.tables)
 
 
-def judge_groups(
-    branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: Judge = EXACT
+def list_violating_splits(
+    branch: Branch, rows: Relation | Markup, values: dict[str, Any], by: ModelsOfChildren = EXACT
 ) -> tuple[Relation | None, list[Relation]]:
     """The candidate splits that violate a model for what is in their children, and the tables used for it."""
     models = branch.task.models_of_content
@@ -113,7 +113,7 @@ def judge_groups(
         avs_of_first=avs[0],
         bits=bits,
         child_mask=(1 << bits) - 1,
-        measures=[Markup(m) for m in _measures(branch, models, avs, by)],
+        measures=[Markup(m) for m in _measure_children(branch, models, avs, by)],
         **_candidate_splits_of(values),
     )
     return violating_splits, [violating_splits, *avs]
@@ -142,7 +142,9 @@ def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) 
     return tables
 
 
-def _measures(branch: Branch, models: Sequence[PrivacyModel], avs: Sequence[Relation], by: Judge) -> list[str]:
+def _measure_children(
+    branch: Branch, models: Sequence[PrivacyModel], avs: Sequence[Relation], by: ModelsOfChildren
+) -> list[str]:
     tables = {s.name: (table, s) for table, s in zip(avs, branch.task.sensitive, strict=True)}
     return [by.measure(branch, m, _groups(branch, *tables[str(m.attribute)])).text for m in models]
 

@@ -1,4 +1,4 @@
-"""Judging generalizations with as little work as it takes: cheap tests first, and only as many classes as needed."""
+"""Checks of generalizations with as little work as it takes: cheap tests first, and only as many classes as needed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MARGIN = 1.4
 Count = Callable[[Bucket | None], Verdict]
 
 
-def judge(sets: FrequencySets, node: Node) -> Verdict:
+def check_node(sets: FrequencySets, node: Node) -> Verdict:
     """The verdict of `FrequencySets.check`, where the generalization is within the budget.
 
     Otherwise the suppressed rows and the floor are lower bounds, of which the first is over the budget.
     """
-    (verdict,) = judge_each(sets, [node])
+    (verdict,) = count_suppressed_each(sets, [node])
     return settle(sets, node, verdict)
 
 
@@ -36,11 +36,11 @@ def at_once(sets: FrequencySets) -> int:
     return max(1, min(TOGETHER, sets.engine.traits.stacked_tuples // max(sets.base.tuples, 1)))
 
 
-def judge_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
-    """The verdicts of several generalizations, in their order, as `judge` has them before it settles them."""
+def count_suppressed_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
+    """The verdicts of several generalizations, in their order, before they are settled."""
     sets.checked += len(nodes)
     if len(nodes) == 1:
-        return [_judge_one(sets, nodes[0])]
+        return [_count_suppressed(sets, nodes[0])]
     verdicts: dict[Node, Verdict] = {}
     unknown = list(nodes)
     if sets.task.fewest_rows > 1 or sets.task.least_rows is not None:
@@ -56,7 +56,7 @@ def settle(sets: FrequencySets, node: Node, verdict: Verdict) -> Verdict:
     return sets.suppress(node) if sets.task.moves and sets.satisfies(verdict) else verdict
 
 
-def _judge_one(sets: FrequencySets, node: Node) -> Verdict:
+def _count_suppressed(sets: FrequencySets, node: Node) -> Verdict:
     """A verdict with as few classes counted as it takes; if it takes all, they are kept for the score."""
     task, parts = sets.task, _in_parts(sets, node)
     verdict: Verdict | None = None
