@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Iterator
 
 from sqlanon.catalog import RunStart, Status
@@ -21,16 +20,15 @@ from sqlanon.measures.before import count_values, source_statistics
 from sqlanon.measures.combinations import measure_combinations
 from sqlanon.plan.trust import hold_trusted, origin_of
 from sqlanon.policy import Policy
-from sqlanon.policy.writer import policy_text, put_back
+from sqlanon.policy.writer import policy_text
 from sqlanon.releases.base import Release
-from sqlanon.results.records import write_record
 from sqlanon.results.run_result import CatalogPlace, HierarchyUse, RunResult
 from sqlanon.runs.checkpoints import basis_of
 from sqlanon.runs.columns import columns_of
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.files import FilesRead
 from sqlanon.runs.fingerprint import fingerprint
-from sqlanon.runs.recording import hierarchy_record, quasi_identifier
+from sqlanon.runs.recording import hierarchy_record, quasi_identifier, record_end
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.runs.sink import Sink
 from sqlanon.runs.source import ReleaseSource
@@ -76,11 +74,12 @@ def carry_out(
         published = run.outcome.published
         if published:
             error.add_note("The release WAS published; a step after publishing failed.")
-        _end(run, run.outcome.run, Status.PUBLISHED if published else status_after(error), error=error)
+        status = Status.PUBLISHED if published else status_after(error)
+        record_end(run.catalog, policy, run.journal, run.outcome.run, status, error=error)
         raise
     _summarize(run, source)
     result = run.outcome.build()
-    _end(run, result.run, sink.ends_as, result=result)
+    record_end(run.catalog, policy, run.journal, result.run, sink.ends_as, result=result)
     return result
 
 
@@ -232,26 +231,4 @@ def _record_unplanned(run: RunExecution, source: ReleaseSource, error: BaseExcep
     except SqlanonError as failure:
         error.add_note(f"The run could not be recorded ({failure}).")
     else:
-        _end(run, started, status_after(error), error=error)
-
-
-def _end(
-    run: RunExecution,
-    name: str,
-    status: Status,
-    *,
-    result: RunResult | None = None,
-    error: BaseException | None = None,
-) -> None:
-    """Record the end; what fails here must not hide what failed before."""
-    try:
-        reword = functools.partial(put_back, policy=run.policy)
-        steps = [dataclasses.replace(step, statement=reword(step.statement)) for step in run.journal.steps]
-        run.catalog.add_steps(name, steps)
-        rows = None if result is None else result.source.rows
-        record = None if result is None else write_record(result)
-        run.catalog.finish_run(name, status, result=record, error=error, source_rows=rows, reword=reword)
-    except SqlanonError as failure:
-        if error is None:
-            raise
-        error.add_note(f"The run's end could not be recorded ({failure}).")
+        record_end(run.catalog, run.policy, run.journal, started, status_after(error), error=error)

@@ -1,21 +1,54 @@
-"""The catalog's records of a run: its release, its quasi-identifiers, its hierarchies."""
+"""The catalog's records of a run: its end, its release, its quasi-identifiers, its hierarchies."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
-from sqlanon.catalog import HierarchyRecord, ReleaseKind, ReleaseRecord
+from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, Status
 from sqlanon.catalog.sources import SOURCE_DIGEST, path_digest
 from sqlanon.encoding.fields import Field
+from sqlanon.errors import SqlanonError
 from sqlanon.hierarchies.digests import hierarchy_digest
 from sqlanon.plan.plan import Plan
+from sqlanon.policy import Policy
+from sqlanon.policy.writer import put_back
 from sqlanon.results.codec import to_json
-from sqlanon.results.run_result import QuasiIdentifier
+from sqlanon.results.records import write_record
+from sqlanon.results.run_result import QuasiIdentifier, RunResult
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.support.environment import named
 from sqlanon.values.digest import FILE
+from sqlanon.work.journal import Journal
+
+
+def record_end(
+    catalog: Catalog,
+    policy: Policy,
+    journal: Journal,
+    run: str,
+    status: Status,
+    *,
+    result: RunResult | None = None,
+    error: BaseException | None = None,
+) -> None:
+    """Record how a run ended, and its statements, with the names of files as the policy writes them.
+
+    What fails here must not hide what failed before.
+    """
+    try:
+        reword = functools.partial(put_back, policy=policy)
+        catalog.add_steps(run, [replace(step, statement=reword(step.statement)) for step in journal.steps])
+        rows = None if result is None else result.source.rows
+        record = None if result is None else write_record(result)
+        catalog.finish_run(run, status, result=record, error=error, source_rows=rows, reword=reword)
+    except SqlanonError as failure:
+        if error is None:
+            raise
+        error.add_note(f"The run's end could not be recorded ({failure}).")
 
 
 def release_record(outcome: ResultBuilder, digest: str | None, plan: Plan) -> ReleaseRecord:

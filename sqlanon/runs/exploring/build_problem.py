@@ -15,18 +15,18 @@ from sqlanon.algorithms import SearchRequest, algorithm_of
 from sqlanon.algorithms.full_domain import lattice_problem
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.lattice.problem import Problem
-from sqlanon.catalog import Catalog, RunStart, Status
+from sqlanon.catalog import RunStart, Status
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import require_unchanged, source_version
-from sqlanon.errors import SqlanonError
 from sqlanon.models import models_of
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy, seed_of
 from sqlanon.policy.writer import policy_text
+from sqlanon.runs.recording import record_end
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Silent, status_after
 from sqlanon.work.session import open_catalog
@@ -100,9 +100,9 @@ def _workspace(plan: Plan, engine: Engine, journal: Journal) -> Iterator[Workspa
             ):
                 yield workspace
         except BaseException as error:
-            _end(catalog, run, journal, error)
+            record_end(catalog, plan.policy, journal, run, status_after(error), error=error)
             raise
-        _end(catalog, run, journal)
+        record_end(catalog, plan.policy, journal, run, Status.DRY)
 
 
 def _start(plan: Plan, engine: Engine) -> RunStart:
@@ -115,14 +115,3 @@ def _start(plan: Plan, engine: Engine) -> RunStart:
         source_rows=plan.rows,
         seed=seed_of(plan.policy.algorithm),
     )
-
-
-def _end(catalog: Catalog, run: str, journal: Journal, error: BaseException | None = None) -> None:
-    """Record the end; what fails here must not hide what failed before."""
-    try:
-        catalog.add_steps(run, journal.steps)
-        catalog.finish_run(run, Status.DRY if error is None else status_after(error), error=error)
-    except SqlanonError as failure:
-        if error is None:
-            raise
-        error.add_note(f"The end of the run could not be recorded ({failure}).")
