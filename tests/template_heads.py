@@ -14,13 +14,14 @@ from typing import Any
 from jinja2 import Environment, meta, nodes
 from jinja2.visitor import NodeTransformer
 
-from sqlanon.sql import Renderer, Statement, template_directory
+from sqlanon.sql import Renderer, Statement, listed, template_directory
 
 WIDTH = 140
 ENDING = ".sql.j2"
 DIALECTS = ("", ".duckdb", ".postgres")
 FOLDER = template_directory()
 _ENVIRONMENT = Environment()
+_ENVIRONMENT.filters["listed"] = listed
 _GLOBALS = {"d", "common", *_ENVIRONMENT.globals}
 _HEAD = re.compile(r"\A\{#(.*?)#\}\n?", re.DOTALL)
 _NEEDS = re.compile(r"\s*\bNeeds: ([\w\s,]+)\.")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from sqlanon.sql import Identifier, Text, expression, indent, renderer
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sqlanon.sql import Identifier, Text, expression, fold, indent, listed, renderer
 from tests.run_support import Database
 
 ODD = ["a  \n\n b ", "\r", " \t\n", "it's\n\n--", '"\n\n"', "\x0b\x0c\x1c\u2028 \n \n", "--\n'", "/*\n\n*/", "a\n"]
@@ -29,3 +33,33 @@ def test_lines_move_in_but_for_those_of_literals_and_names(database: Database, v
     assert moved.startswith("  SELECT\n  '")
     assert moved.endswith("-- it's so\n  WHERE TRUE")
     assert database.sql(f"SELECT * FROM (\n{moved}\n) AS x") == [(value,)]
+
+
+def test_names_numbers_and_nothing_are_listed() -> None:
+    assert listed([Identifier("a"), 1, None, expression("b + 1")]) == '"a", 1, NULL, b + 1'
+    assert listed([Identifier("a"), Identifier('b"')], "r") == 'r."a", r."b"""'
+    with pytest.raises(TypeError):
+        listed(["text"])
+
+
+def test_long_lines_are_broken_within_few_brackets() -> None:
+    text = "  WHERE aaa = bbb AND NOT (ccc = 1 OR ddd) AND e"
+    assert fold(text, 38) == "  WHERE aaa = bbb\n      AND NOT (ccc = 1 OR ddd) AND e"
+    assert fold(text, 100) == text
+    assert fold("MESSAGE = 'One sentence, and it''s another of them';", 44) == (
+        "MESSAGE = 'One sentence, and it''s another '\n    'of them';"
+    )
+
+
+WORDS = st.sampled_from(
+    ["SELECT", "AND", "=", "(", ")", "CASE", "END", "a.b,", "'it''s'", "'a sentence of several words'", '"a b"', "'\n'"]
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=60), st.integers(30, 60))
+def test_broken_lines_say_the_same(words: list[str], width: int) -> None:
+    text = "  " + " ".join(words)
+    folded = fold(text, width)
+    assert re.sub(r"\n +", " ", re.sub(r" '\n +'", " ", folded)) == text
+    assert all(len(line) <= width for line in folded.split("\n")) or "'\n'" in words

@@ -24,7 +24,6 @@ LEFT: dict[str, tuple[int, int]] = {
     "encoding": (26, 3),
     "engines": (6, 1),
     "hierarchies": (3, 0),
-    "jobs": (39, 8),
     "measures": (10, 0),
     "models": (1, 0),
     "plan": (1, 0),

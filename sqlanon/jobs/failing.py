@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Engine
 from sqlanon.models import PrivacyModel
-from sqlanon.sql import Identifier, expression
+from sqlanon.sql import Identifier
 from sqlanon.values.expressions import as_sensitive, double_of
 from sqlanon.verification.verify import NO_NUMBER, CountedRows, named_groups
 
@@ -67,8 +67,8 @@ def sensitive_values(engine: Engine, column: Column | None) -> dict[str, Any]:
         return {"sensitive": None}
     numeric = column.kind.is_numeric
     return {
-        "sensitive": as_sensitive(engine, column, expression("t.{c}", c=Identifier(column.name))),
-        "value": double_of(engine.render, Markup("p.v"), column.kind) if numeric else NO_NUMBER,
+        "sensitive": as_sensitive(engine, column, Markup(Identifier(column.name))),
+        "value": double_of(engine.render, Markup(Identifier("v")), column.kind) if numeric else NO_NUMBER,
         "levels": [],
         "hierarchy": None,
     }

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.plan.subject import identifying
-from sqlanon.sql import Identifier, Text, expression
+from sqlanon.sql import Identifier, Text, macro
 from sqlanon.values.expressions import comparable
 
 
@@ -30,13 +30,13 @@ def repeat_tests(engine: Engine, plan: Plan) -> list[dict[str, Markup]]:
 
 
 def _repeats(engine: Engine, column: Column) -> Markup:
-    value = comparable(engine, expression("s.{name}", name=Identifier(column.name)), column.kind)
-    return expression("count(DISTINCT {value}) BETWEEN 2 AND count({value}) - 1", value=value)
+    value = comparable(engine, macro("codes.in_source", Identifier(column.name)), column.kind)
+    return macro("jobs.repeats", value)
 
 
 def _is_not_unique(engine: Engine, plan: Plan, column: Column) -> Markup:
     found = engine.render("engine/list_unique_columns", table=Text(str(plan.source))).text
-    return expression("{name} <> ALL (ARRAY({found}))", name=Text(column.name), found=Markup(found))
+    return macro("jobs.has_lost", Text(column.name), Markup(found))
 
 
 def _problem(plan: Plan, column: Column, is_unique: bool) -> str:

@@ -76,11 +76,7 @@ def schedule(engine: Engine, catalog: Catalog, job: Job, schedule: CronSchedule,
         _forget(engine, [entry for entry in older if not (entry.own and entry.name == name)])
         _schedule(engine, name, schedule.text, _command(catalog, job))
         if keep_days is not None:
-            older_than = (
-                "DELETE FROM cron.job_run_details "
-                f"WHERE username = CURRENT_USER AND end_time < now() - interval '{keep_days} days'"
-            )
-            _schedule(engine, _PURGE, _PURGE_AT, older_than)
+            _schedule(engine, _PURGE, _PURGE_AT, engine.render("jobs/delete_run_details", days=keep_days).text)
 
 
 def unschedule(engine: Engine, catalog: Catalog, job: Job) -> bool:

@@ -7,6 +7,7 @@ the procedure looks it up.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,15 +38,13 @@ from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.upcasters import VERSION
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Text, fold, macro
 from sqlanon.values.digest import ROWS, digest_head, table_statement
 from sqlanon.verification.verify import verifying_statements
 from sqlanon.work.workspace import STAGED_AS, release_lock_name
 
 _MEASURED = Relation("sqlanon_measured", "pg_temp")
 _JUDGED = Relation("sqlanon_judged", "pg_temp")
-_ROWS = Markup("sqlanon_rows")  # the variable that counts the rows of staging
-_NEXT_TABLE = Markup("sqlanon_beside")  # the variable that names the table which is to take the release's place
 _HERE = "\0"  # in a sentence where a run or columns belong; no name holds it
 _KINDS = {"r": "table", "p": "partitioned table", "f": "foreign table", "v": "view", "m": "materialized view"}
 _LEAST_ROWS = 1_000_000
@@ -55,6 +54,12 @@ _GROWTH = 16
 def most_rows(rows: int) -> int:
     """Return the most rows that a procedure frozen at `rows` rows is made for: types of sums depend on it."""
     return max(_LEAST_ROWS, _GROWTH * rows)
+
+
+def _quote(word: str, text: str) -> Markup:
+    """The word, or one that begins with it, that may stand between the dollars of a quotation of this text."""
+    words = itertools.chain([word], (f"{word}{number}" for number in itertools.count(1)))
+    return Markup(next(one for one in words if f"${one}$" not in text))
 
 
 def routine_of(catalog: Catalog, name: str) -> Relation:
@@ -80,16 +85,12 @@ class ProcedureText:
     def create(self, *, alone: bool = False) -> str:
         """The statement that creates it; `alone` puts the recoding into it, so that it needs no record of the job."""
         assert self.job.routine is not None
-        statements = self._statements() if alone else dict.fromkeys(self._statements())
-        body = self.engine.render("jobs/body", **self._values(), **statements).text
-        number = 0
-        while f"$sqlanon{number or ''}$" in body:
-            number += 1
+        body = fold(self.engine.render("jobs/body", **self._values(), alone=alone).text)
         return self.engine.render(
             "jobs/create_procedure",
             routine=Markup(self.job.routine),
             body=Markup(body),
-            quote=Markup(f"$sqlanon{number or ''}$"),
+            quote=_quote("sqlanon", body),
         ).text
 
     def inspection(self) -> str:
@@ -112,11 +113,24 @@ class ProcedureText:
             is_starred=parts.is_starred if isinstance(parts, ByRuleId) else None,
         ).text
 
-    def _statements(self) -> dict[str, Text]:
-        """Statements with values of the data, which the procedure looks up in the catalog."""
-        found = self.recoded.parts
-        parts = {} if found is None else {"assigning": Text(found.assigning), "showing": Text(found.showing)}
-        return {"inspection": Text(self.inspection()), "recoding": Text(self.recoded.select), **parts}
+    def _statements(self) -> list[dict[str, Any]]:
+        """List the statements with values of the data that staging goes by, with their digests in the catalog."""
+        parts = self.recoded.parts
+        texts = {"inspection": self.inspection()}
+        if not isinstance(parts, ByRuleId):
+            texts["recoding"] = self.recoded.select
+        if parts is not None:
+            texts |= {"assigning": parts.assigning, "showing": parts.showing}
+        digests = digests_of(self.job)
+        return [
+            {
+                "name": Markup(name),
+                "text": Markup(text),
+                "quote": _quote("sqlanon_rules", text),
+                "digest": Text(digests[name]),
+            }
+            for name, text in texts.items()
+        ]
 
     # --- what the templates interpolate
 
@@ -169,7 +183,7 @@ class ProcedureText:
         return {
             **place_of(location),
             "other_catalog": _pattern(lambda problems: refusal(location, problems)),
-            "statement_digests": {name: Text(digest) for name, digest in digests_of(self.job).items()},
+            "statements": self._statements(),
             "other_statement": Text(
                 f"What the catalog has of job {self.job.name} is not what was frozen: somebody changed table"
                 f" {location.relation('jobs')}; nothing was published. Freeze the run again, and see who may write"
@@ -180,21 +194,16 @@ class ProcedureText:
     def _settings(self) -> dict[str, Any]:
         """Return the settings of the session in which statements mean the same as in this one."""
         schemas = [name for (name,) in self.engine.query("engine/show_search_path")]
-        memory = expression(
-            "CASE WHEN pg_size_bytes(current_setting('work_mem')) < pg_size_bytes({least}) THEN {least}"
-            " ELSE current_setting('work_mem') END",
-            least=Text(USUAL_WORK_MEM),
-        )
         return {
             "schemas": [Text(name) for name in schemas],
-            "search_path": Markup(", ").join(Markup(Identifier(name)) for name in schemas),
+            "search_path": [Identifier(name) for name in schemas],
             "distrusted": Text(
                 f"Names are looked up in {' and '.join(map(str, map(Identifier, schemas)))}, where roles other than "
                 "this one and the database's owner have come to be able to create functions: revoke CREATE there, and "
                 "drop what they created, or freeze the run again, which leaves the schema out."
             ),
             "settings": [(Markup(name), Text(value)) for name, value in MEANINGS_OF_VALUES.items()],
-            "work_mem": memory,
+            "usual_work_mem": Text(USUAL_WORK_MEM),
             "usual_lock_timeout": Text(USUAL_LOCK_TIMEOUT),
         }
 
@@ -234,7 +243,7 @@ class ProcedureText:
             (self._staging.groups, self.recoded.columns),
             self.recoded.quasi_identifiers,
             self.models,
-            (most, _ROWS),
+            (most, macro("jobs.staged_rows")),
         )
         models = [
             {
@@ -251,7 +260,7 @@ class ProcedureText:
             "suppresses": suppresses,
             "failing": [Markup(text) for text in self._failing(most)] if suppresses else [],
             "models_compare": not all(model.monotone_under_suppression for model in self.models),
-            "budget": Markup(f"({budget.numerator}::NUMERIC / {budget.denominator})"),
+            "budget": (budget.numerator, budget.denominator),
             "beyond_budget": Text(
                 f"%s of %s rows {SUPPRESSED_FOR}, which is more than the budget of the job allows; "
                 "nothing was published."
@@ -282,7 +291,9 @@ class ProcedureText:
     def _failing(self, most: int) -> list[str]:
         """The classes that violate a model, a query for each sensitive attribute."""
         classed = self._staging.left, self.recoded.class_column
-        return failing_queries(self.engine, classed, self.recoded.columns, self.models, (most, _ROWS))
+        return failing_queries(
+            self.engine, classed, self.recoded.columns, self.models, (most, macro("jobs.staged_rows"))
+        )
 
     def _digest_values(self) -> dict[str, Any]:
         """The digest of what is released, as `table_digest` makes it, if runs are to take one."""
@@ -300,9 +311,9 @@ class ProcedureText:
             "release_columns": [(Text(column.name), Text(column.type)) for column in self.recoded.columns],
             "release_names": names_of(self.recoded.columns),
             "release_name": Text(release.name),
-            "release_oid": _oid(Text(str(release))),
+            "release_oid": macro("jobs.table_of", Text(str(release))),
             "beside": Text(str(release.sibling(STAGED_AS)).removesuffix('"')),
-            "beside_oid": _oid(_NEXT_TABLE),
+            "beside_oid": macro("jobs.table_of", macro("jobs.beside")),
             "patience": ALTERNATIVE_PATIENCE,
             "patience_milliseconds": round(ALTERNATIVE_PATIENCE * 1000),
             "no_table": Text(f"{release} is not an ordinary, logged table; nothing was published."),
@@ -314,11 +325,6 @@ class ProcedureText:
                 f"Triggers or rules of {release} altered the rows on their way; nothing was published. Disable them."
             ),
         }
-
-
-def _oid(name: Text | Markup) -> Markup:
-    """The table that a text or a variable names."""
-    return expression("to_regclass({name_})", name_=name)
 
 
 def _pattern(message: Callable[[str], str]) -> Text:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Column
 from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId, PartNames, Representatives
-from sqlanon.sql import Identifier, Relation, expression, free_name
+from sqlanon.sql import Identifier, Relation, free_name, macro
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,7 @@ def unused_name(columns: Sequence[Column], wanted: str) -> Identifier:
 
 def cast_columns(columns: Sequence[Column]) -> list[Markup]:
     """Columns in the types that a release has them in, which are those under domains."""
-    return [
-        expression("CAST(r.{c} AS {type}) AS {c}", c=Identifier(column.name), type=Markup(column.type))
-        for column in columns
-    ]
+    return [macro("jobs.in_its_type", Identifier(column.name), Markup(column.type)) for column in columns]
 
 
 def names_of(columns: Sequence[Column]) -> list[Identifier]:
@@ -103,7 +100,7 @@ def columns_of(alias: str, columns: Sequence[Column]) -> list[Markup]:
 
 def names_in(alias: str, names: Sequence[Identifier]) -> list[Markup]:
     """Columns of a row that is called `alias`, by their names."""
-    return [expression("{alias}.{c}", alias=Markup(alias), c=name) for name in names]
+    return [macro("relations.column", Markup(alias), name) for name in names]
 
 
 def part_names(columns: Sequence[Column]) -> PartNames:

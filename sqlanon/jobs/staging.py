@@ -23,7 +23,7 @@ from sqlanon.jobs.recoded import (
     unused_name,
 )
 from sqlanon.releases.rules.two_step import ByRepresentative, ByRuleId
-from sqlanon.sql import Identifier, Relation, Text, expression, indent
+from sqlanon.sql import Identifier, Relation, Text, indent, macro
 from sqlanon.values.expressions import comparable, exact, hashable
 from sqlanon.verification.verify import CountedRows
 
@@ -38,7 +38,7 @@ _MASKED = Relation("sqlanon_masked", "pg_temp")  # rows with their rules and mas
 _PAIRS = Relation("sqlanon_pairs", "pg_temp")  # the different pairs of both, and what they show
 _NUMBERED = Relation("sqlanon_numbered", "pg_temp")  # their classes
 _HERE = "\0"  # in a statement where one of the rules belongs; no name holds it
-_HERE_IN_BRACKETS = Markup(f"(\n    {_HERE}\n)")
+_HERE_IN_BRACKETS = macro("relations.lines", Markup(_HERE))
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Staging:
             text = self._rendered("jobs/show_groups", **self._sensitive(attribute), **values)
         else:
             text = self._rendered("jobs/show_classes", counted=_COUNTED, **values)
-        return CountedRows(expression("{text_} AS t", text_=_in_brackets(text)), self._times)
+        return CountedRows(macro("relations.named_lines", text), self._times)
 
     def left(self, attribute: str | None) -> CountedRows:
         """The classes that are not suppressed, with the values of a sensitive attribute in them, if one is named."""
@@ -99,7 +99,7 @@ class Staging:
             "box_labels": _LABELS,
             "class_column": self.recoded.class_column,
             "quasi_identifiers": self._attributes(),
-            "columns": Markup(", ").join(columns_of("r", self.recoded.columns)),
+            "columns": names_of(self.recoded.columns),
             "joined_columns": self._joined_columns,
             "view": _RECODING,
             "opening": Text(self.engine.render("jobs/open_view", view=_RECODING).text + "\n"),
@@ -140,7 +140,7 @@ class Staging:
         return {
             "show": _around(self._show(_HERE_IN_BRACKETS, ordered=False)),
             "place": _around(self._place(_HERE_IN_BRACKETS)),
-            "mask": _around(self._rendered("jobs/mask_rows", **rows)),
+            "mask": _around(self._rendered("jobs/mask_rows", **rows)) if rules.masked else None,
             "list": self._rendered("jobs/list_pairs", **pairs, mask=mask, masked=_MASKED, shown=shown),
             "add": self._rendered("jobs/add_box_labels", **pairs, **keys, names=names),
             "number": self._rendered("jobs/number_pairs", **pairs, mask=mask, names=names, numbered=_NUMBERED),
@@ -191,13 +191,10 @@ class Staging:
     # --- columns
 
     @property
-    def _joined_columns(self) -> list[Markup]:
-        """The columns of the release, of classes `f` and narrow rows `p`."""
+    def _joined_columns(self) -> list[tuple[Identifier, bool]]:
+        """The columns of the release, and whether classes show them, or narrow rows keep them."""
         regions = set(names_of(self.recoded.regions))
-        return [
-            expression("{alias}.{c}", alias=Markup("f" if name in regions else "p"), c=name)
-            for name in names_of(self.recoded.columns)
-        ]
+        return [(name, name in regions) for name in names_of(self.recoded.columns)]
 
     def _hashed(self, alias: str) -> list[Markup]:
         """List the cells of a row that is called `alias`, as they are hashed."""
@@ -211,15 +208,15 @@ class Staging:
 
     def _ties(self, column: Column) -> tuple[Markup, ...]:
         """List the keys that tell equal values apart: two zeros, or decimals that have scales of their own."""
-        value = expression("r.{c}", c=Identifier(column.name))
+        value = macro("codes.in_row", Identifier(column.name))
         if column.kind is Kind.FLOAT:
             return exact(self.engine, column, value)[1:]
         if column.kind is Kind.DECIMAL and column.decimals is None:
-            return (expression("scale({value})", value=value),)
+            return (macro("jobs.scale", value),)
         return ()
 
     def _key(self, alias: str, column: Column) -> Markup:
-        value = expression("{alias}.{c}", alias=Markup(alias), c=Identifier(column.name))
+        value = macro("relations.column", Markup(alias), Identifier(column.name))
         return comparable(self.engine, value, column.kind)
 
 
@@ -231,4 +228,4 @@ def _around(statement: Markup) -> tuple[Text, Text]:
 
 def _in_brackets(statement: Markup) -> Markup:
     """A statement that another one reads from."""
-    return Markup("(\n{}\n)").format(indent(statement, first=True))
+    return macro("relations.lines", statement)

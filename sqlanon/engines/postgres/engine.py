@@ -21,7 +21,7 @@ from sqlanon.engines.postgres.private_values import Private
 from sqlanon.engines.postgres.settings import USUAL_LOCK_TIMEOUT, USUAL_WORK_MEM, session_settings
 from sqlanon.engines.urls import redacted
 from sqlanon.errors import Cancelled, EngineError, PolicyError
-from sqlanon.sql import Identifier, Relation, Statement, Text
+from sqlanon.sql import Identifier, Relation, Statement, Text, macro
 
 OLDEST_SERVER = 14
 MOST_SESSIONS = 4  # of one search
@@ -103,7 +103,7 @@ class PostgresEngine(Engine):
         path = [Text(name) for (name,) in self.query("engine/show_search_path")]
         self.run("engine/set_search_path", schemas=())
         if path:
-            trusted = self.query("engine/list_trusted_schemas", schemas=path)
+            trusted = self.query("engine/list_trusted_schemas", schemas=macro("values.array", path))
             self.run("engine/set_search_path", schemas=[Identifier(name) for (name,) in trusted])
         return path
 

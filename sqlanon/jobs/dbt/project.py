@@ -23,7 +23,7 @@ from sqlanon.jobs.dbt.escaping import escaped, sayable
 from sqlanon.jobs.failing import failing_queries, sensitive_values
 from sqlanon.jobs.freezing import NAME, Freezing, decide, recoded_columns
 from sqlanon.jobs.procedure import most_rows
-from sqlanon.jobs.recoded import cast_columns, class_column_name
+from sqlanon.jobs.recoded import cast_columns, class_column_name, names_of
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.plan import Plan, resolve_source
 from sqlanon.policy import Policy
@@ -32,7 +32,7 @@ from sqlanon.releases.rules.export_sql import rules_select
 from sqlanon.releases.rules.row_expressions import SUPPRESSED_FOR, ending, find_unmatched, row_filter_of
 from sqlanon.releases.rules.store_rules import StoredRules, read_rules
 from sqlanon.runs.stored import require_same
-from sqlanon.sql import Identifier, Relation, Text, expression, free_name
+from sqlanon.sql import Identifier, Relation, Text, free_name, macro
 from sqlanon.values.expressions import comparable
 from sqlanon.verification.verify import CountedRows, named_groups
 
@@ -78,14 +78,14 @@ class ProjectText:
 
     def _staged(self) -> str:
         values: dict[str, Any] = {
-            "columns": Markup(", ").join(cast_columns(self.columns)),
+            "columns": cast_columns(self.columns),
             "recoding": Markup(self.select),
         }
         if self.wanted.on_violation == "error":
             return self._model(self.engine.render("dbt/recode_rows", **values).text, recodes=True)
         class_column = class_column_name(self.columns)
-        rows = Markup("(SELECT count(*) FROM staged)")
-        staged = CountedRows(Markup("staged"))
+        staged = CountedRows(Relation("staged"))
+        rows = macro("relations.number_of_rows", staged.table)
         failing = failing_queries(
             self.engine, (lambda _: staged, class_column), self.columns, self.models, (self._most, rows)
         )
@@ -93,9 +93,9 @@ class ProjectText:
             "dbt/recode_and_suppress",
             **values,
             class_column=class_column,
-            keys=Markup(", ").join(self._keys(self._regions) or [Markup("1")]),
+            keys=self._keys(self._regions) or [1],
             failing=[Markup(one) for one in failing],
-            names=_names(self.columns),
+            names=names_of(self.columns),
         ).text
         return self._model(text, recodes=True)
 
@@ -103,7 +103,7 @@ class ProjectText:
         rest = [column for column in self.columns if column.name not in self.regions]
         keys = self._keys([*self._regions, *rest])
         text = self.engine.render(
-            "dbt/publish_rows", names=_names(self.columns), staged=self.here[1], keys=keys or [Markup("1")]
+            "dbt/publish_rows", names=names_of(self.columns), staged=self.here[1], keys=keys or [1]
         ).text
         return self._model(text, recodes=False)
 
@@ -141,18 +141,18 @@ class ProjectText:
         """The SELECT of the classes that violate a model, by the columns as they would be published."""
         sensitive = next((column for column in self.columns if column.name == model.attribute), None)
         groups = named_groups(
-            sensitive is not None, self._most, counted=expression("(SELECT count(*) FROM {s})", s=self.here[1])
+            sensitive is not None, self._most, counted=macro("relations.number_of_rows", self.here[1])
         )
-        keys = [comparable(self.engine, expression("t.{c}", c=Identifier(c.name)), c.kind) for c in self._regions]
+        keys = [comparable(self.engine, Markup(Identifier(c.name)), c.kind) for c in self._regions]
         return self.engine.render(
             "dbt/list_violating",
-            table=expression("{s} AS t", s=self.here[1]),
-            columns=keys or [Markup("0")],
+            table=self.here[1],
+            columns=keys or [0],
             keys=[Identifier(f"q{place}") for place in range(len(keys) or 1)],
             names=[Identifier(name) for name in self.regions] or [Identifier("table")],
             count=free_name("rows", self.regions),
             times=None,
-            suppressed=Markup("FALSE"),
+            suppressed=False,
             keyed=True,
             measure=Markup(model.measure(self.engine.render, groups).text),
             **sensitive_values(self.engine, sensitive),
@@ -213,7 +213,7 @@ class ProjectText:
         return [column for column in self.columns if column.name in self.regions]
 
     def _keys(self, columns: Sequence[Column]) -> list[Markup]:
-        return [comparable(self.engine, expression("r.{c}", c=Identifier(c.name)), c.kind) for c in columns]
+        return [comparable(self.engine, macro("codes.in_row", Identifier(c.name)), c.kind) for c in columns]
 
     def _escaped(self, text: str) -> str:
         """A statement with dbt's words for the source and for the staged rows."""
@@ -296,10 +296,6 @@ def write_project(directory: Path, name: str, files: dict[str, str]) -> list[Pat
         path.write_text(text, encoding="utf-8")
         written.append(path)
     return written
-
-
-def _names(columns: Sequence[Column]) -> Markup:
-    return Markup(", ").join(expression("r.{c}", c=Identifier(column.name)) for column in columns)
 
 
 def _quoted(name: str) -> str:
