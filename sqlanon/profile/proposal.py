@@ -88,7 +88,7 @@ def _by_values(facts: ColumnFacts) -> Proposal:
         return Proposal(Role.IDENTIFIER, Basis.CAUTION, "values of this type cannot be generalized; cast it in a view")
     if facts.column.kind is Kind.UUID or (_is_countable(facts) and facts.unique_share >= UNIQUE):
         return Proposal(Role.IDENTIFIER, Basis.VALUES, "nearly one value a row")
-    if facts.column.kind is Kind.TEXT and _is_free_text(facts):
+    if facts.column.kind is Kind.TEXT and (facts.unique_share >= FREE_TEXT or (facts.longest or 0) > LONG_TEXT):
         return Proposal(Role.IDENTIFIER, Basis.CAUTION, "free text may name people")
     return Proposal(Role.QUASI_IDENTIFIER, Basis.CAUTION, "others may know it; say insensitive if nobody can")
 
@@ -96,7 +96,3 @@ def _by_values(facts: ColumnFacts) -> Proposal:
 def _is_countable(facts: ColumnFacts) -> bool:
     """Tell whether being unique makes a key of a column: measurements and times are often unique without being one."""
     return facts.column.kind in (Kind.TEXT, Kind.INTEGER)
-
-
-def _is_free_text(facts: ColumnFacts) -> bool:
-    return facts.unique_share >= FREE_TEXT or (facts.longest or 0) > LONG_TEXT

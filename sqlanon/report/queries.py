@@ -42,7 +42,7 @@ def run_record(
     """
     with open_recorded(_place(policy, url), options) as catalog:
         document = make_record(catalog, catalog.run(run))
-    return sealed(document, _url_of_release(policy, url), options)
+    return sealed(document, url if policy is None else policy.release.url or policy.source.url, options)
 
 
 def diff_runs(
@@ -54,11 +54,6 @@ def diff_runs(
     """
     with open_recorded(_place(policy, url), options) as catalog:
         return compare_runs(catalog, a, b)
-
-
-def _url_of_release(policy: Policy | None, url: str | None) -> str | None:
-    """Return the URL of the database of a run's release, which the record names without a password."""
-    return url if policy is None else policy.release.url or policy.source.url
 
 
 def _place(policy: Policy | None, url: str | None) -> tuple[str, str, str | None]:

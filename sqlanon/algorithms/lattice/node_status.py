@@ -40,7 +40,7 @@ class NodeStatusMap:
     def learn(self, node: Node, verdict: Verdict) -> None:
         """Take in a verdict."""
         self.verdicts[node] = verdict
-        below = self._below(node)
+        below = tuple(slice(None, level - low + 1) for level, low in zip(node, self.lattice.bottom, strict=True))
         np.maximum(self.floors[below], verdict.floor, out=self.floors[below])
         if self._sets.satisfies(verdict):
             self.vouch(node)
@@ -92,9 +92,6 @@ class NodeStatusMap:
 
     def _place(self, node: Node) -> _Where:
         return tuple(level - low for level, low in zip(node, self.lattice.bottom, strict=True))
-
-    def _below(self, node: Node) -> _Where:
-        return tuple(slice(None, level - low + 1) for level, low in zip(node, self.lattice.bottom, strict=True))
 
     def _above(self, node: Node) -> _Where:
         return tuple(slice(level - low, None) for level, low in zip(node, self.lattice.bottom, strict=True))

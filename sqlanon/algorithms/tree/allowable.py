@@ -114,14 +114,9 @@ def list_violating_splits(
         bits=bits,
         child_mask=(1 << bits) - 1,
         measures=[Markup(m) for m in _measure_children(branch, models, avs, by)],
-        **_candidate_splits_of(values),
+        **{name: values[name] for name in ("candidate_splits", "candidates")},
     )
     return violating_splits, [violating_splits, *avs]
-
-
-def _candidate_splits_of(values: dict[str, Any]) -> dict[str, Any]:
-    """The tables of candidate splits and candidates alone, for statements that take no cuts."""
-    return {name: values[name] for name in ("candidate_splits", "candidates")}
 
 
 def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) -> list[Relation]:

@@ -49,7 +49,7 @@ def _problems(frame: pd.DataFrame) -> Iterator[str]:
             yield f"The column '{name}' holds values of mixed types ({kind}); make them one, such as .astype(str)."
         elif _is_strange(column.dtype):
             yield f"The column '{name}' is of type {column.dtype}, which no database holds; .astype(str) makes it text."
-        elif isinstance(column.dtype, pd.DatetimeTZDtype) and _has_nanoseconds(column):
+        elif isinstance(column.dtype, pd.DatetimeTZDtype) and bool((column.dropna().dt.nanosecond != 0).any()):
             yield f"The column '{name}' holds nanoseconds with a time zone; round them: .dt.round('us')."
 
 
@@ -60,10 +60,6 @@ def _is_strange(dtype: Any) -> bool:
     if isinstance(held, (pd.PeriodDtype, pd.IntervalDtype, pd.SparseDtype)):
         return True
     return bool(pd.api.types.is_complex_dtype(held))
-
-
-def _has_nanoseconds(column: pd.Series[Any]) -> bool:
-    return bool((column.dropna().dt.nanosecond != 0).any())
 
 
 def restored(

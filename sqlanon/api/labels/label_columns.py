@@ -53,12 +53,7 @@ def _label(cell: Any) -> str | None:
     """A cell as a label: NULL is None, or what pandas has in its place."""
     if cell is None or cell != cell or str(cell) in ("<NA>", "NaT"):
         return None
-    return cell if isinstance(cell, str) else _plain(cell)
-
-
-def _plain(cell: Any) -> str:
-    """A number, date or timestamp that nothing was generalized of, so that the column has a type."""
-    return str(cell)
+    return str(cell)  # a number, date or timestamp that nothing was generalized of, so that the column has a type
 
 
 def _kind_of(labels: Iterable[str | None]) -> LabelKind:

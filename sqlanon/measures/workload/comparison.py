@@ -94,16 +94,11 @@ def _read_source(
     (rows,) = engine.query_one("count_rows", table=table)
     wanted: dict[str, Any] = {"rows": table, "columns": values, "joins": joins}
     if rows > sample:
-        wanted |= {"limit": sample, "digested": _digested(len(values))}
+        wanted |= {"limit": sample, "digested": macro("values.line_of_columns", range(len(values)))}
     found = engine.query("workload/sample_rows" if rows > sample else "workload/read_rows", **wanted)
     kinds = {name: column.kind for name, column in columns.items()}
     texts = [tuple(None if value is None else str(value) for value in row) for row in found]
     return _Source(kinds, readers, texts, is_sample=rows > sample)
-
-
-def _digested(columns: int) -> Markup:
-    """All values of a row `x` as one text."""
-    return macro("values.line_of_columns", range(columns))
 
 
 def _reader(

@@ -52,7 +52,7 @@ def _create_segments(
     engine.run("rules/create_domain", domain=domain)
     for axis in axes:
         if axis.field.coding.hierarchy is None:
-            _add_cuts(engine, axis, tree, segments)
+            engine.run("rules/add_cuts", segments=segments, tree=tree, **_values(axis), **_unlisted(axis))
         else:
             _add_groups(engine, axis, tree, segments)
     engine.analyze(segments)
@@ -60,7 +60,7 @@ def _create_segments(
     attributes = tuple(_attribute(axis, int(counts[axis.number])) for axis in axes)
     for axis, attribute in zip(axes, attributes, strict=True):
         if attribute.listed:
-            _add_domain(engine, axis, segments, domain)
+            engine.run("rules/add_domain", domain=domain, segments=segments, **_values(axis))
     return attributes
 
 
@@ -84,10 +84,6 @@ def _attribute(axis: Axis, segments: int) -> RuleAttribute:
         hides_nulls=axis.field.attribute.hides_nulls,
         set_limit=axis.field.attribute.set_limit,
     )
-
-
-def _add_cuts(engine: Engine, axis: Axis, tree: Relation | Markup, segments: Relation) -> None:
-    engine.run("rules/add_cuts", segments=segments, tree=tree, **_values(axis), **_unlisted(axis))
 
 
 def _values(axis: Axis) -> dict[str, Any]:
@@ -118,10 +114,6 @@ def _add_groups(engine: Engine, axis: Axis, tree: Relation | Markup, segments: R
         height=hierarchy.height,
         levels=list(widths.values()),
     )
-
-
-def _add_domain(engine: Engine, axis: Axis, segments: Relation, domain: Relation) -> None:
-    engine.run("rules/add_domain", domain=domain, segments=segments, **_values(axis))
 
 
 class _Boxes:
