@@ -66,9 +66,9 @@ class Release(ABC):
         """Say what is known of the decision, for people and for JSON."""
 
     @property
-    @abstractmethod
     def lattice(self) -> Mapping[str, Any] | None:
         """Say what is known of the generalization lattice; None where none was searched."""
+        return None
 
     @property
     @abstractmethod
@@ -97,26 +97,32 @@ class Release(ABC):
         """
         return None
 
-    @abstractmethod
-    def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:
+    def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:  # noqa: ARG002
         """Store the rules by which new rows are recoded alike; None where that has no meaning."""
+        return None
 
-    @abstractmethod
-    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:
+    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:  # noqa: ARG002
         """Measure the information loss, `left_out` more rows suppressed; None where it can't be known."""
+        return None
 
-    @abstractmethod
-    def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:
+    def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:  # noqa: ARG002
         """Measure how well raw and released rows predict a target; None where it can't be known."""
+        return None
 
-    @abstractmethod
-    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:
+    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:  # noqa: ARG002
         """Measure the columns before and after, no bar below `k` rows; None where it can't be known."""
+        return None
 
     @abstractmethod
     def count_labels(self, engine: Engine) -> dict[str, int]:
         """Count the labels that the release shows in place of each quasi-identifier's values."""
 
+    @property
     @abstractmethod
+    def classes(self) -> Relation:
+        """Name the work table of classes, `(n, region, …)`: rows of regions that look the same are one class."""
+
     def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
         """Count the equivalence classes by their size: pairs of rows in a class, and how many such classes."""
+        sizes = engine.query("staging/measure_regions", regions=self.classes)
+        return tuple((int(size), int(classes)) for size, classes in sizes)

@@ -6,22 +6,20 @@ from dataclasses import dataclass
 
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.measures.loss import Loss
-from sqlanon.measures.workload.measures import Measures
 from sqlanon.plan.plan import Plan
 from sqlanon.releases.centres import create_centres
 from sqlanon.releases.clustering import Clusters
-from sqlanon.releases.generalized import Generalized
+from sqlanon.releases.equivalence_classes import EquivalenceClasses
 from sqlanon.releases.masked import measure_centres
 from sqlanon.results.masking import Masking
-from sqlanon.results.measures import Check, Distributions
+from sqlanon.results.measures import Check
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.clusters import check_clusters, create_witness
 from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Centres(Generalized):
+class Centres(EquivalenceClasses):
     """Clusters of similar rows, each shown as its centre.
 
     A centre is no region: the release has no loss of ranges, and leaves no rules by which new rows would be recoded.
@@ -41,12 +39,3 @@ class Centres(Generalized):
         measured = measure_centres(engine, self.recoding, witness)
         workspace.drop(witness)
         return measured
-
-    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:  # noqa: ARG002
-        return None
-
-    def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:  # noqa: ARG002
-        return None
-
-    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:  # noqa: ARG002
-        return None

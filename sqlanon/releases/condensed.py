@@ -15,6 +15,7 @@ from sqlanon.releases.clusters import Centres
 from sqlanon.releases.synthetic import draw_rows
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check
+from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
 from sqlanon.verification.condensed import Drawn, check_condensed, create_judged
 from sqlanon.work.workspace import Workspace
@@ -52,6 +53,6 @@ class Condensed(Centres):
         """Measure none: a synthetic row stands for no row of the source."""
         return None
 
-    def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
-        sizes = engine.query("staging/measure_regions", regions=self.drawn.factors)
-        return tuple((int(size), int(groups)) for size, groups in sizes)
+    @property
+    def classes(self) -> Relation:
+        return self.drawn.factors

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from sqlanon.catalog import Catalog
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.measures.loss import Loss
-from sqlanon.measures.workload.measures import Measures
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import RGather
 from sqlanon.releases.base import Judged, Release
 from sqlanon.releases.clustering import Gathered
-from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.releases.showing import describe_clusters
 from sqlanon.results.facts import GatheredFacts
-from sqlanon.results.measures import Check, Distributions
+from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
 from sqlanon.staging.gathered import expand_clusters, stage_clusters
 from sqlanon.staging.recode import cell_name
@@ -110,10 +105,6 @@ class GatheredClusters(Release):
         )
 
     @property
-    def lattice(self) -> Mapping[str, Any] | None:
-        return None
-
-    @property
     def shown_columns(self) -> list[str]:
         return ["cluster"]
 
@@ -139,25 +130,12 @@ class GatheredClusters(Release):
         yield Judged(engine, rows, self.shown_columns)
         workspace.drop(rows)
 
-    def keep_rules(self, engine: Engine, catalog: Catalog, workspace: Workspace, run: str) -> StoredRules | None:  # noqa: ARG002
-        """Keep none: centres are those of the rows that there were."""
-        return None
-
-    def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:  # noqa: ARG002
-        return None
-
-    def measure_prediction(self, engine: Engine, target: str) -> tuple[Measures, Measures] | None:  # noqa: ARG002
-        return None
-
-    def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:  # noqa: ARG002
-        return None
-
     def count_labels(self, engine: Engine) -> dict[str, int]:
         cells = [cell_name(number) for number in range(len(self.coded.quasi_identifiers))]
         found = engine.query_one("gathering/count_centres", regions=self.regions, cells=cells)
         names = [field.attribute.name for field in self.coded.quasi_identifiers]
         return {name: int(count) for name, count in zip(names, found, strict=True)}
 
-    def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
-        sizes = engine.query("staging/measure_regions", regions=self.regions)
-        return tuple((int(size), int(classes)) for size, classes in sizes)
+    @property
+    def classes(self) -> Relation:
+        return self.regions

@@ -7,76 +7,31 @@ of a top-down specialization; all of them are written, checked and measured alik
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlanon.catalog import Catalog, RulesKind
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
-from sqlanon.measures.before import count_labels
 from sqlanon.measures.distributions import measure_distributions
 from sqlanon.measures.loss import Loss, measure_loss
 from sqlanon.measures.workload.measures import Measures
 from sqlanon.measures.workload.views import measures_of_run
-from sqlanon.plan.plan import Attribute, Plan
-from sqlanon.releases.base import Release
+from sqlanon.plan.plan import Attribute
+from sqlanon.releases.equivalence_classes import EquivalenceClasses
 from sqlanon.releases.recoding import Generalization
 from sqlanon.releases.rules.box_labels import show_boxes
 from sqlanon.releases.rules.build_rules import attributes_of, levels_record, make_cuts, make_tree
 from sqlanon.releases.rules.store_rules import MadeRules, StoredRules, rules_digest, store_rules
-from sqlanon.results.facts import Facts
-from sqlanon.results.measures import Check, Distributions
+from sqlanon.results.measures import Distributions
 from sqlanon.staging.partition import Partition
-from sqlanon.staging.recode import Recoding, create_regions
-from sqlanon.staging.staging import Staged, stage_release
-from sqlanon.verification.checking import check_release
-from sqlanon.work.session import Session
+from sqlanon.staging.recode import create_regions
 from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Generalized(Release):
+class Generalized(EquivalenceClasses):
     """Equivalence classes of rows, each shown as a region of the domain."""
-
-    recoding: Recoding
-
-    @property
-    def partition(self) -> Partition:
-        return self.recoding.partition
-
-    @property
-    def rounds(self) -> int:
-        return self.partition.rounds
-
-    @property
-    def suppressed(self) -> int:
-        return self.partition.suppressed
-
-    @property
-    def omitted(self) -> int:
-        return self.partition.omitted
-
-    @property
-    def facts(self) -> Facts:
-        return self.partition.facts
-
-    @property
-    def lattice(self) -> Mapping[str, Any] | None:
-        return None
-
-    @property
-    def shown_columns(self) -> list[str]:
-        return [cell.column.name for cell in self.recoding.cells]
-
-    def stage(
-        self, session: Session, plan: Plan, workspace: Workspace, *, replace: bool
-    ) -> AbstractContextManager[Staged]:
-        return stage_release(session, plan, workspace, self.recoding, replace)
-
-    def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
-        released = staged.engine.columns(staged.final)
-        return check_release(engine, workspace, plan, self.recoding, staged.relation, released, staged.star)
 
     def measure_loss(self, engine: Engine, left_out: int) -> Loss | None:
         shown = self._as_shown
@@ -87,13 +42,6 @@ class Generalized(Release):
 
     def measure_distributions(self, engine: Engine, k: int) -> Distributions | None:
         return measure_distributions(engine, self.recoding, self._as_shown, k)
-
-    def count_labels(self, engine: Engine) -> dict[str, int]:
-        return count_labels(engine, self.recoding)
-
-    def class_sizes(self, engine: Engine) -> tuple[tuple[int, int], ...]:
-        sizes = engine.query("staging/measure_regions", regions=self.recoding.regions)
-        return tuple((int(size), int(classes)) for size, classes in sizes)
 
     def make_rules(self, engine: Engine, workspace: Workspace) -> MadeRules | None:  # noqa: ARG002
         """Make the rules of the recoding in work tables; None where they need none, or there are none."""

@@ -1,0 +1,67 @@
+"""Releases of equivalence classes, written and checked by a recoding, whatever it shows of each class."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from sqlanon.engines.base import Engine
+from sqlanon.measures.before import count_labels
+from sqlanon.plan.plan import Plan
+from sqlanon.releases.base import Release
+from sqlanon.results.facts import Facts
+from sqlanon.results.measures import Check
+from sqlanon.sql import Relation
+from sqlanon.staging.partition import Partition
+from sqlanon.staging.recode import Recoding
+from sqlanon.staging.staging import Staged, stage_release
+from sqlanon.verification.checking import check_release
+from sqlanon.work.session import Session
+from sqlanon.work.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class EquivalenceClasses(Release):
+    """Equivalence classes of rows, as a recoding shows them."""
+
+    recoding: Recoding
+
+    @property
+    def partition(self) -> Partition:
+        return self.recoding.partition
+
+    @property
+    def rounds(self) -> int:
+        return self.partition.rounds
+
+    @property
+    def suppressed(self) -> int:
+        return self.partition.suppressed
+
+    @property
+    def omitted(self) -> int:
+        return self.partition.omitted
+
+    @property
+    def facts(self) -> Facts:
+        return self.partition.facts
+
+    @property
+    def shown_columns(self) -> list[str]:
+        return [cell.column.name for cell in self.recoding.cells]
+
+    def stage(
+        self, session: Session, plan: Plan, workspace: Workspace, *, replace: bool
+    ) -> AbstractContextManager[Staged]:
+        return stage_release(session, plan, workspace, self.recoding, replace)
+
+    def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
+        released = staged.engine.columns(staged.final)
+        return check_release(engine, workspace, plan, self.recoding, staged.relation, released, staged.star)
+
+    def count_labels(self, engine: Engine) -> dict[str, int]:
+        return count_labels(engine, self.recoding)
+
+    @property
+    def classes(self) -> Relation:
+        return self.recoding.regions
