@@ -10,7 +10,7 @@ import typer
 from sqlanon.cli.call import Call, Panel, command
 from sqlanon.cli.catalog import PolicyOption, UrlOption, opened
 from sqlanon.cli.deferred import export_sql, freezing, project, sql, store_rules
-from sqlanon.cli.rules import RunName
+from sqlanon.cli.rules import OnViolationOption, RunName
 from sqlanon.errors import PolicyError
 from sqlanon.runs import OnViolation
 
@@ -53,13 +53,7 @@ def export_command(
             help="With dbt: a model of the project to read by ref(), as MODEL or PACKAGE.MODEL; the table is its like.",
         ),
     ] = None,
-    on_violation: Annotated[
-        OnViolation | None,
-        typer.Option(
-            help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error; if not "
-            "given, suppress where the run's policy has a suppression budget."
-        ),
-    ] = None,
+    on_violation: OnViolationOption = None,
     budget: Annotated[
         float | None, typer.Option(min=0, max=1, help="With suppress: the largest share of rows that may be.")
     ] = None,

@@ -16,8 +16,7 @@ from sqlanon.cli.deferred import catalog as catalogs
 from sqlanon.cli.deferred import codec, freezing, loading, pg_cron, running, summary
 from sqlanon.cli.deferred import progress as progressing
 from sqlanon.cli.layout import WHOLE, WIDEST, place_text, table
-from sqlanon.cli.rules import RunName
-from sqlanon.runs import OnViolation
+from sqlanon.cli.rules import OnViolationOption, RunName
 
 if TYPE_CHECKING:
     from sqlanon.catalog import Catalog, Job, Run
@@ -42,13 +41,7 @@ def freeze_command(
     call: Call,
     run: RunName,
     name: Annotated[str, typer.Option("--name", help="The job's name; a name that is known gets a new version.")],
-    on_violation: Annotated[
-        OnViolation | None,
-        typer.Option(
-            help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error; if not "
-            "given, suppress where the run's policy has a suppression budget."
-        ),
-    ] = None,
+    on_violation: OnViolationOption = None,
     budget: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="With suppress: the largest share of rows; if not given, that of the policy."),

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from sqlanon.releases.rules.store_rules import StoredRules
 
 RunName = Annotated[str, typer.Argument(help="The run's id, its beginning, or its last four digits.")]
+OnViolationOption = Annotated[
+    OnViolation | None,
+    typer.Option(
+        "--on-violation",
+        help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error; if not given, "
+        "suppress where the run's policy has a suppression budget, within that budget.",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -97,13 +105,7 @@ def apply_command(
             "--out", metavar="TABLE|FILE", help="Place of the recoded rows; if not given, of the run's release."
         ),
     ] = None,
-    on_violation: Annotated[
-        OnViolation | None,
-        typer.Option(
-            help="Rows that no rule knows, or whose class violates a model: suppress, or end with an error; if not "
-            "given, suppress where the run's policy has a suppression budget, within that budget."
-        ),
-    ] = None,
+    on_violation: OnViolationOption = None,
     replace: Annotated[bool, typer.Option("--replace", help="Allow an existing release to be replaced.")] = False,
     url: UrlOption = None,
     policy: PolicyOption = None,
