@@ -80,7 +80,7 @@ def _count_nodes(answers: FakeAnswers, _statement: Statement) -> list[tuple[Any,
 
 
 def _searches(answers: FakeAnswers) -> bool:
-    """Tell whether a run might search nodes at every threshold (see `partition.thresholds.searchable`)."""
+    """Tell whether a run might search nodes at every threshold (see `tree.thresholds.searchable`)."""
     looks = any(not model.decided_by_size for model in models_of(answers.plan.policy))
     return looks and any(attribute.hierarchy is None for attribute in answers.plan.quasi_identifiers)
 
