@@ -31,6 +31,7 @@ MEANINGLESS = {
     "halved": "median_only",
     "handed": "the purpose",
     "inheriting": "inherits_until",
+    "judge": "check, list_violating_splits",
     "kid": "child",
     "kids": "children",
     "landing": "leaf_of_row",

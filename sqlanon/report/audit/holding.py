@@ -100,7 +100,7 @@ class _Holding:
             return
         shown = self._shown()
         classes = self._create_classes(shown)
-        suppressed_leaf = self._starred(shown, classes)
+        suppressed_leaf = self._suppressed_leaf(shown, classes)
         if boxed is None:
             boxed = any(open_ends(self.engine, classes, one) for one in shown)
         boxed = boxed or self.plan.policy.ranges == "cuts"
@@ -147,7 +147,7 @@ class _Holding:
         self.engine.analyze(classes)
         return classes
 
-    def _starred(self, shown: list[ShownField], classes: Relation) -> int | None:
+    def _suppressed_leaf(self, shown: list[ShownField], classes: Relation) -> int | None:
         """The class of suppressed rows, where the policy shows them."""
         if not self.plan.policy.stars:
             return None
