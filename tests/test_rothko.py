@@ -351,7 +351,7 @@ def test_a_dry_run_shows_the_statements_of_a_gain(database: Database) -> None:
     steps = run_dry(database.policy(table, PLAIN, algorithm=rothko())).steps
     names = [step.name for step in steps]
     assert names.count("tree/decide/gain/choose_splits") == 1
-    assert names.count("tree/scan/gain/park_rows") == 1
+    assert names.count("tree/scan/gain/defer_rows") == 1
     assert "tree/decide/find_medians" in names
 
 

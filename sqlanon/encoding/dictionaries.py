@@ -72,7 +72,7 @@ def code_by_value(engine: Engine, plan: Plan, workspace: Workspace, number: int,
     if not kept.keyed or attribute.role is not Role.SENSITIVE or not attribute.column.compares:
         return None
     if attribute.hierarchy is None:
-        (has_equal,) = engine.query_one("encoding/count_alike", dictionary=kept.dictionary)
+        (has_equal,) = engine.query_one("encoding/count_equal_values", dictionary=kept.dictionary)
         if not has_equal:
             return None
     return _look_up(engine, plan, workspace, number, attribute, keyed=False)

@@ -45,7 +45,7 @@ def check_gathered(
     """All checks by name, each done however the others turn out."""
     witnessed = _create_witness(engine, workspace, claims)
     (seen,) = engine.query_one("count_rows", table=witnessed)
-    found = engine.query_one("gathering/count_rows_told", staged=claims.clusters, names=NAMES)
+    found = engine.query_one("gathering/count_clusters", staged=claims.clusters, names=NAMES)
     lines, clusters, rows = map(int, found)
     allowed = int(Decimal(str(plan.policy.suppression)) * claims.coded.source_rows)
     left_out = claims.coded.source_rows - rows

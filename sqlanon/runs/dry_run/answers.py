@@ -196,7 +196,7 @@ _ANSWERS: dict[str, Callable[[FakeAnswers, Statement], list[tuple[Any, ...]]]] =
     "tree/decide/gain/count_parts": _gain_parts,
     "tree/decide/gain/count_splits": _gain_splits,
     "encoding/count_signed": lambda *_: [(0,)],
-    "gathering/count_rows_told": lambda answers, _: [(1, 1, answers.plan.rows)],
+    "gathering/count_clusters": lambda answers, _: [(1, 1, answers.plan.rows)],
     "gathering/find_reach": lambda *_: [(1,)],
     "gathering/measure_gathered": lambda answers, _: [(1, answers.plan.rows, answers.plan.rows, answers.plan.rows, 1)],
     "hierarchies/count_torn_groups": lambda *_: [],

@@ -98,10 +98,10 @@ class PowerSums(Criterion):
 
     def score(self, branch: Branch, scan: Scan, before: Scan | None) -> None:
         tables = {"scored": scan.scored, "groups": scan.groups, "parts": scan.parts}
-        branch.decide("gain/score_moments", bounded=before is None, criterion=self.shape, **tables)
+        branch.decide("gain/score_power_sums", bounded=before is None, criterion=self.shape, **tables)
 
     def score_children(self, branch: Branch, scan: Scan, **values: Any) -> None:
-        branch.decide("gain/score_moment_children", groups=scan.groups, criterion=self.shape, **values)
+        branch.decide("gain/score_power_sum_children", groups=scan.groups, criterion=self.shape, **values)
 
 
 @dataclass(frozen=True)

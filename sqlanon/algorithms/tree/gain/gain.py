@@ -82,7 +82,7 @@ class GainGrowth:
         done = expression(
             "(SELECT m.* FROM {ranges} AS m JOIN {h} AS h ON h.node = m.node)", ranges=ranges, h=median_only
         )
-        self._hand_on(rows, (0, 0), done, None)
+        self._defer(rows, (0, 0), done, None)
         for_median = self.branch.count(self.for_median)
         sought = "(SELECT r.* FROM {rows} AS r JOIN {ranges} AS m ON m.node = r.node"
         sought += " WHERE m.node NOT IN (SELECT h.node FROM {h} AS h))"
@@ -139,7 +139,7 @@ class GainGrowth:
         for_median, split, rows, largest = self.branch.ask("gain/count_splits", ranges=ranges, splits=splits)
         self._follow(level, ranges, splits)
         if for_median:
-            self._hand_on(level.rows, (level.numbers.nodes, level.for_median), ranges, splits)
+            self._defer(level.rows, (level.numbers.nodes, level.for_median), ranges, splits)
         report(Progress(level.round, rows, split, 0))
         following = self._send(level, splits, (for_median, split, largest)) if splits is not None and split else None
         repeated = () if self.branch.engine.traits.replaces_work_tables else self.scanner.tables
@@ -203,16 +203,16 @@ class GainGrowth:
             else search_alternative_splits(self.scanner, level.rows, scanned, candidates, violating_splits)
         )
 
-    def _hand_on(
+    def _defer(
         self, rows: Relation | Markup, at: tuple[int, int], ranges: Relation | Markup, splits: Relation | None
     ) -> None:
-        """Hand on what is not split; at: what makes its nodes those of the whole tree, how many have been handed on."""
+        """Defer what is not split; at: what makes its nodes those of the whole tree, how many were deferred before."""
         first_node, before = at
         values = {"for_median": self.for_median, "first_node": first_node}
-        self.branch.decide("gain/hand_nodes", ranges=ranges, splits=splits, handed_before=before, **values)
+        self.branch.decide("gain/defer_nodes", ranges=ranges, splits=splits, deferred_before=before, **values)
         words = carried("r", self.plain.word_columns)
         self.branch.scan(
-            "gain/park_rows", deferred=self.deferred, rows=rows, bits=self.plain.bits, words=words, **values
+            "gain/defer_rows", deferred=self.deferred, rows=rows, bits=self.plain.bits, words=words, **values
         )
 
     def _next_number(self, level: Level) -> int:
