@@ -31,8 +31,7 @@ class Centres(EquivalenceClasses):
         return cls(create_centres(engine, workspace, coded, clusters))
 
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
-        released = staged.engine.columns(staged.final)
-        return check_clusters(engine, workspace, plan, self.recoding, staged.relation, released, staged.star)
+        return check_clusters(engine, workspace, plan, self.recoding, staged)
 
     def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:
         witness = create_witness(engine, workspace, self.recoding)

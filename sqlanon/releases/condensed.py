@@ -40,8 +40,7 @@ class Condensed(Centres):
         return cls(drawn.recoding, drawn)
 
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
-        released = staged.engine.columns(staged.final)
-        return check_condensed(engine, workspace, plan, self.drawn, staged.relation, released, staged.star)
+        return check_condensed(engine, workspace, plan, self.drawn, staged)
 
     @contextlib.contextmanager
     def judged(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> Iterator[Judged]:  # noqa: ARG002

@@ -56,8 +56,7 @@ class EquivalenceClasses(Release):
         return stage_release(session, plan, workspace, self.recoding, replace)
 
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
-        released = staged.engine.columns(staged.final)
-        return check_release(engine, workspace, plan, self.recoding, staged.relation, released, staged.star)
+        return check_release(engine, workspace, plan, self.recoding, staged)
 
     def count_labels(self, engine: Engine) -> dict[str, int]:
         return count_labels(engine, self.recoding)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sqlanon.encoding.fields import Field
-from sqlanon.engines.base import Column, Engine
+from sqlanon.engines.base import Engine
 from sqlanon.engines.star import CLASS_NUMBER, Star
 from sqlanon.hierarchies.limits import Limits
 from sqlanon.plan.plan import Plan
@@ -22,6 +22,7 @@ from sqlanon.policy import Role
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.recode import Recoding, cell_name, create_witness, end_name
+from sqlanon.staging.staging import Staged
 from sqlanon.staging.star import order_of_cells
 from sqlanon.values.expressions import exact, text_of
 from sqlanon.verification.limited import Checked, check_limits
@@ -38,21 +39,11 @@ from sqlanon.work.workspace import Workspace
 
 
 def check_release(
-    engine: Engine,
-    workspace: Workspace,
-    plan: Plan,
-    recoding: Recoding,
-    staged: Relation,
-    released: Sequence[Column],
-    star: Star | None = None,
+    engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staged: Staged
 ) -> dict[str, Check]:
-    """All checks by name, each done however the others turn out.
-
-    released: the columns of what takes the release's name, which is a copy of `staged` where that is elsewhere.
-    star: the tables that `staged` reads, where it is a view.
-    """
+    """All checks by name, each done however the others turn out."""
     coded = recoding.coded
-    checks = check_kept(engine, plan, recoding, staged, released, star)
+    checks = check_kept(engine, plan, recoding, staged)
     witness = create_witness(engine, workspace, recoding)
     engine.analyze(witness, columns=[Identifier("leaf"), *(cell_name(i) for i in range(len(recoding.cells)))])
     (seen,) = engine.query_one("count_rows", table=witness)
@@ -64,31 +55,24 @@ def check_release(
     outside += sum(one.violations for one in limited)
     checks["regions_contain"] = Check(outside, seen, sample=coded.witness_is_sample)
     if not coded.witness_is_sample:
-        checks["classes_equal"] = Check(count_misplaced(engine, witness, staged, recoding), seen)
+        checks["classes_equal"] = Check(count_misplaced(engine, witness, staged.relation, recoding), seen)
     workspace.drop(witness, *(ladder.lines for ladder in ladders if ladder is not None and ladder.lines is not None))
     return checks
 
 
-def check_kept(
-    engine: Engine,
-    plan: Plan,
-    recoding: Recoding,
-    staged: Relation,
-    released: Sequence[Column],
-    star: Star | None,
-) -> dict[str, Check]:
+def check_kept(engine: Engine, plan: Plan, recoding: Recoding, staged: Staged) -> dict[str, Check]:
     """Check that no row and no kept value is missing or altered, whatever the release shows beside them."""
     coded, omitted = recoding.coded, recoding.partition.omitted
-    (rows,) = engine.query_one("count_rows", table=staged)
+    (rows,) = engine.query_one("count_rows", table=staged.relation)
     kept = [attribute.column for attribute in plan.kept]
     checks = {
         "rows_add_up": Check(rows_add_up(coded.source_rows, rows, omitted), rows),
-        "columns_equal": Check(_other_columns(engine, plan, recoding, staged, released), rows),
+        "columns_equal": Check(_other_columns(engine, plan, recoding, staged), rows),
     }
-    if star is not None:
-        checks["classes_numbered"] = Check(_misnumbered(engine, star, recoding), rows)
+    if staged.star is not None:
+        checks["classes_numbered"] = Check(_misnumbered(engine, staged.star, recoding), rows)
     if coded.multiset is not None:
-        violations = multisets_equal(engine, coded.multiset, staged, kept, omitted)
+        violations = multisets_equal(engine, coded.multiset, staged.relation, kept, omitted)
         checks["values_equal"] = Check(violations, rows)
     return checks
 
@@ -105,7 +89,7 @@ def _misnumbered(engine: Engine, star: Star, recoding: Recoding) -> int:
     return int(violations)
 
 
-def _other_columns(engine: Engine, plan: Plan, recoding: Recoding, staged: Relation, released: Sequence[Column]) -> int:
+def _other_columns(engine: Engine, plan: Plan, recoding: Recoding, staged: Staged) -> int:
     """The columns that are missing, too many, or not what the cells and the kept attributes make, in that order.
 
     Types are those of the rows' own database: another one may call them otherwise, and what is carried over to it is
@@ -119,9 +103,11 @@ def _other_columns(engine: Engine, plan: Plan, recoding: Recoding, staged: Relat
             expected += [(column.name, types[column.name]) for column in recoding.columns_of(attribute.name)]
         else:
             expected.append((attribute.column.name, attribute.column.type))
-    found = [(column.name, column.type) for column in engine.columns(staged)]
+    found = [(column.name, column.type) for column in engine.columns(staged.relation)]
     names = [name for name, _ in expected]
-    return columns_equal(expected, found) + columns_equal(names, [column.name for column in released])
+    return columns_equal(expected, found) + columns_equal(
+        names, [column.name for column in staged.engine.columns(staged.final)]
+    )
 
 
 def _ladders(engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding) -> list[Ladder | None]:

@@ -7,43 +7,36 @@ their clusters, and whether the published classes hold just the kept values of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
-from sqlanon.engines.star import Star
+from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Show
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation
 from sqlanon.staging.cells import Shown
 from sqlanon.staging.recode import Recoding, cell_name
+from sqlanon.staging.staging import Staged
 from sqlanon.values.expressions import comparable, double_of, text_of
 from sqlanon.verification.checking import check_kept, count_misplaced
 from sqlanon.work.workspace import Workspace
 
 
 def check_clusters(
-    engine: Engine,
-    workspace: Workspace,
-    plan: Plan,
-    recoding: Recoding,
-    staged: Relation,
-    released: Sequence[Column],
-    star: Star | None = None,
+    engine: Engine, workspace: Workspace, plan: Plan, recoding: Recoding, staged: Staged
 ) -> dict[str, Check]:
     """All checks by name, each done however the others turn out; see `checking.check_release`."""
-    checks = check_kept(engine, plan, recoding, staged, released, star)
+    checks = check_kept(engine, plan, recoding, staged)
     witness = create_witness(engine, workspace, recoding)
     (seen,) = engine.query_one("count_rows", table=witness)
     checks["centres_true"] = Check(
         _untrue(engine, plan, recoding, witness) + abs(recoding.coded.source_rows - seen), seen
     )
-    checks["classes_equal"] = Check(count_misplaced(engine, witness, staged, recoding), seen)
+    checks["classes_equal"] = Check(count_misplaced(engine, witness, staged.relation, recoding), seen)
     if plan.policy.algorithm.kept_statistic == "variance":
-        checks["variances_equal"] = Check(_count_unequal(engine, plan, recoding, witness, staged), seen)
+        checks["variances_equal"] = Check(_count_unequal(engine, plan, recoding, witness, staged.relation), seen)
     workspace.drop(witness)
     return checks
 

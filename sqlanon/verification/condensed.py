@@ -6,17 +6,16 @@ the source, in raw values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.engines.base import Column, Engine
-from sqlanon.engines.star import Star
+from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation, expression
 from sqlanon.staging.recode import Recoding, cell_name
+from sqlanon.staging.staging import Staged
 from sqlanon.values.expressions import double_of, exact
 from sqlanon.verification.checking import check_kept
 from sqlanon.work.workspace import Workspace
@@ -54,22 +53,19 @@ class Drawn:
     offset: float
 
 
-def check_condensed(
-    engine: Engine,
-    workspace: Workspace,
-    plan: Plan,
-    drawn: Drawn,
-    staged: Relation,
-    released: Sequence[Column],
-    star: Star | None = None,
-) -> dict[str, Check]:
+def check_condensed(engine: Engine, workspace: Workspace, plan: Plan, drawn: Drawn, staged: Staged) -> dict[str, Check]:
     """All checks by name, each done however the others turn out; see `checking.check_release`."""
     recoding = drawn.recoding
-    checks = check_kept(engine, plan, recoding, staged, released, star)
+    checks = check_kept(engine, plan, recoding, staged)
     witness, grouped, group = _create_witness(engine, workspace, drawn), workspace.table("grouped"), _group(recoding)
     cells = [{"name": cell.column, "cell": cell_name(place)} for place, cell in enumerate(recoding.cells)]
     engine.run(
-        "condensation/create_staged", grouped=grouped, staged=staged, regions=recoding.regions, cells=cells, group=group
+        "condensation/create_staged",
+        grouped=grouped,
+        staged=staged.relation,
+        regions=recoding.regions,
+        cells=cells,
+        group=group,
     )
     engine.analyze(grouped)
     (seen,) = engine.query_one("count_rows", table=witness)
@@ -79,7 +75,7 @@ def check_condensed(
     checks["groups_spread"] = Check(strayed, seen)
     checks["numbers_rounded"] = Check(unrounded, seen)
     pairs = [(shown, raw) for _, shown, raw in _numbers(engine, drawn)]
-    (shown_rows,) = engine.query_one("verify/count_shown_rows", staged=staged, witness=witness, pairs=pairs)
+    (shown_rows,) = engine.query_one("verify/count_shown_rows", staged=staged.relation, witness=witness, pairs=pairs)
     checks["rows_new"] = Check(int(shown_rows), seen)
     workspace.drop(witness, grouped)
     return checks
