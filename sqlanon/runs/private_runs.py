@@ -36,6 +36,7 @@ from sqlanon.results.run_result import CatalogPlace
 from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import check_earlier_releases
+from sqlanon.runs.recording import PublishedRecord
 from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
 from sqlanon.verification.counts import check_counts
@@ -178,21 +179,19 @@ class _PrivateRun:
         self, run: str, plan: PrivatePlan, drawn: Drawn, staged: Staged, control: Control
     ) -> tuple[tuple[str, ...], str | None]:
         """Let the staged release take its place, recorded in the same transaction where there is one."""
-        catalog, record = self.session.catalog, _release_record(plan, drawn.counts)
-        late: list[ReleaseRecord] = []
+        catalog, released = self.session.catalog, _release_record(plan, drawn.counts)
+        record = PublishedRecord(catalog, run, plan.release, released)
 
         def within(session: Engine) -> None:
             control.finish()
-            if not catalog.record_release_within(session, run, plan.release, record):
-                late.append(record)
+            record.make_within(session)
 
         with catalog.releasing(plan.source_place):
-            released = catalog.released(plan.source_place)
-            linked = check_earlier_releases(released, plan.source_name, self.policy.republish, None, record.digest)
+            earlier = catalog.released(plan.source_place)
+            linked = check_earlier_releases(earlier, plan.source_name, self.policy.republish, None, released.digest)
             notes = staged.publish(within)
             self.published = True
-            for missed in late:
-                catalog.record_release(run, missed)
+            record.make_up_for()
         return notes, linked
 
     def _end(self, run: str, status: Status, error: BaseException) -> None:

@@ -11,18 +11,46 @@ from dataclasses import replace
 from sqlanon.catalog import Catalog, HierarchyRecord, ReleaseKind, ReleaseRecord, Status
 from sqlanon.catalog.sources import SOURCE_DIGEST, path_digest
 from sqlanon.encoding.fields import Field
+from sqlanon.engines.base import Engine
 from sqlanon.errors import SqlanonError
 from sqlanon.hierarchies.digests import hierarchy_digest
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
 from sqlanon.policy.writer import put_back
+from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.results.codec import to_json
 from sqlanon.results.records import write_record
 from sqlanon.results.run_result import QuasiIdentifier, RunResult
 from sqlanon.runs.result_builder import ResultBuilder
+from sqlanon.sql import Relation
 from sqlanon.support.environment import named
 from sqlanon.values.digest import FILE
 from sqlanon.work.journal import Journal
+
+
+class PublishedRecord:
+    """The catalog's record of a release: made in the transaction that publishes it, or after one that is elsewhere."""
+
+    def __init__(
+        self, catalog: Catalog, run: str, relation: Relation, release: ReleaseRecord, rules: StoredRules | None = None
+    ) -> None:
+        self._catalog, self._run, self._relation = catalog, run, relation
+        self._release, self._rules = release, rules
+        self._is_late = False
+
+    def make_within(self, session: Engine) -> None:
+        """Record the release and its rules if the session's transaction can; again, where an attempt was undone."""
+        self._is_late = not self._catalog.record_release_within(session, self._run, self._relation, self._release)
+        if not self._is_late and self._rules is not None:
+            self._catalog.record_rules_within(session, self._run, self._rules.record, self._rules.relations)
+
+    def make_up_for(self) -> None:
+        """Record what no transaction could, once the release is published."""
+        if not self._is_late:
+            return
+        self._catalog.record_release(self._run, self._release)
+        if self._rules is not None:
+            self._catalog.record_rules(self._run, self._rules.record, self._rules.relations)
 
 
 def record_end(

@@ -6,7 +6,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from sqlanon.catalog import ReleaseRecord, Status
+from sqlanon.catalog import Status
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.models import largest_k
@@ -16,7 +16,7 @@ from sqlanon.releases.rules.store_rules import StoredRules
 from sqlanon.runs.checkpoints import checkpoint_of
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.linking import check_earlier_releases
-from sqlanon.runs.recording import release_record
+from sqlanon.runs.recording import PublishedRecord, release_record
 from sqlanon.runs.source import ReleaseSource
 from sqlanon.sql import Relation
 from sqlanon.staging.labels import EVERYTHING
@@ -140,15 +140,12 @@ def _publish(run: RunExecution, source: ReleaseSource, staged: Staged, rules: St
     """Let the staged release take its place, and record it in the same transaction where there is one."""
     outcome, catalog = run.outcome, run.catalog
     digest = source.rules_digest if rules is None else rules.digest
-    record = release_record(outcome, digest, run.plan)
-    late: list[ReleaseRecord] = []
+    released = release_record(outcome, digest, run.plan)
+    record = PublishedRecord(catalog, outcome.run, run.plan.release, released, rules)
 
     def within(session: Engine) -> None:
         run.control.finish()
-        if not catalog.record_release_within(session, outcome.run, run.plan.release, record):
-            late.append(record)
-        elif rules is not None:
-            catalog.record_rules_within(session, outcome.run, rules.record, rules.relations)
+        record.make_within(session)
 
     with run.journal.during("publish"), catalog.releasing(run.plan.source_place):
         _check_earlier_releases(run, run.plan, source.rules_run, digest)  # others may have released the source since
@@ -156,10 +153,7 @@ def _publish(run: RunExecution, source: ReleaseSource, staged: Staged, rules: St
             run.control.finish()
         outcome.notes = staged.publish(within)
         outcome.published = True
-        for missed in late:
-            catalog.record_release(outcome.run, missed)
-            if rules is not None:
-                catalog.record_rules(outcome.run, rules.record, rules.relations)
+        record.make_up_for()
 
 
 def _check_earlier_releases(run: RunExecution, plan: Plan, rules_run: str | None, digest: str | None) -> None:
