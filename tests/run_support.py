@@ -132,7 +132,7 @@ class PlainWorkspace(Workspace):
         self._engine = engine
 
     def table(self, meaning: str, number: int | None = None) -> Relation:
-        return Relation(f"w_{meaning}" + ("" if number is None else f"_{number}"))
+        return Relation(f"w_{self._part}{meaning}" + ("" if number is None else f"_{number}"))
 
 
 @contextlib.contextmanager

@@ -56,7 +56,9 @@ def problems(subject: Subject) -> Iterator[str]:
         if attribute.sets != "list" and (attribute.hierarchy is not None or not column.kind.is_nominal):
             yield f"{place}: sets is for texts without a hierarchy, and this column shows no sets; leave it out."
     yield from _algorithm_problems(subject)
-    yield from cluster_problems(subject.policy, list(subject.attributes), subject.rows, subject.uncountable)
+    yield from cluster_problems(
+        subject.policy, list(subject.attributes), subject.rows, subject.uncountable, subject.strata
+    )
     yield from _model_problems(subject)
     yield from _name_problems(subject)
 

@@ -13,10 +13,11 @@ from sqlanon.models import models_of
 from sqlanon.policy import Attribute, Policy, Recodes, Role, Show
 from sqlanon.policy.document import path_text
 from sqlanon.sql import Identifier, RedactedValue, Relation
-from sqlanon.values.expressions import double_of, text_of
+from sqlanon.values.expressions import comparable, double_of, text_of
 
 MOST_GATHERED = 20_000  # rows, of which all pairs are compared
 GATHERED_COLUMNS = ("cluster", "rows", "radius")  # beside the centre
+MOST_STRATA = 1_000  # values of a target, each of which is divided into blocks by itself
 MOST_NUMBERS = 32  # whose covariances and factors one row of a statement can hold
 LARGEST = 1e150  # numbers whose squares doubles can hold
 _CENTRED = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN, Kind.UUID, Kind.ENUM)
@@ -33,6 +34,27 @@ class Uncountable:
     infinite: int
     huge: int
     unordered: int
+
+
+@dataclass(frozen=True)
+class Strata:
+    """The values of a target, and those with fewer than the k rows of a cluster."""
+
+    values: int
+    small: int
+    k: int
+
+
+def measure_strata(engine: Engine, source: Relation, policy: Policy, columns: Sequence[Column]) -> Strata | None:
+    """Count the values of the target that clusters may not mix; None where there is none."""
+    name = policy.algorithm.stratified_by
+    column = next((one for one in columns if one.name == name), None)
+    if column is None:
+        return None
+    k = policy.algorithm.rows_of(max(model.least_rows for model in models_of(policy)))
+    value = comparable(engine, Markup(Identifier(column.name)), column.kind)
+    values, small = engine.query_one("plan/count_strata", source=source, value=value, k=k)
+    return Strata(int(values), int(small), k)
 
 
 def measure_uncountable(
@@ -79,6 +101,7 @@ def cluster_problems(
     attributes: Sequence[tuple[Column, Attribute]],
     rows: int,
     uncountable: Mapping[str, Uncountable],
+    strata: Strata | None,
 ) -> Iterator[str]:
     """Say what keeps rows from being gathered in clusters, and what only clusters use."""
     name, clusters = policy.algorithm.name, policy.algorithm.recodes is Recodes.CLUSTERS
@@ -97,6 +120,7 @@ def cluster_problems(
         return
     if algorithm.draws_numbers:
         yield from _condensation_problems(attributes)
+        yield from _strata_problems(policy, attributes, strata)
     if clusters and algorithm.kept_statistic and not _count_numbers(attributes):
         kept = algorithm.kept_statistic
         yield f"algorithm.keep: {kept} is one of numbers, and no quasi-identifier is one; leave it out."
@@ -141,6 +165,36 @@ def _condensation_problems(attributes: Sequence[tuple[Column, Attribute]]) -> It
         )
     if numbers > MOST_NUMBERS:
         yield f"algorithm: condensation takes at most {MOST_NUMBERS} quasi-identifiers that are numbers, not {numbers}."
+
+
+def _strata_problems(
+    policy: Policy, attributes: Sequence[tuple[Column, Attribute]], strata: Strata | None
+) -> Iterator[str]:
+    """Say what keeps groups from having one value of the target each."""
+    target = policy.target
+    for column, _ in attributes:
+        if column.name == target and column.kind in (Kind.DECIMAL, Kind.FLOAT):
+            yield f"algorithm.target: it needs classes, and '{target}' is {column.type}; group its numbers in a view."
+    for model in models_of(policy):
+        if target is not None and model.attribute == target:
+            yield (
+                f"algorithm.target: groups have one value of '{target}' each, and {model.name} asks for several;"
+                " choose another target, or leave it out."
+            )
+    if target is None or strata is None:
+        return
+    if strata.values > MOST_STRATA:
+        yield f"algorithm.target: '{target}' has {strata.values:,} values, and may have {MOST_STRATA:,} at most."
+    elif strata.small:
+        yield f"algorithm.target: {small_strata_problem(target, strata.small, strata.values, strata.k)}"
+
+
+def small_strata_problem(target: str, small: int, values: int, k: int) -> str:
+    """Say that values of the target have too few rows for a group; none is named."""
+    return (
+        f"{small} of the {values} values of '{target}' have fewer than the {k} rows of a group; join them with others"
+        " or leave their rows out, in a view, or ask for a smaller k."
+    )
 
 
 def _count_numbers(attributes: Sequence[tuple[Column, Attribute]]) -> int:

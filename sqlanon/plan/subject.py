@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.engines.dialects import Dialect, find_dialect
 from sqlanon.engines.embedded import EMBEDDED
-from sqlanon.plan.clustered import Uncountable, measure_uncountable
+from sqlanon.plan.clustered import Strata, Uncountable, measure_strata, measure_uncountable
 from sqlanon.plan.column_names import names_a_person
 from sqlanon.plan.measuring import Measured, countable, in_part, measure_source, portions
 from sqlanon.plan.repeating import Repetition, find_repeating
@@ -29,6 +29,7 @@ class Subject:
     distinct: of the kept columns that were looked at, the share of their values that differ (of a part, by hash).
     repetition: the identifiers that repeat, declared ones and those that are named like the key of a person.
     uncountable: of quasi-identifiers whose rows are to be gathered in clusters, the values that are no finite numbers.
+    strata: the values of the target that clusters may not mix.
     """
 
     policy: Policy
@@ -40,6 +41,7 @@ class Subject:
     distinct: Mapping[str, float]
     repetition: Repetition
     uncountable: Mapping[str, Uncountable]
+    strata: Strata | None = None
 
     @property
     def unique(self) -> frozenset[str]:
@@ -109,6 +111,7 @@ def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
         distinct=_distinct(engine, source, measured, [c for c in kept if not _repeats(measured, c.name)]),
         repetition=find_repeating(engine, source, identifying(policy, columns)),
         uncountable=measure_uncountable(engine, source, policy, columns),
+        strata=measure_strata(engine, source, policy, columns),
     )
 
 

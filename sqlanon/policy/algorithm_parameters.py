@@ -62,6 +62,11 @@ class AlgorithmParameters(Part):
         """Name the attribute whose values the search counts in every group; None for a search that counts none."""
         return None
 
+    @property
+    def stratified_by(self) -> str | None:
+        """Name the attribute of whose values no class mixes two; None where classes may."""
+        return None
+
     def rows_of(self, k: int) -> int:
         """Count the rows of the smallest class that the search makes, where classes need k."""
         return k

@@ -139,9 +139,16 @@ class Condensation(Clustering):
     again, not refined unless `refine: true` is written (Aggarwal, Yu, EDBT 2004)."""
     scale: Number = Field(default=1, ge=1, le=1000)
     """A group has at least `scale` times k rows, rounded up: larger ones protect more and keep less."""
+    target: str | None = Field(default=None, strict=True)
+    """A kept column of classes, such as a diagnosis: no group mixes two of its values, so that synthetic rows keep what
+    tells these apart. Each value needs rows for a group."""
 
     def rows_of(self, k: int) -> int:
         return math.ceil(self.scale * k)
+
+    @property
+    def stratified_by(self) -> str | None:
+        return self.target
 
     @property
     def gathering(self) -> str:

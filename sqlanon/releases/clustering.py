@@ -37,6 +37,7 @@ class Points:
 
     table: `(point, block, p0, …, z0, …)`: rows of a block have consecutive numbers, in the order of their values.
     rows, blocks, largest: the number of rows, of blocks, and of the rows of the largest.
+    has_strata: whether blocks are parts of strata, which no cluster mixes: `table` then has a column `stratum` too.
     """
 
     table: Relation
@@ -45,6 +46,7 @@ class Points:
     rows: int
     blocks: int
     largest: int
+    has_strata: bool = False
 
 
 @dataclass(frozen=True)

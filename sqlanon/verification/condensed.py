@@ -71,6 +71,8 @@ def check_condensed(engine: Engine, workspace: Workspace, plan: Plan, drawn: Dra
     (seen,) = engine.query_one("count_rows", table=witness)
     missed = abs(recoding.coded.source_rows - seen)
     checks["groups_equal"] = Check(_unequal(engine, drawn, witness, grouped, group) + missed, seen)
+    if plan.policy.target is not None:
+        checks["targets_apart"] = Check(_mixed(engine, plan.policy.target, drawn, witness), seen)
     strayed, unrounded = _measure_spread(engine, drawn, witness, grouped, group)
     checks["groups_spread"] = Check(strayed, seen)
     checks["numbers_rounded"] = Check(unrounded, seen)
@@ -165,6 +167,15 @@ def _measure_spread(
         is_fit = FINEST * float(greatest) <= float(one.grid.value) <= COARSEST * float(greatest)
         unrounded += int(fine) if is_fit else drawn.recoding.coded.source_rows
     return strayed, unrounded
+
+
+def _mixed(engine: Engine, target: str, drawn: Drawn, witness: Relation) -> int:
+    """Count rows of groups that hold several values of the target."""
+    kept = [field.attribute for field in drawn.recoding.coded.kept]
+    place, column = next((place, one.column) for place, one in enumerate(kept) if one.name == target)
+    keys = exact(engine, column, expression("w.{name}", name=Identifier(f"v{place}")))
+    (mixed,) = engine.query_one("condensation/count_mixed", witness=witness, keys=keys)
+    return int(mixed)
 
 
 def _unequal(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation, group: Identifier) -> int:

@@ -35,6 +35,8 @@ class Workspace:
     Use it in a `with` statement: everything the run made is dropped at its end, also after an error or an interrupt.
     """
 
+    _part = ""
+
     def __init__(self, engine: Engine, catalog: Catalog, run: str, home: str | None = None) -> None:
         """`home` is the schema of the work tables on PostgreSQL, made if it is not there: by default the catalog's.
 
@@ -61,6 +63,12 @@ class Workspace:
         other._engine = session
         return other
 
+    def part(self, name: str) -> Workspace:
+        """The same workspace for a part of the work, whose name the names of its tables begin with."""
+        other = copy.copy(self)
+        other._part = f"{self._part}{name}_"
+        return other
+
     def table(self, meaning: str, number: int | None = None) -> Relation:
         """The name of a work table, such as `w_1f0c9a3e_rows_3`; whoever makes it may drop it early with `drop`.
 
@@ -68,7 +76,9 @@ class Workspace:
             PolicyError: the name would be longer than every engine keeps.
         """
         prefix = self._prefix.relation
-        return prefix.sibling(checked_name(prefix.name + meaning + ("" if number is None else f"_{number}")))
+        return prefix.sibling(
+            checked_name(prefix.name + self._part + meaning + ("" if number is None else f"_{number}"))
+        )
 
     def staging(self, release: Relation, session: Engine | None = None) -> Relation:
         """The name of the table, beside the release, that is built and verified before it takes the release's place.

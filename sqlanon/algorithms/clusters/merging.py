@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
-from sqlanon.errors import VerificationError
+from sqlanon.errors import ProtectionError, VerificationError
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Relation
@@ -31,18 +31,20 @@ def merge_violating(
 ) -> tuple[Relation, int]:
     """Merge clusters until every one satisfies all models; returns `(point, cluster)` and the number of rounds.
 
-    The whole table as one cluster must satisfy them.
+    The whole table as one cluster must satisfy them. Raises ProtectionError where a whole stratum does not.
     """
     judged = [model for model in models if not model.decided_by_size]
-    rounds = idle = 0
+    rounds = 0
     while judged:
         classes, moves = workspace.table("classes", rounds), workspace.table("moves", rounds)
+        neighbours = 1 << min(rounds, DOUBLINGS)
         engine.run(
             "clusters/create_classes",
             classes=classes,
             clustered=clustered,
             points=points.table,
             coordinates=points.coordinates,
+            has_strata=points.has_strata,
         )
         engine.analyze(classes)
         engine.run(
@@ -50,7 +52,8 @@ def merge_violating(
             moves=moves,
             classes=classes,
             coordinates=points.coordinates,
-            neighbours=1 << min(rounds, DOUBLINGS),
+            has_strata=points.has_strata,
+            neighbours=neighbours,
             measures=_render_measures(engine, points, classes, clustered, judged, sensitive),
         )
         engine.analyze(moves)
@@ -60,8 +63,13 @@ def merge_violating(
         workspace.drop(classes, moves)
         if not violating:
             break
-        idle = 0 if moving else idle + 1
-        if idle > DOUBLINGS:
+        is_stuck = not moving and neighbours >= points.blocks
+        if is_stuck and points.has_strata:
+            raise ProtectionError(
+                "The rows of a value of the target violate a model even together. Ask less of the model, or leave"
+                " target out."
+            )
+        if is_stuck:
             raise VerificationError("Clusters violate a model after all were merged; nothing was published.")
         rounds += 1
     return clustered, rounds

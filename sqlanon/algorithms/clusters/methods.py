@@ -49,7 +49,7 @@ def _join_nearest(engine: Engine, workspace: Workspace, points: Points, gathered
     classes, clustered = workspace.table("classes"), workspace.table("clustered")
     shared = {"points": points.table, "coordinates": points.coordinates}
     engine.analyze(gathered)
-    engine.run("clusters/create_classes", classes=classes, clustered=gathered, **shared)
+    engine.run("clusters/create_classes", classes=classes, clustered=gathered, has_strata=False, **shared)
     engine.analyze(classes)
     engine.run("clusters/join_nearest", clustered=clustered, gathered=gathered, classes=classes, **shared)
     engine.analyze(clustered)

@@ -33,11 +33,14 @@ def refine(engine: Engine, workspace: Workspace, points: Points, clustered: Rela
             workspace.table(meaning, number) for meaning in ("classes", "zoned", "pairs", "members", "chosen")
         )
         common = {"coordinates": points.coordinates}
-        engine.run("clusters/create_classes", classes=classes, clustered=clustered, points=points.table, **common)
+        strata = {"has_strata": points.has_strata}
+        engine.run(
+            "clusters/create_classes", classes=classes, clustered=clustered, points=points.table, **common, **strata
+        )
         (count,) = engine.query_one("clusters/count_clusters", classes=classes)
         engine.run("clusters/create_zones", zoned=zoned, classes=classes, splits=_splits(points, int(count), number))
         engine.analyze(zoned)
-        engine.run("clusters/create_pairs", pairs=pairs, classes=zoned, neighbours=NEIGHBOURS, **common)
+        engine.run("clusters/create_pairs", pairs=pairs, classes=zoned, neighbours=NEIGHBOURS, **common, **strata)
         engine.analyze(pairs)
         named = {"pairs": pairs, "classes": zoned, "clustered": clustered, "points": points.table}
         engine.run("clusters/split_pairs", members=members, **named, **common)
