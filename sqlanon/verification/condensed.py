@@ -173,7 +173,7 @@ def _mixed(engine: Engine, target: str, drawn: Drawn, witness: Relation) -> int:
     """Count rows of groups that hold several values of the target."""
     kept = [field.attribute for field in drawn.recoding.coded.kept]
     place, column = next((place, one.column) for place, one in enumerate(kept) if one.name == target)
-    keys = exact(engine, column, expression("w.{name}", name=Identifier(f"v{place}")))
+    keys = exact(engine, column, Markup(Identifier(f"v{place}")))
     (mixed,) = engine.query_one("condensation/count_mixed", witness=witness, keys=keys)
     return int(mixed)
 
