@@ -146,7 +146,7 @@ def test_the_loss_counts_rows_that_no_rule_knows(database: Database) -> None:
 
 
 def test_a_run_that_fails_leaves_no_rules(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlanon.releases.generalized.check_release", lambda *_: 1 / 0)
+    monkeypatch.setattr("sqlanon.releases.equivalence_classes.check_release", lambda *_: 1 / 0)
     table = database.create(CODED, coded(1, 60, 10))
     with pytest.raises(ZeroDivisionError):
         anonymize(database.policy(table, CODED_ROLES))

@@ -16,7 +16,7 @@ import pytest
 
 import sqlanon
 from sqlanon import Anonymized, PolicyError, ProtectionError, VerificationError, anonymize, build_policy, verify_release
-from sqlanon.releases import generalized
+from sqlanon.releases import equivalence_classes
 from tests.cli.support import execute, make_patients, query
 
 pd = pytest.importorskip("pandas")
@@ -256,7 +256,7 @@ def test_a_release_that_fails_its_check_is_not_given(monkeypatch: pytest.MonkeyP
     def fails(*_: Any, **__: Any) -> Any:
         raise VerificationError("The staged release failed its check.")
 
-    monkeypatch.setattr(generalized, "check_release", fails)
+    monkeypatch.setattr(equivalence_classes, "check_release", fails)
     with pytest.raises(VerificationError):
         anonymize(people(), POLICY)
 

@@ -130,7 +130,7 @@ def test_readers_never_see_what_is_not_published(place: Place, monkeypatch: pyte
             readable.extend(_allowed(reader, *(f"SELECT * FROM released.{quoted(name)}" for (name,) in staged)))
         raise ProtectionError("enough seen")
 
-    monkeypatch.setattr("sqlanon.releases.generalized.check_release", check)
+    monkeypatch.setattr("sqlanon.releases.equivalence_classes.check_release", check)
     with pytest.raises(ProtectionError, match="enough seen"):
         anonymize(place.policy(place.roles.runner))
     assert (len(seen), readable) == (1, [])

@@ -357,7 +357,7 @@ MUTANTS = (
     ),
     Mutant(
         "sqlanon.algorithms.lattice.quality.divergence:Divergence.bounds",
-        "own + lost - slack",
+        "own + least_loss - slack",
         "own + self._correlation",
         check_bounds,
         PLAIN,
