@@ -24,6 +24,8 @@ from tests.cli.support import call
 from tests.jobs_support import carry_out, frozen, replaced
 from tests.run_support import Database, Row, anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 COLUMNS = {"age": "INTEGER", "sex": "VARCHAR(1)", "disease": "VARCHAR(9)", "salary": "DOUBLE PRECISION"}
 ROLES: dict[str, Any] = {
     "age": "quasi-identifier",
@@ -70,7 +72,6 @@ def checked(recorded: Sequence[dict[str, Any]], rows: Sequence[Row]) -> None:
 
 @pytest.mark.parametrize("suppressed", ["omit", "star"])
 @pytest.mark.parametrize("algorithm", ["mondrian", "optimal"])
-@pytest.mark.either_engine
 def test_a_run_counts_what_its_release_tells(database: Database, algorithm: str, suppressed: str) -> None:
     """Rows that are shown with a star are a class, too."""
     hierarchies: dict[str, Any] = {

@@ -19,6 +19,8 @@ from sqlanon.measures.bands import Band, grid_of_months, grid_of_numbers, label_
 from sqlanon.policy import Policy, Role
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 
+pytestmark = pytest.mark.either_engine
+
 K = 6
 COLUMNS = {
     "age": "INTEGER",
@@ -94,7 +96,6 @@ def _share(count: float, rows: int = len(ROWS)) -> float:
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.either_engine
 def test_every_column_has_bars_that_add_up(database: Database, name: str) -> None:
     found = _found(_policy(database, name))
     assert (found["rows"], found["least"], found["sampled"]) == (600, K, False)

@@ -15,6 +15,8 @@ from sqlanon.plan.plan import resolve
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 _MANY = Range(-999_999_999_999_999, -999_999_000_000_000, 10**6)
 CODED: dict[str, tuple[str, list[Any], Range]] = {
     "whole numbers": ("DOUBLE PRECISION", [-3.0, None, 1e8], Range(-3, 10**8, 1)),

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.lattice.frequency.batches import Step, count_each
@@ -20,6 +21,8 @@ from tests.lattice_support import build_problem, table_of
 from tests.oracle.lattice import Case, cases, minimal
 from tests.random_cases import for_random
 from tests.run_support import Database
+
+pytestmark = pytest.mark.either_engine
 
 EXAMPLES = {"duckdb": 6, "postgres": 3}
 VARIANTS = ("basic", "super-roots", "cube")

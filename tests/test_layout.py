@@ -20,9 +20,10 @@ from tests.layout_support import CASES, COLUMNS, LEVELS, PLAIN, QI, ROWS, SHOWN,
 from tests.rules_support import apply
 from tests.run_support import OPTIONS, Database, anonymize, duckdb_url, open_database
 
+pytestmark = pytest.mark.either_engine
+
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.either_engine
 def test_a_star_shows_what_a_flat_release_shows(database: Database, case: str) -> None:
     attributes, more = CASES[case]
     table = database.create(COLUMNS, ROWS)
@@ -247,7 +248,6 @@ class Tampering(Silent):
 
 
 @pytest.mark.parametrize("case", TAMPERING)
-@pytest.mark.either_engine
 def test_no_star_is_published_that_was_tampered_with(database: Database, case: str) -> None:
     statement, check = TAMPERING[case]
     rows = [("flu" if n % 5 else "cold", n % 12, 1, "abcd"[n % 4], "2024-01-01", 1.5) for n in range(48)]

@@ -26,6 +26,8 @@ from tests.random_cases import many
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 INCOMES = [-50, 1010, 2000, 3000, 4000, 83_456_789, None, None]
 OPEN: dict[str, list[Any]] = {
     "label": [("NULL",), ("[*-1010]",), ("[2000-3000]",), ("[4000-*]",)],
@@ -61,7 +63,6 @@ def test_numbers_beyond_the_limits_count_as_these(database: Database, show: str)
         ([None, 80, 90, 7, 7], {"top": 60}, {"{NULL, 7-*}", "{NULL, 7}", "[60-*]"}),
     ],
 )
-@pytest.mark.either_engine
 def test_labels_have_open_ends(
     database: Database, values: list[int | None], limits: dict[str, int], labels: set[str]
 ) -> None:
@@ -134,13 +135,11 @@ def test_limits_without_a_meaning_are_refused(
         ({"top": 5, "role": "sensitive"}, "which an attribute with role sensitive does not use"),
     ],
 )
-@pytest.mark.either_engine
 def test_limits_of_policies_are_checked(database: Database, said: dict[str, Any], problem: str) -> None:
     with pytest.raises(PolicyError, match=problem):
         database.policy("t", {"q": {"role": "quasi-identifier", **said}})
 
 
-@pytest.mark.either_engine
 def test_quantiles_that_meet_are_refused(database: Database) -> None:
     table = database.create({"q": "INTEGER"}, [(n,) for n in (0, 0, 0, 0, 1)])
     role = {"role": "quasi-identifier", "bottom": {"quantile": 0.1}, "top": {"quantile": 0.5}}
@@ -170,7 +169,6 @@ SEARCHES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search["name"])
 @pytest.mark.parametrize("type_", TYPES)
-@pytest.mark.either_engine
 def test_the_interval_of_a_limit_is_open(database: Database, type_: str, search: dict[str, Any]) -> None:
     values = [3, 4, 21, 22, 31, 33, 96, 120, 5_000_000, -70]
     table = database.create({"q": type_, "id": "INTEGER"}, [(n, i) for i, n in enumerate(values)])
@@ -192,7 +190,6 @@ def test_the_interval_of_a_limit_is_open(database: Database, type_: str, search:
         ({"bottom": 15, "top": 18}, [20], {"[*-*]"}),
     ],
 )
-@pytest.mark.either_engine
 @pytest.mark.parametrize("name", ["mondrian", "optimal"])
 def test_labels_of_intervals(
     database: Database, limits: dict[str, int], intervals: list[int], expected: set[str], name: str
@@ -283,7 +280,6 @@ def _opened(label: str, limits: dict[str, Any]) -> str:
     return f"{prefix or '['}{'*' if opens_low else low}-{'*' if opens_high else high}{suffix or ']'}"
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("show", ["label", "bounds"])
 @pytest.mark.parametrize("hierarchy", [None, {"intervals": [10, 30]}])
 def test_later_releases_keep_the_number_of_a_quantile(
@@ -308,7 +304,6 @@ def test_later_releases_keep_the_number_of_a_quantile(
 
 
 @pytest.mark.parametrize("show", ["label", "bounds", "mean", "midpoint"])
-@pytest.mark.either_engine
 def test_a_release_of_numbers_that_were_not_clamped_is_refused(
     database: Database, show: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,7 +356,6 @@ def test_an_end_that_is_not_open_is_refused(database: Database, method: str, mon
         ([*range(900), 10**6], "40]}}"),
     ],
 )
-@pytest.mark.either_engine
 def test_a_draft_codes_rare_ends(database: Database, values: list[int], proposed: str) -> None:
     table = database.create({"age": "BIGINT", "sex": "TEXT"}, [(n, "mf"[n % 2]) for n in values])
     with connect(database.url) as engine:

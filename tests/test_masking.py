@@ -33,6 +33,8 @@ from tests.random_cases import many
 from tests.run_support import Database, anonymize
 from tests.test_verify import FEW, Row, create
 
+pytestmark = pytest.mark.either_engine
+
 CASC = DATA / "casc"
 COLUMNS = {"id": "BIGINT", "a": "FLOAT8", 'b"x': "BIGINT", "d": "DECIMAL(9,2)", "c": "VARCHAR(9)", "e": "VARCHAR(9)"}
 NUMBERS, CATEGORIES = ("a", 'b"x', "d"), ("c", "e")
@@ -353,7 +355,6 @@ def test_wide_tables_take_several_statements(engine: Engine) -> None:
         measure_masking(many_tables, dimension=6)
 
 
-@pytest.mark.either_engine
 def test_a_report_shows_the_loss_and_calls_nothing_safe(database: Database) -> None:
     rows = [(i, i * i % 37, "fm"[i % 2]) for i in range(40)]
     source = database.create({"id": "BIGINT", "age": "BIGINT", "sex": "VARCHAR(9)"}, rows)

@@ -25,6 +25,8 @@ from sqlanon.runs.exploring.sweeping import sweep
 from sqlanon.sql import Statement
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
+pytestmark = pytest.mark.either_engine
+
 QUASI = "quasi-identifier"
 GATHER = {"name": "r-gather", "radius": "least"}
 PLAIN = {**GATHER, "standardize": False}

@@ -13,6 +13,8 @@ from tests.oracle.lattice import MODELS, ROOT, Case, Hierarchy, Node, Row, cases
 from tests.random_cases import random_cases
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 EXAMPLES = {"duckdb": 6, "postgres": 3}
 Groups = dict[Row, list[Row]]
 BUDGETS = (0.25, 0.5, 0.75)
@@ -123,7 +125,6 @@ def completed(case: Case, nodes: list[Node]) -> int:
     return starred
 
 
-@pytest.mark.either_engine
 @pytest.mark.parametrize("quality", QUALITIES)
 @pytest.mark.parametrize("model", [{"model": "k-anonymity", "k": 2}, {**CLOSE[0], "t": 0.3}], ids=["size", "closeness"])
 def test_parts_of_a_search_keep_their_work_tables_apart(

@@ -25,6 +25,8 @@ from tests.jobs_support import carry_out
 from tests.rules_support import apply
 from tests.run_support import Database, Row, anonymize, open_database
 
+pytestmark = pytest.mark.either_engine
+
 COLUMNS = {"person_id": "INTEGER", "age": "INTEGER", "sex": "VARCHAR(1)", "ward": "INTEGER"}
 ROLES: dict[str, Any] = {
     "person_id": "identifier",
@@ -160,7 +162,6 @@ def test_an_identifier_that_may_not_be_read_is_not_taken_for_unique(
 
 
 @pytest.mark.parametrize("key", ["person_id", "customerno", "visit_ref"])
-@pytest.mark.either_engine
 def test_drafts_name_the_key_and_the_line_that_is_needed(database_url: str, key: str) -> None:
     with open_database(database_url) as database:
         columns = {key if name == "person_id" else name: kind for name, kind in COLUMNS.items()}

@@ -28,6 +28,8 @@ from tests.random_cases import many
 from tests.run_support import Database, PlainWorkspace, Row, anonymize, open_database
 from tests.test_mondrian import FEW, Case, cases, check_release
 
+pytestmark = pytest.mark.either_engine
+
 COLUMNS = {"age": "INTEGER", "zip": "VARCHAR(5)", "income": "INTEGER", "job": "VARCHAR(3)", "wage": "INTEGER"}
 ROLES: dict[str, Any] = {
     "age": "quasi-identifier",
@@ -164,7 +166,6 @@ def test_sub_trees_in_sessions_of_their_own_make_no_difference(
         {"sample": 25, "alpha": 0.49, "seed": 2},  # with these, something is pruned
     ],
 )
-@pytest.mark.either_engine
 def test_rows_that_are_clustered_and_attributes_tried_one_by_one_are_released_alike(
     database: Database, monkeypatch: pytest.MonkeyPatch, algorithm: dict[str, Any]
 ) -> None:

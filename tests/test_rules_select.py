@@ -15,6 +15,8 @@ from sqlanon.releases.rules.store_rules import read_rules
 from tests.rules_support import CODED, CODED_ROLES, GENERALIZATIONS, apply, coded
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 
 def test_the_select_recodes_like_apply(database: Database) -> None:
     columns = {
@@ -43,7 +45,6 @@ def test_the_select_recodes_like_apply(database: Database) -> None:
 
 
 @pytest.mark.parametrize("name", ["tree", "nodes", "rules", "kids"])
-@pytest.mark.either_engine
 def test_the_select_reads_a_table_that_is_called_like_a_part_of_a_tree(database: Database, name: str) -> None:
     table = database.create({"z": "VARCHAR(3)", "s": "VARCHAR(1)"}, [("99x", "a"), ("10y", "b")] * 4)
     database.sql(f"CREATE TABLE {name} AS SELECT * FROM {table}")

@@ -142,7 +142,7 @@ def engines() -> Iterator[tuple[DuckDBEngine, DividedEngine]]:
         engine.driver_connection.execute(
             "CREATE TABLE people AS SELECT i * 37 % 89 AS age, i * 101 % 97 % 60 AS zip, i * i % 211 AS pay,"
             " CASE WHEN i * 37 % 89 < 30 THEN 'nurse' WHEN i % 7 < 3 THEN 'clerk' WHEN i % 5 = 0 THEN 'baker'"
-            " ELSE 'smith' END AS job FROM range(3000) AS t (i)"
+            " ELSE 'smith' END AS job FROM range(1500) AS t (i)"
         )
     whole, divided = made
     assert isinstance(divided, DividedEngine)

@@ -11,6 +11,8 @@ from sqlanon.sql import Relation, Statement
 from sqlanon.verification.verify import Verification, verify_table
 from tests.run_support import Database
 
+pytestmark = pytest.mark.either_engine
+
 LAX = {"duckdb": "VARCHAR COLLATE NOCASE", "postgres": "TEXT COLLATE lax"}
 COLLATION = "CREATE COLLATION lax (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
 

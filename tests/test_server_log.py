@@ -146,6 +146,8 @@ ALGORITHMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "top-down": (LEVELS, {"algorithm": {"name": "top-down"}}),
 }
 LATTICES = ("optimal", "limits-of-levels", "csv")
+FROZEN = ("mondrian", "limits", "csv-of-trees", "limits-of-levels", "optimal", "top-down")  # procedures of every form
+APPLIED = ("cuts", "csv", "limits")
 SWEPT = ("mondrian", "optimal")  # a sweep searches as a run does
 
 
@@ -191,10 +193,12 @@ def test_the_log_holds_no_value(loud_server: PostgresServer, tmp_path: Path, nam
         carried_out("sweep", policy, "--k", "4,8")
     run = carried_out("run", policy)["run"]
     carried_out("verify", policy)
-    carried_out("freeze", run, "--name", "nightly", *where)
-    carried_out("job", "run", "nightly", *where)
-    carried_out("apply", run, "--to", "people", "--out", "again", *where)
-    carried_out("run", policy, "--replace")
+    if name in FROZEN:
+        carried_out("freeze", run, "--name", "nightly", *where)
+        carried_out("job", "run", "nightly", *where)
+    if name in APPLIED:
+        carried_out("apply", run, "--to", "people", "--out", "again", *where)
+        carried_out("run", policy, "--replace")
     written = since(loud_server, begin)
     assert "CREATE TABLE" in written
     assert traces_in(written) == {}

@@ -21,6 +21,8 @@ from tests.jobs_support import carry_out, frozen
 from tests.rules_support import apply
 from tests.run_support import Database, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 COLUMNS = {"street": "TEXT", "age": "INTEGER", "id": "INTEGER"}
 ODD = ['Main, "Old"', "{x}", "NULL", " ", "a-b", "*", "Ä"]
 K = [{"model": "k-anonymity", "k": 30}]
@@ -44,7 +46,6 @@ def _members(label: str) -> int:
 
 @pytest.mark.parametrize("streets", [40, 300])
 @pytest.mark.parametrize(("sets", "most"), [("auto", 12), ("range", 1), ("list", 100), (None, 100)])
-@pytest.mark.either_engine
 def test_larger_sets_show_their_ends(database: Database, sets: str | None, most: int, streets: int) -> None:
     table = database.create(COLUMNS, _rows(streets))
     released = database.release(table, _roles(sets), privacy=K)
@@ -57,7 +58,6 @@ def test_larger_sets_show_their_ends(database: Database, sets: str | None, most:
 
 @pytest.mark.parametrize("sets", ["auto", "range"])
 @pytest.mark.parametrize("streets", [40, 300])
-@pytest.mark.either_engine
 def test_later_releases_show_the_same(database: Database, sets: str, streets: int) -> None:
     table = database.create(COLUMNS, _rows(streets))
     run = anonymize(database.policy(table, _roles(sets), privacy=K, ranges="cuts")).run
@@ -73,7 +73,6 @@ def test_later_releases_show_the_same(database: Database, sets: str, streets: in
     assert sorted(database.sql(f"SELECT * FROM {table}_r"), key=repr) == sorted(first, key=repr)
 
 
-@pytest.mark.either_engine
 def test_an_interval_that_leaves_values_out_is_refused(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     table = database.create(COLUMNS, _rows(40))
     wrong = Markup("'\"M\"'")  # between which no street lies
@@ -91,14 +90,12 @@ def test_an_interval_that_leaves_values_out_is_refused(database: Database, monke
         ("INTEGER", {"sets": "auto", "show": "bounds"}, "which only labels of quasi-identifiers have"),
     ],
 )
-@pytest.mark.either_engine
 def test_sets_of_others_are_refused(database: Database, type_: str, said: dict[str, Any], problem: str) -> None:
     table = database.create({"q": type_, "p": "INTEGER"}, [(None, 1), (None, 2)])
     with pytest.raises(PolicyError, match=problem):
         anonymize(database.policy(table, {"q": {"role": "quasi-identifier", **said}, "p": "quasi-identifier"}))
 
 
-@pytest.mark.either_engine
 def test_a_draft_shows_many_texts_by_their_ends(database: Database) -> None:
     table = database.create({"city": "TEXT", "sex": "TEXT"}, [(f"City {n % 200}", "mf"[n % 2]) for n in range(800)])
     with connect(database.url) as engine:

@@ -12,6 +12,8 @@ from sqlanon.cli.call import Panel
 from sqlanon.cli.commands import program
 from tests.cli.support import call, make_patients, only_object, write_policy
 
+pytestmark = pytest.mark.either_engine
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -87,7 +89,6 @@ def test_a_run_says_where_it_is_recorded_and_how_to_go_on(policy: Path, patients
     assert found["catalog"] == {"url": patients_url, "schema": "sqlanon"}
 
 
-@pytest.mark.either_engine
 def test_runs_name_a_run_by_the_key_that_run_uses(policy: Path) -> None:
     run = only_object(call("run", policy, "--json").stdout)["run"]
     (listed,) = only_object(call("runs", "--policy", policy, "--json").stdout)["runs"]

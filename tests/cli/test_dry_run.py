@@ -10,6 +10,8 @@ import sqlglot
 
 from tests.cli.support import call, only_object, query, write_policy
 
+pytestmark = pytest.mark.either_engine
+
 DIALECTS = {"duckdb": "duckdb", "postgres": "postgres"}
 PHASES = ["plan", "encode", "search", "recode", "verify", "publish"]
 

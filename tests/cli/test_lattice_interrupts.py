@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.support import call, finish, full_domain_policy, make_patients, query, spawn
 
+pytestmark = pytest.mark.either_engine
+
 
 @pytest.mark.parametrize("command", [["lattice", "--all"], ["run"]])
 def test_an_interrupted_search_leaves_nothing(database_url: str, tmp_path: Path, command: list[str]) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cli.support import call, execute, only_object, query, write_policy
+
+pytestmark = pytest.mark.either_engine
 
 STAR = "{table: patients_released, layout: star}"
 

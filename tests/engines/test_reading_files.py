@@ -22,6 +22,7 @@ from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.policy.loading import build_policy
 from sqlanon.runs.runner import run
 from sqlanon.sql import Relation, Statement
+from tests.random_cases import many
 from tests.run_support import OPTIONS
 
 
@@ -350,7 +351,7 @@ _FIELDS_OF_ONE_KIND = [
 ]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=many(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_tables(), st.sampled_from(["\n", "\r\n"]), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
 def test_kept_columns_are_released_byte_for_byte(
     tmp_path_factory: pytest.TempPathFactory, table: tuple[list[str], list[list[str]]], end: str, quoting: Any

@@ -40,16 +40,22 @@ from tests.oracle.lattice import (
 )
 from tests.oracle.mutants import mutated
 from tests.oracle.quality import SCORES
+from tests.postgres_server import find_binaries
 from tests.run_support import Database, duckdb_url, open_database
 
 MOST, DRAWN = 60, 4  # tables on which a mutant must have been caught; of which so many come from one seed
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    """A DuckDB file: what is broken here is the same for every engine."""
-    with open_database(duckdb_url(tmp_path_factory.mktemp("mutants") / "test.duckdb")) as opened:
-        yield opened
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A database of the engine that small tables cost least: what is broken here is the same for every engine."""
+    with contextlib.ExitStack() as stack:
+        if find_binaries() is None:
+            url = duckdb_url(tmp_path_factory.mktemp("mutants") / "test.duckdb")
+        else:
+            server = request.getfixturevalue("postgres_server")
+            url = server.url(stack.enter_context(server.temporary()))
+        yield stack.enter_context(open_database(url))
 
 
 @contextlib.contextmanager

@@ -17,6 +17,8 @@ from tests.plugins.support import COLUMNS, DEASSOCIATION, K2, ROLES, ROWS, SORTE
 from tests.random_cases import for_random
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 TREES_AND_LATTICES = ["mondrian", "optimal", "incognito", "top-down"]
 CASES = st.tuples(
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from("ab"), st.sampled_from([*"xyz", None])), min_size=2),
@@ -38,7 +40,6 @@ def _known(counts: Counter[str | None]) -> list[int]:
 
 @pytest.mark.usefixtures("example")
 @pytest.mark.parametrize("algorithm", TREES_AND_LATTICES)
-@pytest.mark.either_engine
 def test_a_model_of_a_package_is_searched_and_verified(database: Database, algorithm: str) -> None:
     table = database.create(COLUMNS, ROWS)
     wanted = {"privacy": [K2, DEASSOCIATION], "algorithm": {"name": algorithm}}

@@ -22,6 +22,8 @@ from tests.plugins.support import COLUMNS, K2, ROLES, ROWS, SORTED_RUNS, WIDEST,
 from tests.random_cases import for_random, random_cases
 from tests.run_support import Database, Row, anonymize
 
+pytestmark = pytest.mark.either_engine
+
 PLAIN: dict[str, Any] = {"age": "quasi-identifier", "job": "quasi-identifier", "s": "sensitive"}
 SORTED_CASES = st.tuples(
     st.lists(
@@ -109,7 +111,6 @@ def unbounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("example")
 @pytest.mark.parametrize("knows_bounds", [True, False])
 @pytest.mark.parametrize("held", [10**9, 1])
-@pytest.mark.either_engine
 def test_the_best_by_a_quality_model_of_a_package_is_found(
     database: Database, monkeypatch: pytest.MonkeyPatch, knows_bounds: bool, held: int
 ) -> None:
