@@ -295,7 +295,7 @@ def test_later_releases_keep_the_number_of_a_quantile(
     wide = database.create({"q": "INTEGER", "id": "INTEGER"}, [(n, i) for i, n in enumerate([*values, *[10**6] * 60])])
     apply(database, run.run, wide, f"{wide}_r", "error")
     assert database.sql(f"SELECT * FROM {wide}_r WHERE id < 42 ORDER BY id") == sorted(first, key=lambda row: row[-1])
-    frozen(database, run.run)
+    frozen(database, run.run, procedure=hierarchy is None or show != "bounds")  # no SELECT says these
     carry_out(database)
     assert sorted(database.sql(f"SELECT * FROM {table}_r"), key=repr) == sorted(first, key=repr)
 

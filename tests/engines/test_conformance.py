@@ -167,19 +167,19 @@ def test_equal_rows_are_counted_before_they_are_sorted(tmp_path: Path, monkeypat
         )
         k = [{"model": "k-anonymity", "k": 1_100}]
         roles = {"q": "quasi-identifier", "c": "sensitive", "n": "insensitive"}
-        for few in (released_rows.FEW_ROWS, 40_000):
+        for few in (released_rows.FEW_ROWS, 37_500):
             monkeypatch.setattr(released_rows, "FEW_ROWS", few)
             monkeypatch.setattr(released_rows, "PARTS", 75_000)  # two blocks
             policy = database.policy("t", roles, privacy=k)
             outcome = anonymize(policy, options=EngineOptions(threads=4), replace=True)
             steps = database.sql("SELECT name FROM sqlanon.steps WHERE run = ?", [outcome.run])
-            assert steps.count(("staging/divide_rows",)) == (few == 40_000)
+            assert steps.count(("staging/divide_rows",)) == (few == 37_500)
             found.append(database.sql("SELECT q, c, n FROM t_r"))
     assert found[0] == found[1]
     assert len(found[0]) == 150_000
 
 
-@pytest.mark.parametrize("few", [released_rows.FEW_ROWS, 40_000])
+@pytest.mark.parametrize("few", [released_rows.FEW_ROWS, 37_500])
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_file_has_the_rows_of_the_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, few: int
@@ -201,7 +201,7 @@ def test_a_file_has_the_rows_of_the_table(
         to_file = database.policy("t", roles, release={"file": str(file)}, **more)
         outcome = anonymize(to_file, options=EngineOptions(threads=4))
         steps = [name for (name,) in database.sql("SELECT name FROM sqlanon.steps WHERE run = ?", [outcome.run])]
-        assert ("staging/divide_rows" in steps) == (few == 40_000)
+        assert ("staging/divide_rows" in steps) == (few == 37_500)
         assert "staging/stage_sorted_rows" not in steps
         assert steps.count("staging/create_texts") == steps.count("staging/drop_texts") > 0
         text = "all_varchar = true, nullstr = '', allow_quoted_nulls = false"
