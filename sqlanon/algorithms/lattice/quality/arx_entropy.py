@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqlanon.algorithms.lattice.frequency.groups import Groups, Part
-from sqlanon.algorithms.lattice.frequency.sizes import SLACK, Sizes, group_sizes, looked_up, self_logarithms
+from sqlanon.algorithms.lattice.frequency.groups import Part
+from sqlanon.algorithms.lattice.frequency.sizes import SLACK, Sizes, looked_up, self_logarithms
 from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers, Quality
 from sqlanon.encoding.frequency.lattice import Node
 
@@ -40,8 +40,8 @@ class ArxEntropy(Quality):
         gone = self._gone(node) if suppressed else [Sizes()] * len(node)
         parts = []
         for number, (level, weight) in enumerate(zip(node, self.weights, strict=True)):
-            sizes = Sizes(self._sizes[number][level])
-            sizes.subtract(self._sizes[number][0])
+            sizes = Sizes(self._group_sizes[number][level])
+            sizes.subtract(self._group_sizes[number][0])
             if gone[number]:
                 sizes[suppressed] += 1
                 sizes.subtract(gone[number])
@@ -55,22 +55,13 @@ class ArxEntropy(Quality):
         gone = [Sizes() for _ in node]
         if not parts:
             return gone
-        values = self._table.looked_up(parts, self.sets.keys.columns) | self.sets.suppressed_tuples(node)
+        values = self._lookup.looked_up(parts, self.sets.keys.columns) | self.sets.suppressed_tuples(node)
         for number, size, count in self.sets.engine.query("lattice/count_gone_sizes", **values):
             gone[number][int(size)] = int(count)
         return gone
 
     @cached_property
-    def _table(self) -> Groups:
-        return Groups(self.sets)
-
-    @cached_property
-    def _sizes(self) -> list[list[Sizes]]:
-        """The sizes of each attribute's groups, by level."""
-        return [group_sizes(self.sets, marginal) for marginal in self.sets.marginals]
-
-    @cached_property
     def _costs(self) -> list[Numbers]:
         """The first sum of each attribute, by level, in bits."""
-        whole = [[self_logarithms(sizes) for sizes in levels] for levels in self._sizes]
+        whole = [[self_logarithms(sizes) for sizes in levels] for levels in self._group_sizes]
         return [np.array([cost - costs[0] for cost in costs]) / math.log(2) for costs in whole]

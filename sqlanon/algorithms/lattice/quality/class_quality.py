@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqlanon.algorithms.lattice.frequency.sizes import SLACK, ClassSizes, Rising, group_sizes, looked_up
+from sqlanon.algorithms.lattice.frequency.sizes import SLACK, ClassSizes, Rising, looked_up
 from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers, Quality
 from sqlanon.encoding.frequency.lattice import Node
 
@@ -94,8 +94,8 @@ class Discernibility(ClassQuality):
     def _spreads(self) -> list[Numbers]:
         """For each attribute and level: groups * sum of (group / N)^2, minus 1; 0 where all are equal."""
         return [
-            np.array([_spread([*sizes.elements()], self.sets.task.rows) for sizes in group_sizes(self.sets, marginal)])
-            for marginal in self.sets.marginals
+            np.array([_spread([*sizes.elements()], self.sets.task.rows) for sizes in levels])
+            for levels in self._group_sizes
         ]
 
 

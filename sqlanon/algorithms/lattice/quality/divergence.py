@@ -15,12 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sqlanon.algorithms.lattice.frequency.groups import Groups, Part
+from sqlanon.algorithms.lattice.frequency.groups import Part
 from sqlanon.algorithms.lattice.frequency.sizes import (
     SLACK,
     Rising,
     Sizes,
-    group_sizes,
     looked_up,
     self_logarithms,
     sum_logarithms,
@@ -85,7 +84,7 @@ class Divergence(ClassQuality):
         if not inner:
             return []
         with self.sets.suppressed_keys(node) as classes:
-            values = self._table.looked_up(inner, self.sets.keys.kept_columns(node))
+            values = self._lookup.looked_up(inner, self.sets.keys.kept_columns(node))
             return self.sets.engine.query("lattice/count_suppressed_leaves", classes=classes, **values)
 
     @cached_property
@@ -101,10 +100,7 @@ class Divergence(ClassQuality):
     @cached_property
     def _groups(self) -> list[Numbers]:
         """For each attribute and level, the sum of n * ln(n) over its groups."""
-        return [
-            np.array([self_logarithms(sizes) for sizes in group_sizes(self.sets, marginal)])
-            for marginal in self.sets.marginals
-        ]
+        return [np.array([self_logarithms(sizes) for sizes in levels]) for levels in self._group_sizes]
 
     @cached_property
     def _own(self) -> list[Numbers]:
@@ -119,10 +115,6 @@ class Divergence(ClassQuality):
         """N times the total correlation of the attributes' values."""
         values = sum(float(groups[0]) for groups in self._groups)
         return self._times_rows * (len(self._groups) - 1) - values + self_logarithms(self._tuples)
-
-    @cached_property
-    def _table(self) -> Groups:
-        return Groups(self.sets)
 
     @cached_property
     def _known(self) -> Rising:

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqlanon.algorithms.lattice.frequency.groups import Groups, Part
-from sqlanon.algorithms.lattice.frequency.sizes import SLACK, Sizes, group_sizes, self_logarithms, unfolded
+from sqlanon.algorithms.lattice.frequency.groups import Part
+from sqlanon.algorithms.lattice.frequency.sizes import SLACK, Sizes, self_logarithms, unfolded
 from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers, Quality
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.marginals import Marginal
@@ -52,8 +52,8 @@ class Entropy(Quality):
         moved = self._moved(node, suppressed) if suppressed else [Sizes()] * len(node)
         parts = []
         for number, (level, weight) in enumerate(zip(node, self.weights, strict=True)):
-            sizes = Sizes(self._sizes[number][level])
-            sizes.subtract(self._sizes[number][0])
+            sizes = Sizes(self._group_sizes[number][level])
+            sizes.subtract(self._group_sizes[number][0])
             sizes.update(moved[number])
             sizes[suppressed] += 1
             parts.append(weight * self_logarithms(sizes) / math.log(2))
@@ -65,25 +65,16 @@ class Entropy(Quality):
         tops = [level == height for level, height in zip(node, heights, strict=True)]
         moved = [Sizes({rows - suppressed: 1, rows: -1}) if is_top else Sizes() for is_top in tops]
         parts = [part for m, level in zip(self.sets.marginals, node, strict=True) for part in _parts(m, level)]
-        values = self._table.looked_up(parts, self.sets.keys.columns) | self.sets.suppressed_tuples(node)
+        values = self._lookup.looked_up(parts, self.sets.keys.columns) | self.sets.suppressed_tuples(node)
         found = self.sets.engine.query("lattice/count_suppressed_sizes", **values)
         for number, size, more in found:
             moved[number][int(size)] += int(more)
         return moved
 
     @cached_property
-    def _table(self) -> Groups:
-        return Groups(self.sets)
-
-    @cached_property
-    def _sizes(self) -> list[list[Sizes]]:
-        """The sizes of each attribute's groups, by level."""
-        return [group_sizes(self.sets, marginal) for marginal in self.sets.marginals]
-
-    @cached_property
     def _curves(self) -> list[list[Curve]]:
         budget = float(self.sets.task.budget)
-        return [[Curve.of(sizes, levels[0], budget) for sizes in levels] for levels in self._sizes]
+        return [[Curve.of(sizes, levels[0], budget) for sizes in levels] for levels in self._group_sizes]
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sqlanon.algorithms.lattice.frequency.groups import Groups
+from sqlanon.algorithms.lattice.frequency.sizes import Sizes, group_sizes
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Lattice, Node, preference
 from sqlanon.policy import FullDomain
@@ -72,6 +75,15 @@ class Quality(ABC):
     @abstractmethod
     def score(self, node: Node, suppressed: int) -> float:
         """The score of a generalization that was checked, and that suppresses so many rows."""
+
+    @cached_property
+    def _lookup(self) -> Groups:
+        return Groups(self.sets)
+
+    @cached_property
+    def _group_sizes(self) -> list[list[Sizes]]:
+        """The sizes of each attribute's groups, by level."""
+        return [group_sizes(self.sets, marginal) for marginal in self.sets.marginals]
 
 
 @dataclass(frozen=True)
