@@ -7,26 +7,11 @@ from dataclasses import replace
 from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.algorithms.lattice import search as lattice_search
 from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, node_of
-from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.algorithms.lattice.remainder import recode_in_passes
 from sqlanon.encoding.distinct_tuples import OFTEN_READ_SHARE
 from sqlanon.releases.generalized import Levels
 from sqlanon.releases.recoding import Generalization, recode_node
 from sqlanon.releases.rules.store_rules import StoredRules
-
-
-def lattice_problem(request: SearchRequest) -> Problem:
-    """Count the table, by its distinct tuples where the request has them, and lay out its lattice."""
-    return lattice_search.build_problem(
-        request.engine,
-        request.workspace,
-        request.coded,
-        request.tuples,
-        request.models,
-        request.policy,
-        request.report,
-        request.options,
-    )
 
 
 class FullDomainGeneralization(Algorithm[Generalization]):
@@ -35,7 +20,7 @@ class FullDomainGeneralization(Algorithm[Generalization]):
     worth = OFTEN_READ_SHARE
 
     def search(self, request: SearchRequest) -> Generalization:
-        return lattice_search.search(lattice_problem(request), request.policy, request.options)
+        return lattice_search.search(lattice_search.lattice_problem(request), request.policy, request.options)
 
     def release(self, request: SearchRequest, decision: Generalization) -> Levels:
         return Levels.create(request.engine, request.workspace, request.coded, decision)
@@ -43,7 +28,10 @@ class FullDomainGeneralization(Algorithm[Generalization]):
 
 def recode_at_levels(request: SearchRequest, stored: StoredRules) -> Generalization:
     """Generalize to the levels that stored rules name, whatever has to be suppressed; nothing is searched."""
-    problem, policy = lattice_problem(replace(request, options=SearchOptions(any_size=True))), request.policy
+    problem, policy = (
+        lattice_search.lattice_problem(replace(request, options=SearchOptions(any_size=True))),
+        request.policy,
+    )
     nodes = [node_of(problem.lattice, levels) for levels in stored.content["passes"]]
     completes = policy.remainder == "recode" and policy.judges_stars
     if len(nodes) > 1 or completes:

@@ -181,12 +181,21 @@ Limit = Annotated[Whole | Number | Quantile | None, BeforeValidator(_limit)]
 
 def _order(given: object) -> object:
     """Take the texts of at least two different values, in their order."""
+    return _different(given, 2, MOST_ORDERED)
+
+
+def _values(given: object) -> object:
+    """Take the texts of different values; their order has no meaning."""
+    return _different(given, 1, MOST_VALUES)
+
+
+def _different(given: object, least: int, most: int) -> tuple[str, ...] | None:
     if given is None:
         return None
     plain = isinstance(given, (list, tuple)) and all(isinstance(one, (str, int, float)) for one in given)
     texts = [_text_of(one) for one in given] if plain else []  # type: ignore[attr-defined]
-    if not 2 <= len(texts) == len(set(texts)) <= MOST_ORDERED:
-        raise broken(f"must be a list of 2 to {MOST_ORDERED:,} different values.")
+    if not least <= len(texts) == len(set(texts)) <= most:
+        raise broken(f"must be a list of {least} to {most:,} different values.")
     return tuple(texts)
 
 
@@ -226,17 +235,6 @@ class Domain(Part):
         if not 2 <= self.steps <= MOST_STEPS:
             raise broken(f"must have 2 to {MOST_STEPS:,} steps; choose another step.")
         return self
-
-
-def _values(given: object) -> object:
-    """Take the texts of different values; their order has no meaning."""
-    if given is None:
-        return None
-    plain = isinstance(given, (list, tuple)) and all(isinstance(one, (str, int, float)) for one in given)
-    texts = [_text_of(one) for one in given] if plain else []  # type: ignore[attr-defined]
-    if not 1 <= len(texts) == len(set(texts)) <= MOST_VALUES:
-        raise broken(f"must be a list of 1 to {MOST_VALUES:,} different values.")
-    return tuple(texts)
 
 
 class Attribute(Part):

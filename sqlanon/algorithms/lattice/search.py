@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from sqlanon.algorithms.base import SearchRequest
 from sqlanon.algorithms.lattice.bottom_up import bottom_up
 from sqlanon.algorithms.lattice.datafly import datafly
 from sqlanon.algorithms.lattice.frequency.base import create_base
@@ -15,28 +16,21 @@ from sqlanon.algorithms.lattice.incognito import incognito
 from sqlanon.algorithms.lattice.optimal import optimal
 from sqlanon.algorithms.lattice.options import SearchOptions, full_domain, node_of, require_end, require_size
 from sqlanon.algorithms.lattice.problem import Findings, Problem
-from sqlanon.algorithms.lattice.progress import LatticeProgress
 from sqlanon.algorithms.lattice.quality.qualities import quality_of
 from sqlanon.algorithms.lattice.record import record
 from sqlanon.algorithms.lattice.refusal import refusal, refusal_of
 from sqlanon.algorithms.lattice.remainder import recode_remainder
 from sqlanon.algorithms.lattice.samarati import samarati
 from sqlanon.encoding.coded_table import CodedTable
-from sqlanon.encoding.distinct_tuples import Tuples
 from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.encoding.frequency.keys import steps_of
 from sqlanon.encoding.frequency.lattice import Lattice, Node
 from sqlanon.encoding.frequency.task import Task
-from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, VerificationError
-from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import FullDomain, Policy
 from sqlanon.policy.document import path_text
 from sqlanon.releases.recoding import Generalization, recode_node
 from sqlanon.results.facts import LatticeFacts
-from sqlanon.work.workspace import Workspace
-
-Report = Callable[[LatticeProgress], None]
 
 _ALGORITHMS: Mapping[str, Callable[[Problem, Any], Findings]] = {
     "incognito": incognito,
@@ -55,34 +49,26 @@ def search(problem: Problem, policy: Policy, search_options: SearchOptions) -> G
     return release(problem, policy, solve(problem, policy, search_options))
 
 
-def build_problem(
-    engine: Engine,
-    workspace: Workspace,
-    coded: CodedTable,
-    tuples: Tuples | None,
-    models: tuple[PrivacyModel, ...],
-    policy: Policy,
-    report: Report,
-    search_options: SearchOptions,
-) -> Problem:
-    """Count the table, by its distinct tuples where these are given, and lay out its lattice."""
+def lattice_problem(request: SearchRequest) -> Problem:
+    """Count the table, by its distinct tuples where the request has them, and lay out its lattice."""
+    engine, coded, policy, options = request.engine, request.coded, request.policy, request.options
     algorithm = full_domain(policy)
-    sensitive = create_domains(engine, workspace, coded, models)
+    sensitive = create_domains(engine, request.workspace, coded, request.models)
     budget = int(Decimal(str(policy.suppression)) * coded.source_rows)
     judges_stars = policy.judges_stars and policy.remainder == "suppress"  # a remainder's are judged in the end
-    task = Task(models, sensitive, coded.source_rows, budget, omits=not policy.stars, judges_stars=judges_stars)
+    task = Task(request.models, sensitive, coded.source_rows, budget, omits=not policy.stars, judges_stars=judges_stars)
     if not budget:
-        require_attainable(engine, coded.source_rows, models, sensitive)
+        require_attainable(engine, coded.source_rows, request.models, sensitive)
     lattice = lattice_of(coded, algorithm)
-    if search_options.levels is None and algorithm.exhaustive:
-        require_size(lattice, algorithm.name, search_options.any_size)
-    if search_options.levels is None and algorithm.stops_early:
-        require_end(lattice, algorithm.name, search_options)
+    if options.levels is None and algorithm.exhaustive:
+        require_size(lattice, algorithm.name, options.any_size)
+    if options.levels is None and algorithm.stops_early:
+        require_end(lattice, algorithm.name, options)
     if policy.remainder == "recode":  # which searches what is above the first pass as `optimal` does
-        require_end(lattice, "remainder: recode", search_options)
-    sets = create_base(engine, workspace, coded, tuples, task, algorithm.suppresses_attributes)
-    deadline = None if search_options.time_limit is None else time.monotonic() + search_options.time_limit
-    return Problem(sets, lattice, quality_of(algorithm, sets, lattice), report, deadline)
+        require_end(lattice, "remainder: recode", options)
+    sets = create_base(engine, request.workspace, coded, request.tuples, task, algorithm.suppresses_attributes)
+    deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
+    return Problem(sets, lattice, quality_of(algorithm, sets, lattice), request.report, deadline)
 
 
 def lattice_of(coded: CodedTable, algorithm: FullDomain) -> Lattice:

@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from sqlanon.algorithms import SearchRequest
-from sqlanon.algorithms.full_domain import lattice_problem
 from sqlanon.algorithms.lattice.options import SearchOptions
-from sqlanon.algorithms.lattice.search import search
+from sqlanon.algorithms.lattice.search import lattice_problem, search
 from sqlanon.policy import Policy, Recodes
 from sqlanon.releases.recoding import Generalization
 from sqlanon.runs.dry_run.answers import FakeAnswers

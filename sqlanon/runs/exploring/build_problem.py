@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlanon.algorithms import SearchRequest, algorithm_of
-from sqlanon.algorithms.full_domain import lattice_problem
 from sqlanon.algorithms.lattice.options import SearchOptions
 from sqlanon.algorithms.lattice.problem import Problem
+from sqlanon.algorithms.lattice.search import lattice_problem
 from sqlanon.catalog import RunStart, Status
 from sqlanon.encoding.coded_table import encode
 from sqlanon.engines import connect
