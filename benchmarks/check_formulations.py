@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 from adult import policy
 
-from sqlanon.algorithms.lattice.frequency.batches import Step, count_each
+from sqlanon.algorithms.lattice.frequency.batches import RollUp, count_each
 from sqlanon.algorithms.lattice.problem import Problem
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.runs.exploring.build_problem import build_problem
@@ -81,7 +81,7 @@ def main() -> None:
             "masks": lambda: [sets.check(node).suppressed for node in nodes],
             "wide": lambda: [fetch(wide(node, heights)) for node in nodes],
             "star join": lambda: [fetch(star_join(node, heights)) for node in nodes],
-            "batch": lambda: [c.verdict.suppressed for c in count_each(sets, [Step(n, sets.base) for n in nodes])],
+            "batch": lambda: [c.verdict.suppressed for c in count_each(sets, [RollUp(n, sets.base) for n in nodes])],
         }
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         answers = {}

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sqlanon.algorithms.tree.forest import grow_forest
 from sqlanon.algorithms.tree.gain.criteria import Criterion
 from sqlanon.algorithms.tree.gain.gain import GainGrowth
-from sqlanon.algorithms.tree.growth import Frontier, Growth, Progress
+from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
 from sqlanon.algorithms.tree.mondrian import build_task, criterion_of
 from sqlanon.algorithms.tree.sampling.hypothesis import Confidence
 from sqlanon.algorithms.tree.sampling.rothko_s import Sampling
@@ -61,7 +61,7 @@ class Searches:
         """Rothko-T."""
         task, criterion = self._pose(k)
 
-        def begin(trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
+        def begin(trunk: Growth, report: Callable[[GrowthProgress], None]) -> Frontier:
             return GainGrowth(trunk.branch, criterion, "exact").grow(self._copied(), report)
 
         grown = grow_forest(self.engine, self.workspace, task, begin, lambda _progress: None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice.candidates import Candidate, CandidateGraph, first_graph
+from sqlanon.algorithms.lattice.candidates import CandidateGraph, CandidateNode, first_graph
 from sqlanon.catalog import Catalog, RunStart
 from sqlanon.encoding.frequency.lattice import Lattice
 from sqlanon.engines import connect
@@ -34,7 +34,7 @@ def workspace(database_url: str) -> Iterator[Workspace]:
         yield space
 
 
-def key_of(candidate: Candidate) -> Key:
+def key_of(candidate: CandidateNode) -> Key:
     return tuple(zip(candidate.family, candidate.levels, strict=True))
 
 

@@ -11,7 +11,7 @@ import pytest
 from sqlanon import build_policy, diff_runs
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.facts import flattened
-from sqlanon.report.difference import Recoding
+from sqlanon.report.difference import RecodingDifference
 from sqlanon.runs.exploring.sweeping import with_k
 from tests.cli.support import call, only_object
 from tests.run_support import Database, anonymize
@@ -26,12 +26,12 @@ def test_the_same_rows_recoded_alike_and_otherwise(database: Database, algorithm
     first = anonymize(policy).run
     again = anonymize(policy, replace=True).run
     same = diff_runs(first, again, policy=policy)
-    assert (same.recoding, same.same_source, same.policy) == (Recoding.SAME, True, ())
+    assert (same.recoding, same.same_source, same.policy) == (RecodingDifference.SAME, True, ())
     assert not [change for change in (*same.figures, *same.columns) if change.changed]
     assert [warning for warning in same.warnings if "share their recoding" in warning]
     coarser = anonymize(with_k(policy, 20), replace=True)
     other = diff_runs(first, coarser.run, policy=policy)
-    assert other.recoding is Recoding.DIFFERENT
+    assert other.recoding is RecodingDifference.DIFFERENT
     assert [(change.before, change.after) for change in other.policy] == [("4", "20")]
     changed = {change.name: change.after for change in other.figures if change.changed}
     assert changed["classes"] == coarser.as_json()["release"]["classes"]
@@ -50,8 +50,8 @@ def test_the_same_levels_of_another_hierarchy_are_another_recoding(database: Dat
 
     runs = [release(side) for side in ("right", "right", "left")]
     policy = database.policy(table, {"zip": "quasi-identifier"})
-    assert diff_runs(runs[0], runs[1], policy=policy).recoding is Recoding.SAME
-    assert diff_runs(runs[0], runs[2], policy=policy).recoding is Recoding.DIFFERENT
+    assert diff_runs(runs[0], runs[1], policy=policy).recoding is RecodingDifference.SAME
+    assert diff_runs(runs[0], runs[2], policy=policy).recoding is RecodingDifference.DIFFERENT
 
 
 def test_rows_recoded_by_the_rules_of_a_run_have_its_recoding(database: Database, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_rows_recoded_by_the_rules_of_a_run_have_its_recoding(database: Database
     path.write_text(json.dumps(policy.model_dump(mode="json", by_alias=True, exclude_unset=True)), encoding="utf-8")
     done = call("apply", first, "--to", policy.source.table, "--out", "again", "--policy", path, "--json")
     assert done.exit_code == 0, done.output
-    assert diff_runs(first, only_object(done.stdout)["run"], policy=policy).recoding is Recoding.SAME
+    assert diff_runs(first, only_object(done.stdout)["run"], policy=policy).recoding is RecodingDifference.SAME
 
 
 def test_a_recoding_that_is_not_recorded_is_not_known_and_warned_of(database: Database) -> None:
@@ -69,7 +69,7 @@ def test_a_recoding_that_is_not_recorded_is_not_known_and_warned_of(database: Da
     first, second = anonymize(policy).run, anonymize(policy, replace=True).run
     database.sql("UPDATE sqlanon.releases SET digest = 'of an older version'")
     found = diff_runs(first, second, policy=policy)
-    assert found.recoding is Recoding.UNKNOWN
+    assert found.recoding is RecodingDifference.UNKNOWN
     assert "may differ in their recoding" in found.warnings[0]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.lattice.frequency.batches import Step, count_each
+from sqlanon.algorithms.lattice.frequency.batches import RollUp, count_each
 from sqlanon.algorithms.lattice.frequency.cube import Cube
 from sqlanon.algorithms.lattice.frequency.materialize import CacheCandidate, FrequencySetCache, Sizes
 from sqlanon.algorithms.lattice.incognito import IncognitoSearch
@@ -215,7 +215,7 @@ def test_what_is_kept_stays_within_the_budget_and_changes_nothing(database: Data
         with build_problem(policy) as problem:
             cache, sizes = FrequencySetCache(problem.sets, budget), Sizes(problem.sets)
             made = cache.keep(
-                CacheCandidate(Step(node, problem.sets.base), 100, sizes.estimate(node))
+                CacheCandidate(RollUp(node, problem.sets.base), 100, sizes.estimate(node))
                 for node in problem.lattice.successors(problem.lattice.bottom)
             )
             assert sum(one.tuples for one in made.values()) <= budget
@@ -224,7 +224,7 @@ def test_what_is_kept_stays_within_the_budget_and_changes_nothing(database: Data
             for family in itertools.combinations(range(3), 2):
                 source = cube.source(family)
                 node = tuple(1 if place in family else problem.lattice.heights[place] for place in range(3))
-                (count,) = count_each(problem.sets, [Step(node, source)])
+                (count,) = count_each(problem.sets, [RollUp(node, source)])
                 assert count.verdict == problem.sets.check(node)
             found.append(solve(problem, policy, SearchOptions()).anonymous)
     assert found[0] == found[1] == found[2]

@@ -18,7 +18,7 @@ from sqlanon.algorithms.lattice import node_checks
 from sqlanon.algorithms.lattice.optimal import optimal
 from sqlanon.algorithms.lattice.problem import Findings, Problem
 from sqlanon.algorithms.lattice.progress import LatticeProgress
-from sqlanon.algorithms.lattice.quality.loss import Loss
+from sqlanon.algorithms.lattice.quality.loss import LossQuality
 from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers
 from sqlanon.algorithms.lattice.search import SearchOptions, solve
 from sqlanon.encoding.frequency.lattice import is_above
@@ -43,7 +43,7 @@ def suppresses(case: Case) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Blind(Loss):
+class Blind(LossQuality):
     """Loss, of which nothing is known before a node is checked."""
 
     def bounds(self, nodes: Nodes, suppressed: Numbers) -> Numbers:  # noqa: ARG002
@@ -164,7 +164,7 @@ def test_a_quality_without_bounds_gets_its_true_optimum(database: Database) -> N
 
         def blind(problem: Problem) -> Problem:
             quality = problem.quality
-            assert isinstance(quality, Loss)
+            assert isinstance(quality, LossQuality)
             fields = {one.name: getattr(quality, one.name) for one in dataclasses.fields(quality)}
             return dataclasses.replace(problem, quality=Blind(**fields))
 

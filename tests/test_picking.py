@@ -11,30 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlanon.algorithms.lattice import picking
-from sqlanon.algorithms.lattice.grid import Flags, Grid
+from sqlanon.algorithms.lattice.grid import Flags, LevelGrid
 from sqlanon.algorithms.lattice.picking import pick
 from sqlanon.algorithms.lattice.quality.quality import Numbers
 from sqlanon.encoding.frequency.lattice import is_above, preference
 
-Half = tuple[Grid, Flags]
+Half = tuple[LevelGrid, Flags]
 
 
 @st.composite
 def halves(draw: st.DrawFn) -> Half:
     """A small grid, and which of its nodes are open: at least one."""
     levels = draw(st.lists(st.sets(st.integers(0, 4), min_size=1, max_size=3), min_size=1, max_size=4))
-    grid = Grid(tuple(tuple(sorted(one)) for one in levels))
+    grid = LevelGrid(tuple(tuple(sorted(one)) for one in levels))
     flags = draw(st.lists(st.booleans(), min_size=grid.size, max_size=grid.size).filter(any))
     return grid, np.array(flags)
 
 
-def below(grid: Grid, opened: Flags, number: int) -> set[int]:
+def below(grid: LevelGrid, opened: Flags, number: int) -> set[int]:
     """The open nodes that a node generalizes."""
     node = grid.node(number)
     return {int(other) for other in np.flatnonzero(opened) if is_above(node, grid.node(int(other)))}
 
 
-def bounds_of(grid: Grid) -> Numbers:
+def bounds_of(grid: LevelGrid) -> Numbers:
     """Bounds that differ, and rise with the levels."""
     return np.array(
         [math.fsum((place + 1.1) * level for place, level in enumerate(grid.node(n))) for n in grid.numbers]
@@ -85,7 +85,7 @@ def test_no_pick_is_below_another(half: Half, most: int) -> None:
 
 def test_of_very_many_open_nodes_an_even_part_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picking, "COMPARED", 10)
-    grid = Grid((tuple(range(10)), tuple(range(10))))
+    grid = LevelGrid((tuple(range(10)), tuple(range(10))))
     opened = np.ones(grid.size, np.bool_)
     picked = pick(grid, opened, bounds_of(grid), 8)
     assert opened[picked].all()

@@ -20,7 +20,7 @@ from sqlanon.values.expressions import text_of
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
     Claims,
-    Region,
+    ReleasedRegion,
     columns_equal,
     multisets_equal,
     region_violations,
@@ -56,7 +56,7 @@ def uncovered(engine: Engine, *cases: Case) -> list[int]:
     row = [raw for _, raw, _ in cases] + [cell for _, _, cell in cases]
     witness = create(engine, columns, [row], "witness")
     raws = engine.columns(witness)[: len(cases)]
-    regions = [Region(raw, raw.name, (f"c{i}",)) for i, raw in enumerate(raws)]
+    regions = [ReleasedRegion(raw, raw.name, (f"c{i}",)) for i, raw in enumerate(raws)]
     return list(region_violations(engine, Claims(witness), regions))
 
 
@@ -186,7 +186,7 @@ def test_a_cell_that_misses_some_of_its_rows_counts_these(engine: Engine) -> Non
     rows = [(24, "[25-34]"), (25, "[25-34]"), (34, "[25-34]"), (35, "[25-34]"), (None, "[25-34]"), (None, "[25-34]")]
     rows += [(30, "{NULL, 25-34}"), (None, "{NULL, 25-34}"), (1, None), (None, None), (7, "*"), (None, "*"), (8, "8")]
     witness = create(engine, {"r0": "INTEGER", "c0": "TEXT"}, rows, "witness")
-    assert regions_contain(engine, Claims(witness), [Region(engine.columns(witness)[0], "r0", ("c0",))]) == 6
+    assert regions_contain(engine, Claims(witness), [ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",))]) == 6
 
 
 def test_days_before_the_common_era(engine: Engine) -> None:
@@ -198,7 +198,7 @@ def test_days_before_the_common_era(engine: Engine) -> None:
             Statement("test", f"INSERT INTO {witness} SELECT CAST({day} AS {TYPES[kind]}), NULL FROM {days}")
         )
         text = text_of(engine.render, Markup("r0"), kind)
-        region = Region(engine.columns(witness)[0], "r0", ("c0",))
+        region = ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",))
         older, newer = f"0045-03-15{time} BC", f"0044-03-15{time} BC"
         for cell, violations in (
             (text, 0),
@@ -222,8 +222,8 @@ def test_hierarchies_and_bounds(engine: Engine) -> None:
     disease, _, wage, *_ = engine.columns(witness)
     ladder = load_lines(engine, Ladder(disease_groups), disease, None, Relation("lines"))
     regions = [
-        Region(disease, "r0", ("c0",), hierarchy=ladder),
-        Region(wage, "r1", ("c1_min", "c1_max"), Show.BOUNDS),
+        ReleasedRegion(disease, "r0", ("c0",), hierarchy=ladder),
+        ReleasedRegion(wage, "r1", ("c1_min", "c1_max"), Show.BOUNDS),
     ]
     assert region_violations(engine, Claims(witness), regions) == (3, 3)
     assert regions_contain(engine, Claims(witness), regions) == 6
@@ -233,9 +233,11 @@ def test_bounds_of_groups_exclude_the_upper_one(engine: Engine) -> None:
     rows = [(1, 1, 5), (5, 5, 5), (9, 5, None), (9, None, None), (None, 1, 5), (5, 1, 5), (0, 1, None), (5, None, 5)]
     witness = create(engine, {"r": "BIGINT", "low": "BIGINT", "high": "BIGINT"}, rows, "witness")
     column = engine.columns(witness)[0]
-    grouped = Region(column, "r", ("low", "high"), Show.BOUNDS, Ladder(Hierarchy(intervals=(4,), origin=1)))
+    grouped = ReleasedRegion(column, "r", ("low", "high"), Show.BOUNDS, Ladder(Hierarchy(intervals=(4,), origin=1)))
     assert region_violations(engine, Claims(witness), [grouped]) == (3,)
-    assert region_violations(engine, Claims(witness), [Region(column, "r", ("low", "high"), Show.BOUNDS)]) == (4,)
+    assert region_violations(engine, Claims(witness), [ReleasedRegion(column, "r", ("low", "high"), Show.BOUNDS)]) == (
+        4,
+    )
 
 
 NUMBERS = {"leaf": "INTEGER", "r0": "FLOAT8", "c0": "FLOAT8", "e0": "FLOAT8", "e1": "FLOAT8"}
@@ -245,7 +247,7 @@ WIDE = 1.7e308
 def untrue(engine: Engine, show: Show, rows: list[Any], **claims: Any) -> int:
     """The violations of a class that shows a number: `rows` are values, the number, the ends of its region."""
     witness = create(engine, NUMBERS, rows, "witness")
-    region = Region(engine.columns(witness)[1], "r0", ("c0",), show, ends=("e0", "e1"))
+    region = ReleasedRegion(engine.columns(witness)[1], "r0", ("c0",), show, ends=("e0", "e1"))
     return sum(region_violations(engine, Claims(witness, **claims), [region]))
 
 
@@ -314,7 +316,7 @@ def test_ranges(postgres_url: str) -> None:
         values = "(1, '[1,5]'), (6, '[1,5]'), (NULL, '[1,5]'), (3, NULL)"
         engine.execute(Statement("test", f"INSERT INTO {witness} VALUES {values}"))
         assert region_violations(
-            engine, Claims(witness), [Region(engine.columns(witness)[0], "r0", ("c0",), Show.RANGE)]
+            engine, Claims(witness), [ReleasedRegion(engine.columns(witness)[0], "r0", ("c0",), Show.RANGE)]
         ) == (2,)
 
 
@@ -333,7 +335,7 @@ def test_enumerations(engine: Engine) -> None:
         engine.execute(Statement("test", f"INSERT INTO witness VALUES ({literal}, '{cell}')"))
     found = engine.resolve(Relation("witness"))
     assert found is not None
-    assert region_violations(engine, Claims(found), [Region(engine.columns(found)[0], "r0", ("c0",))]) == (1,)
+    assert region_violations(engine, Claims(found), [ReleasedRegion(engine.columns(found)[0], "r0", ("c0",))]) == (1,)
 
 
 KEPT = {"x": "FLOAT8", "t": "TEXT", "d": "NUMERIC(9,2)", "n": "BIGINT"}

@@ -14,7 +14,7 @@ from sqlanon.catalog import Catalog
 from sqlanon.engines import connect
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy import Policy
-from sqlanon.report.drawing.tree import Node
+from sqlanon.report.drawing.tree import DrawnNode
 from sqlanon.report.material import Material, collect
 from sqlanon.report.numbers import percent, share_above
 from sqlanon.report.page import render
@@ -141,7 +141,7 @@ def test_the_first_levels_of_a_tree_add_up(database: Database) -> None:
     assert found.rows == len(ROWS)
     assert found.parts
 
-    def check(node: Node, depth: int) -> None:
+    def check(node: DrawnNode, depth: int) -> None:
         assert depth <= 3
         if node.parts:
             assert node.rows == sum(part.rows for part in node.parts)

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from sqlanon.algorithms.tree.allowable import NEVER
 from sqlanon.algorithms.tree.sampling.draw import Draw, draw
 from sqlanon.algorithms.tree.sampling.hypothesis import Confidence, Hypotheses
-from sqlanon.algorithms.tree.sampling.repartition import Repartition, Tree
+from sqlanon.algorithms.tree.sampling.repartition import Repartition, SampleTree
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.axes import Axis
 from sqlanon.encoding.fields import Coding, Field
@@ -337,7 +337,9 @@ def test_subtrees_of_parents_of_violating_nodes_are_merged(engine: Engine, seed:
     _load(engine, "t", "p0 p1", rows)
     columns = "node parent first size threshold mask_0 mask_1"
     _load(engine, "routes", columns, routes)
-    tree = Tree(Relation("routes"), 0, 1, max(len(_ancestors({r[0]: r for r in routes}, r[0])) for r in routes), 0, 99)
+    tree = SampleTree(
+        Relation("routes"), 0, 1, max(len(_ancestors({r[0]: r for r in routes}, r[0])) for r in routes), 0, 99
+    )
     whole = Markup("(SELECT CAST(0 AS BIGINT) AS node, t.* FROM t)")
     settled = Repartition(branch, tree, whole, 0).carry_out()
     expected, gone = _pruned(routes, rows, k)

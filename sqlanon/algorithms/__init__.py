@@ -17,8 +17,8 @@ __all__ = ["Algorithm", "SearchRequest", "algorithm_of", "describe_algorithms"]
 
 _FULL_DOMAIN = "sqlanon.algorithms.full_domain:FullDomainGeneralization"
 OWN: Mapping[str, str] = {
-    "mondrian": "sqlanon.algorithms.partitions:Tree",
-    "rothko-t": "sqlanon.algorithms.partitions:Tree",
+    "mondrian": "sqlanon.algorithms.partitions:TreeSearch",
+    "rothko-t": "sqlanon.algorithms.partitions:TreeSearch",
     "rothko-s": "sqlanon.algorithms.partitions:SampledTree",
     "top-down": "sqlanon.algorithms.top_down:TopDownSpecialization",
     "incognito": _FULL_DOMAIN,
@@ -26,7 +26,7 @@ OWN: Mapping[str, str] = {
     "bottom-up": _FULL_DOMAIN,
     "optimal": _FULL_DOMAIN,
     "datafly": _FULL_DOMAIN,
-    "microaggregation": "sqlanon.algorithms.clustering:Clustering",
+    "microaggregation": "sqlanon.algorithms.clustering:ClusterSearch",
     "r-gather": "sqlanon.algorithms.clustering:Gathering",
     "condensation": "sqlanon.algorithms.clustering:Condensing",
 }

@@ -12,7 +12,7 @@ from sqlanon.releases.condensed import Condensed
 from sqlanon.releases.gathered import GatheredClusters
 
 
-class Clustering(Algorithm[Clusters]):
+class ClusterSearch(Algorithm[Clusters]):
     """Clusters of at least k similar rows, shown by their centres."""
 
     needs_all_witnesses: ClassVar[bool] = True
@@ -50,7 +50,7 @@ class Gathering(Algorithm[Gathered]):
         return GatheredClusters.create(request.engine, request.workspace, request.coded, decision, self.parameters)
 
 
-class Condensing(Clustering):
+class Condensing(ClusterSearch):
     """Groups of at least k similar rows, shown by synthetic ones."""
 
     def release(self, request: SearchRequest, decision: Clusters) -> Condensed:

@@ -35,7 +35,7 @@ class PartitionSearch(Algorithm[Partition]):
         )
 
 
-class Tree(PartitionSearch):
+class TreeSearch(PartitionSearch):
     """A partition tree grown on all rows (LeFevre et al., ICDE 2006; LeFevre, DeWitt, TR 1590, section 2)."""
 
     @property
@@ -47,7 +47,7 @@ class Tree(PartitionSearch):
         return Regions.create(request.engine, request.workspace, request.coded, decision, ranges)
 
 
-class SampledTree(Tree):
+class SampledTree(TreeSearch):
     """A partition tree grown on samples, and finished on all rows (LeFevre, DeWitt, TR 1590, section 4)."""
 
     @property

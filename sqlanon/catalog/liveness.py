@@ -13,12 +13,12 @@ from sqlanon.catalog import live, locks
 from sqlanon.catalog.access import lock_of
 from sqlanon.catalog.location import identity_of
 from sqlanon.catalog.records import Status
-from sqlanon.catalog.runs import Runs
+from sqlanon.catalog.runs import RunRecords
 from sqlanon.errors import AccessError
 from sqlanon.support import process
 
 
-class Liveness(Runs):
+class Liveness(RunRecords):
     """The runs of a catalog that have not ended."""
 
     @contextlib.contextmanager

@@ -19,7 +19,7 @@ from sqlanon.support import process
 _CHOICES = ("named", "of_job", "of_dry_runs")  # to choose runs; see the template
 
 
-class Runs(Access):
+class RunRecords(Access):
     """The runs of a catalog."""
 
     def start_run(self, start: RunStart) -> str:

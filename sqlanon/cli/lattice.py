@@ -15,7 +15,7 @@ from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.writing import quoted, require_writable, write
 
 if TYPE_CHECKING:
-    from sqlanon.runs.exploring.exploration import Candidate, Exploration
+    from sqlanon.runs.exploring.exploration import Exploration, ExploredNode
 
 MOST_ROWS = 30  # of the frontier, for people
 
@@ -118,7 +118,7 @@ def _frontier(exploration: Exploration) -> str:
     return f"Minimal generalizations, the best first (* is the best of all):\n{table(headings, rows)}{rest}"
 
 
-def _row(exploration: Exploration, one: Candidate) -> list[object]:
+def _row(exploration: Exploration, one: ExploredNode) -> list[object]:
     return ["*" if one.levels == exploration.optimum.levels else "", *one.levels, one.suppressed, one.score]
 
 

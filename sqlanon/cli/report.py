@@ -79,9 +79,9 @@ def diff_command(
 def diff_text(compared: Difference) -> str:
     """The comparison, for people: what differs."""
     recodings = {
-        difference.Recoding.SAME: "the same in both",
-        difference.Recoding.DIFFERENT: "different",
-        difference.Recoding.UNKNOWN: "not known: the catalog does not hold the rules of both",
+        difference.RecodingDifference.SAME: "the same in both",
+        difference.RecodingDifference.DIFFERENT: "different",
+        difference.RecodingDifference.UNKNOWN: "not known: the catalog does not hold the rules of both",
     }
     changed = [change for change in (*compared.figures, *compared.columns) if change.changed]
     parts = [

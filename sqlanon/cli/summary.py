@@ -18,7 +18,7 @@ from sqlanon.results.run_result import ReleaseResult, RunResult
 
 if TYPE_CHECKING:
     from sqlanon.measures.metrics import ClassStatistics
-    from sqlanon.report.sample import Comparison
+    from sqlanon.report.sample import SampleComparison
     from sqlanon.verification.verify import Verification
 
 MOST_COLUMNS = 6  # of a sample
@@ -248,7 +248,7 @@ def _unique(result: RunResult) -> str:
     return f"{source.about}{source.figures.unique_rows:,} -> {alone:,}"
 
 
-def comparison_text(comparison: Comparison) -> str:
+def comparison_text(comparison: SampleComparison) -> str:
     """The quasi-identifiers before and after, and what some classes show."""
     changes = [[c.name, c.type, "many" if c.before is None else c.before, c.after] for c in comparison.changes]
     parts = ["Quasi-identifiers:\n" + table(["column", "type before", "values before", "labels after"], changes)]

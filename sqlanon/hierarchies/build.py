@@ -12,7 +12,7 @@ from sqlanon.errors import EngineError, PolicyError
 from sqlanon.hierarchies.codes import shifts_of, value_order
 from sqlanon.hierarchies.computed import computed_hierarchy, draft_computed
 from sqlanon.hierarchies.dates import date_problems, draft_dates
-from sqlanon.hierarchies.draft import Draft, Task
+from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.intervals import draft_intervals, interval_problems
 from sqlanon.hierarchies.mask import build_mask
 from sqlanon.hierarchies.nesting import check_nesting
@@ -22,7 +22,7 @@ from sqlanon.hierarchies.taxonomy import draft_taxonomy
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Relation
 
-_BUILDERS: dict[str, Callable[[Task], Draft]] = {
+_BUILDERS: dict[str, Callable[[HierarchyTask], HierarchyDraft]] = {
     "date": draft_dates,
     "intervals": draft_intervals,
     "csv": draft_taxonomy,
@@ -63,7 +63,7 @@ def build_hierarchy(
     Raises PolicyError where the hierarchy does not fit the column or its values, does not nest, or needs more
     than 62 bits for its codes.
     """
-    task = Task(engine, spec, column, values, table, base_directory)
+    task = HierarchyTask(engine, spec, column, values, table, base_directory)
     try:
         built = _build(task)
     except BaseException:
@@ -74,7 +74,7 @@ def build_hierarchy(
     return built
 
 
-def _build(task: Task) -> HierarchyTable:
+def _build(task: HierarchyTask) -> HierarchyTable:
     if (problems := hierarchy_problems(task.spec, task.column)) and "week" not in (task.spec.date or ()):
         raise PolicyError(problems)
     if task.spec.mask is not None:
@@ -84,12 +84,12 @@ def _build(task: Task) -> HierarchyTable:
     return _number(task, draft)
 
 
-def _drop_work_tables(task: Task) -> None:
+def _drop_work_tables(task: HierarchyTask) -> None:
     for relation in (task.leaves, task.groups, task.numbered, task.paths):
         task.engine.run("hierarchies/drop_table", table=relation)
 
 
-def _number(task: Task, draft: Draft) -> HierarchyTable:
+def _number(task: HierarchyTask, draft: HierarchyDraft) -> HierarchyTable:
     """Give groups their ordinals, pack them into codes, and write the dimension table."""
     inner = list(range(1, draft.height))
     kept = _kept_columns(draft)
@@ -127,6 +127,6 @@ def _number(task: Task, draft: Draft) -> HierarchyTable:
     return HierarchyTable(task.table, task.table, draft.height, shifts, leaves, domain, draft.bounded)
 
 
-def _kept_columns(draft: Draft) -> list[Identifier]:
+def _kept_columns(draft: HierarchyDraft) -> list[Identifier]:
     kinds = ("l", "lower", "upper") if draft.bounded else ("l",)
     return [Identifier(f"{kind}{level}") for kind in kinds for level in range(1, draft.height + 1)]

@@ -8,13 +8,13 @@ from itertools import accumulate
 from markupsafe import Markup
 
 from sqlanon.engines.base import Kind
-from sqlanon.hierarchies.draft import Task
+from sqlanon.hierarchies.draft import HierarchyTask
 from sqlanon.sql import Identifier
 
 MAX_CODE_BITS = 62
 
 
-def shifts_of(task: Task, greatest: Sequence[int]) -> tuple[int, ...]:
+def shifts_of(task: HierarchyTask, greatest: Sequence[int]) -> tuple[int, ...]:
     """The bits below each level's digit, from the greatest digit per level; the topmost has at least one bit.
 
     Raises PolicyError where that is more than 62.
@@ -30,7 +30,7 @@ def shifts_of(task: Task, greatest: Sequence[int]) -> tuple[int, ...]:
     return shifts
 
 
-def value_order(task: Task) -> Markup:
+def value_order(task: HierarchyTask) -> Markup:
     """The order of values of a group: by value; by canonical text for texts and types without an order of their own."""
     if task.column.kind in (Kind.TEXT, Kind.OTHER):
         return task.engine.render.macro("collate", Markup(Identifier("l0")))

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column
 from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.codes import value_order
-from sqlanon.hierarchies.draft import Draft, Task
+from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.nesting import check_nesting
 from sqlanon.policy import Hierarchy, HierarchyParameters
 from sqlanon.sql import Identifier, Renderer, Statement
@@ -59,7 +59,7 @@ def computed_hierarchy(spec: Hierarchy) -> ComputedHierarchy | None:
     return added(getattr(spec, name))
 
 
-def draft_computed(task: Task) -> Draft:
+def draft_computed(task: HierarchyTask) -> HierarchyDraft:
     """Compute a line for each value, and draft the hierarchy as a taxonomy of these lines.
 
     Raises PolicyError where a value has no line or several, where a label is missing, or where levels do not nest.
@@ -79,4 +79,4 @@ def draft_computed(task: Task) -> Draft:
     check_nesting(task, height, task.paths)
     engine.run("hierarchies/match_paths", leaves=task.leaves, values=task.values, text=task.text, paths=task.paths)
     engine.run("hierarchies/group_paths", groups=task.groups, leaves=task.leaves, paths=task.paths, levels=levels)
-    return Draft(height=height, keys=(Identifier("l1"),), lines=int(lines))
+    return HierarchyDraft(height=height, keys=(Identifier("l1"),), lines=int(lines))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Kind
-from sqlanon.hierarchies.draft import Draft, Task
+from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.nesting import count_torn
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier, Renderer, Text
@@ -23,7 +23,7 @@ def date_problems(spec_levels: tuple[str, ...], column: Column) -> list[str]:
     return []
 
 
-def draft_dates(task: Task) -> Draft:
+def draft_dates(task: HierarchyTask) -> HierarchyDraft:
     """Truncate dates to periods; years before 0001 and after 9999 (and infinities) have a group each at every level.
 
     Raises PolicyError where week is followed by a coarser level, with the number of weeks of the data that it tears.
@@ -38,7 +38,7 @@ def draft_dates(task: Task) -> Draft:
     if torn:
         weeks = count_torn(task, height).get(levels.index("week") + 1, 0)
         raise task.error(f"{torn[0]} In the data this concerns {weeks} weeks.")
-    return Draft(height=height, keys=(Identifier("side"), Identifier("start")), bounded=True)
+    return HierarchyDraft(height=height, keys=(Identifier("side"), Identifier("start")), bounded=True)
 
 
 def label_dates(render: Renderer, spec: Hierarchy, column: Column, values: Markup, *, keyed: bool = False) -> Markup:

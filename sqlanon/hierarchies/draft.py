@@ -17,7 +17,7 @@ VALUE = Markup(Identifier("value"))
 
 
 @dataclass(frozen=True)
-class Task:
+class HierarchyTask:
     """A hierarchy to build: its spec, its column, and the tables it is built from and by."""
 
     engine: Engine
@@ -64,7 +64,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Draft:
+class HierarchyDraft:
     """A hierarchy whose leaves and groups are in the task's work tables, not yet numbered."""
 
     height: int

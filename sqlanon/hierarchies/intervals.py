@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.engines.base import Column, Kind
-from sqlanon.hierarchies.draft import Draft, Task
+from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.grid import NARROW_UNITS, Grid, Word, plain
 from sqlanon.hierarchies.whole_intervals import label_whole_numbers, takes_remainders
 from sqlanon.policy import Hierarchy
@@ -34,7 +34,7 @@ def interval_problems(spec: Hierarchy, column: Column) -> list[str]:
     return grid.problems()
 
 
-def draft_intervals(task: Task) -> Draft:
+def draft_intervals(task: HierarchyTask) -> HierarchyDraft:
     """Bin values into intervals.
 
     NaN and the infinities have a group each under the root. So have the values on either side of the range that
@@ -47,7 +47,7 @@ def draft_intervals(task: Task) -> Draft:
     task.engine.run("hierarchies/bin_intervals", leaves=task.leaves, values=task.values, text=task.text, **bins)
     bounds = {"type": _bound_type(grid, task.column), "kind": task.column.kind.value, "height": height}
     task.engine.run("hierarchies/group_intervals", groups=task.groups, leaves=task.leaves, **groups, **bounds)
-    return Draft(height=height, keys=(Identifier("side"), Identifier("lower")), bounded=True)
+    return HierarchyDraft(height=height, keys=(Identifier("side"), Identifier("lower")), bounded=True)
 
 
 def has_interval_keys(spec: Hierarchy, column: Column) -> bool:
@@ -92,7 +92,7 @@ def _groups(render: Renderer, column: Column, grid: Grid, *, narrow: bool) -> di
     }
 
 
-def _are_narrow(task: Task, grid: Grid, limit: Decimal) -> bool:
+def _are_narrow(task: HierarchyTask, grid: Grid, limit: Decimal) -> bool:
     """Tell whether all values that are counted exactly can be counted in 64 bits."""
     narrow = min(limit, Decimal(NARROW_UNITS).scaleb(-grid.scale) / grid.stretch)
     ends = (_literal(task.engine.render, task.column, end) for end in (limit, narrow))

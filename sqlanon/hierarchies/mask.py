@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sqlanon.hierarchies.codes import shifts_of, value_order
-from sqlanon.hierarchies.draft import Task
+from sqlanon.hierarchies.draft import HierarchyTask
 from sqlanon.hierarchies.table import HierarchyTable
 from sqlanon.sql import Identifier, macro
 
@@ -45,7 +45,7 @@ def kept_part(text: Markup, side: str, length: int | Markup) -> Markup:
     return macro("hierarchies.kept_part", text, side, length)
 
 
-def build_mask(task: Task) -> HierarchyTable:
+def build_mask(task: HierarchyTask) -> HierarchyTable:
     """Mask the canonical texts; characters are code points.
 
     Values shorter than the longest count as padded to its length at the masked side, so that level l keeps the same
@@ -66,7 +66,7 @@ def build_mask(task: Task) -> HierarchyTable:
     return HierarchyTable(_selected(task, height, shifts), task.table, height, shifts, leaves, leaves, counted=False)
 
 
-def _measure_length(task: Task) -> tuple[int, bool]:
+def _measure_length(task: HierarchyTask) -> tuple[int, bool]:
     """The number of levels, and whether there are values that end before the characters that level 1 keeps."""
     length, shortest = task.engine.query_one("hierarchies/measure_length", text=task.text, values=task.values)
     if task.spec.length is not None:
@@ -82,7 +82,7 @@ def _measure_length(task: Task) -> tuple[int, bool]:
     return height, shortest < height - 1
 
 
-def _put_in_order(task: Task, height: int, has_short: bool) -> None:
+def _put_in_order(task: HierarchyTask, height: int, has_short: bool) -> None:
     task.engine.run(
         "hierarchies/order_masks",
         leaves=task.leaves,
@@ -94,7 +94,7 @@ def _put_in_order(task: Task, height: int, has_short: bool) -> None:
     )
 
 
-def _order(task: Task, height: int, has_short: bool) -> list[Markup]:
+def _order(task: HierarchyTask, height: int, has_short: bool) -> list[Markup]:
     """Order level-1 groups as the labels of their groups from the top down, compared byte by byte.
 
     Where all texts are as long, the kept characters do, from the side that is masked last. A text that ends early has
@@ -112,7 +112,7 @@ def _order(task: Task, height: int, has_short: bool) -> list[Markup]:
     return [task.engine.render.macro("collate", key) for key in keys]
 
 
-def _shifts(task: Task, height: int, opened: list[_Opened]) -> tuple[int, ...]:
+def _shifts(task: HierarchyTask, height: int, opened: list[_Opened]) -> tuple[int, ...]:
     """The bits below each level's digit; the children of the root count from 1, others from 0."""
     greatest = [0] * height
     for one in opened:
@@ -122,7 +122,7 @@ def _shifts(task: Task, height: int, opened: list[_Opened]) -> tuple[int, ...]:
     return shifts_of(task, greatest)
 
 
-def _code(task: Task, height: int, shifts: tuple[int, ...], opened: set[int]) -> None:
+def _code(task: HierarchyTask, height: int, shifts: tuple[int, ...], opened: set[int]) -> None:
     """Write the dimension table from the top level down: what opens a level has its parent's code and a digit."""
     engine = task.engine
     known: dict[str, Any] = {"table": task.table, "numbered": task.numbered}
@@ -133,7 +133,7 @@ def _code(task: Task, height: int, shifts: tuple[int, ...], opened: set[int]) ->
         engine.run("hierarchies/code_masks", **place, **known)
 
 
-def _selected(task: Task, height: int, shifts: tuple[int, ...]) -> Markup:
+def _selected(task: HierarchyTask, height: int, shifts: tuple[int, ...]) -> Markup:
     """The dimension table with the labels of its values, to select from."""
     statement = task.engine.render(
         "hierarchies/select_masks", table=task.table, shifts=shifts, height=height, side=_side(task)
@@ -141,6 +141,6 @@ def _selected(task: Task, height: int, shifts: tuple[int, ...]) -> Markup:
     return macro("hierarchies.subquery", Markup(statement))
 
 
-def _side(task: Task) -> str:
+def _side(task: HierarchyTask) -> str:
     assert task.spec.mask is not None
     return task.spec.mask

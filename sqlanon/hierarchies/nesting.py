@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.hierarchies.draft import Task
+from sqlanon.hierarchies.draft import HierarchyTask
 from sqlanon.sql import Identifier, Relation
 
 
@@ -16,7 +16,7 @@ class _Level:
     parent: Markup
 
 
-def count_torn(task: Task, height: int, relation: Relation | None = None) -> dict[int, int]:
+def count_torn(task: HierarchyTask, height: int, relation: Relation | None = None) -> dict[int, int]:
     """Per level at which groups have more than one parent, how many do; counts `l1..lh` of the groups table."""
     levels = [_Level(level, Markup(Identifier(f"l{level + 1}"))) for level in range(1, height - 1)]
     if not levels:
@@ -25,7 +25,7 @@ def count_torn(task: Task, height: int, relation: Relation | None = None) -> dic
     return {int(level): int(torn) for level, torn in rows}
 
 
-def check_nesting(task: Task, height: int, relation: Relation | None = None) -> None:
+def check_nesting(task: HierarchyTask, height: int, relation: Relation | None = None) -> None:
     """Raise PolicyError that says at which level how many groups have more than one parent."""
     torn = count_torn(task, height, relation)
     if torn:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sqlanon.errors import PolicyError
-from sqlanon.hierarchies.draft import Draft, Task
+from sqlanon.hierarchies.draft import HierarchyDraft, HierarchyTask
 from sqlanon.hierarchies.nesting import check_nesting
 from sqlanon.policy import Hierarchy
 from sqlanon.sql import Identifier
@@ -27,7 +27,7 @@ class Line(NamedTuple):
     labels: tuple[str, ...]
 
 
-def draft_taxonomy(task: Task) -> Draft:
+def draft_taxonomy(task: HierarchyTask) -> HierarchyDraft:
     """Match values with the lines of a taxonomy.
 
     Raises PolicyError for what is wrong with these, and for values that they lack, with their number, unless the
@@ -47,7 +47,7 @@ def draft_taxonomy(task: Task) -> Draft:
     task.engine.run("hierarchies/match_paths", leaves=task.leaves, values=task.values, text=task.text, paths=task.paths)
     _check_matches(task, source)
     task.engine.run("hierarchies/group_paths", groups=task.groups, leaves=task.leaves, paths=task.paths, levels=levels)
-    return Draft(height=height, keys=(Identifier("l1"),), lines=len(checked))
+    return HierarchyDraft(height=height, keys=(Identifier("l1"),), lines=len(checked))
 
 
 def read_taxonomy(spec: Hierarchy, directory: Path | None, error: Callable[[str], PolicyError]) -> list[Line]:
@@ -77,7 +77,7 @@ def _lines_of(mapping: Mapping[str, str | tuple[str, ...]]) -> Iterator[Line]:
         yield Line(place, value, (labels,) if isinstance(labels, str) else tuple(labels))
 
 
-def _check_matches(task: Task, source: str) -> None:
+def _check_matches(task: HierarchyTask, source: str) -> None:
     (missing,) = task.engine.query_one("hierarchies/count_unmatched", leaves=task.leaves)
     if missing:
         raise task.error(

@@ -15,7 +15,7 @@ _MOST_BANDS = 2**52  # that doubles can number
 
 
 @dataclass(frozen=True)
-class Grid:
+class BandGrid:
     """Bands of one width, numbered by how many widths they begin above 0.
 
     low, high: between which most values lie; all lesser ones are counted in the first band, greater ones in the last.
@@ -62,7 +62,7 @@ class Band:
     high: int
 
 
-def grid_of_numbers(low: float, high: float, *, whole: bool) -> Grid | None:
+def grid_of_numbers(low: float, high: float, *, whole: bool) -> BandGrid | None:
     """About eight bands, between multiples of 1, 2 or 5 times a power of ten.
 
     None where one value is nearly all, or where doubles can't number the bands.
@@ -74,15 +74,15 @@ def grid_of_numbers(low: float, high: float, *, whole: bool) -> Grid | None:
         return None
     power = Decimal(1).scaleb(math.floor(math.log10(rough)))
     width = next(nice * power for nice in _NICE if float(nice * power) >= rough * (1 - 1e-9) or nice == _NICE[-1])
-    return Grid(max(width, Decimal(1)) if whole else width, low, high)
+    return BandGrid(max(width, Decimal(1)) if whole else width, low, high)
 
 
-def grid_of_months(low: float, high: float) -> Grid | None:
+def grid_of_months(low: float, high: float) -> BandGrid | None:
     """About eight bands of whole months, years, decades; months are counted from the year 0."""
     if not low < high:
         return None
     rough = (high - low) / WANTED
-    return Grid(Decimal(next((width for width in MONTHS if width >= rough), MONTHS[-1])), low, high)
+    return BandGrid(Decimal(next((width for width in MONTHS if width >= rough), MONTHS[-1])), low, high)
 
 
 def merged(bands: Sequence[Band], least: int) -> list[Band]:
@@ -99,7 +99,7 @@ def merged(bands: Sequence[Band], least: int) -> list[Band]:
     return [band for band in joined if band.rows >= least]
 
 
-def label_of_numbers(grid: Grid, band: Band, *, whole: bool) -> str:
+def label_of_numbers(grid: BandGrid, band: Band, *, whole: bool) -> str:
     """The numbers of a band, in words; the outer ones are open."""
     low, high = grid.begin(band.first), grid.begin(band.last + 1)
     if band.first <= grid.first and band.last >= grid.last:
@@ -113,7 +113,7 @@ def label_of_numbers(grid: Grid, band: Band, *, whole: bool) -> str:
     return f"{_written(low)} to < {_written(high)}"
 
 
-def label_of_months(grid: Grid, band: Band) -> str:
+def label_of_months(grid: BandGrid, band: Band) -> str:
     """The months or years of a band, in words."""
     low, high = int(grid.begin(band.first)), int(grid.begin(band.last + 1))
     written = _year if low % 12 == high % 12 == 0 else _month

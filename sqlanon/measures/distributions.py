@@ -24,7 +24,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine, Kind
 from sqlanon.hierarchies import HierarchyTable
 from sqlanon.measures import bands
-from sqlanon.measures.bands import Band, Grid
+from sqlanon.measures.bands import Band, BandGrid
 from sqlanon.results.measures import Bar, Distribution, Distributions
 from sqlanon.sql import Identifier, RedactedValue, Relation, Statement, macro
 from sqlanon.staging.partition import Partition
@@ -93,14 +93,14 @@ class _Column:
         finite = engine.render.macro("is_finite_number", self.raw, self.kind.value)
         return macro("measures.number", double_of(engine.render, value, self.kind), finite)
 
-    def grid(self, low: float | None, high: float | None) -> Grid | None:
+    def grid(self, low: float | None, high: float | None) -> BandGrid | None:
         if low is None or high is None:
             return None
         if self.kind.has_day:
             return bands.grid_of_months(float(low), float(high))
         return bands.grid_of_numbers(float(low), float(high), whole=self.kind is Kind.INTEGER)
 
-    def label(self, grid: Grid, band: Band) -> str:
+    def label(self, grid: BandGrid, band: Band) -> str:
         if self.kind.has_day:
             return bands.label_of_months(grid, band)
         return bands.label_of_numbers(grid, band, whole=self.kind is Kind.INTEGER)
@@ -137,7 +137,7 @@ class _Measuring:
     rows: int
     least: int
 
-    def grids(self, columns: Sequence[_Column]) -> dict[int, Grid]:
+    def grids(self, columns: Sequence[_Column]) -> dict[int, BandGrid]:
         """The bands of every column that has an order and several values, by the number of its field."""
         ordered = [column for column in columns if column.ordered]
         if not ordered:
@@ -154,7 +154,7 @@ class _Measuring:
     def _witness(self) -> Relation:
         return self.recoding.coded.witness
 
-    def measure(self, column: _Column, grid: Grid | None) -> Distribution:
+    def measure(self, column: _Column, grid: BandGrid | None) -> Distribution:
         """The bars of a column."""
         found = None if grid is None else self._banded(column, grid)
         parts, nulls = found or self._frequent(column)
@@ -180,7 +180,7 @@ class _Measuring:
         """A share of rows whose count is rounded to a multiple of the least one."""
         return min(1.0, round(math.floor(count / self.least + 0.5) * self.least / max(1, rows), 4))
 
-    def _banded(self, column: _Column, grid: Grid) -> tuple[list[_Part], int] | None:
+    def _banded(self, column: _Column, grid: BandGrid) -> tuple[list[_Part], int] | None:
         """The bands of a column, and the rows without a value; None where positions are in another order."""
         counted = self.engine.query(
             "measures/count_bands",

@@ -14,7 +14,7 @@ from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.clustered import cluster_problems
-from sqlanon.plan.subject import Subject
+from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import (
     Attribute,
     Hierarchy,
@@ -38,7 +38,7 @@ _SHOWN: Mapping[Show, tuple[tuple[Kind, ...], str]] = {
 }
 
 
-def problems(subject: Subject) -> Iterator[str]:
+def problems(subject: PlanSubject) -> Iterator[str]:
     """Everything that keeps the policy from being carried out on the table."""
     yield from _column_problems(subject)
     yield from _row_problems(subject)
@@ -63,7 +63,7 @@ def problems(subject: Subject) -> Iterator[str]:
     yield from _name_problems(subject)
 
 
-def subject_problems(subject: Subject) -> Iterator[str]:
+def subject_problems(subject: PlanSubject) -> Iterator[str]:
     """List the reasons why a release of rows can't be published as one of persons."""
     problem = subject.repetition.problem
     if problem is not None and subject.policy.subject is None:
@@ -74,7 +74,7 @@ def _place(column: str) -> str:
     return path_text(("attributes", column))
 
 
-def _column_problems(subject: Subject) -> Iterator[str]:
+def _column_problems(subject: PlanSubject) -> Iterator[str]:
     names = [column.name for column in subject.columns]
     for name in subject.policy.attributes:
         if name not in names:
@@ -93,7 +93,7 @@ def _column_problems(subject: Subject) -> Iterator[str]:
         yield f"There are {quasi} quasi-identifiers, and at most {MAX_QUASI_IDENTIFIERS} can be searched."
 
 
-def _row_problems(subject: Subject) -> Iterator[str]:
+def _row_problems(subject: PlanSubject) -> Iterator[str]:
     if subject.rows == 0:
         yield f"{subject.table} holds no rows."
         return
@@ -145,7 +145,7 @@ def _limit_problems(place: str, column: Column, attribute: Attribute) -> Iterato
         yield f"{place}: {given[0]} of a column with a hierarchy does not go with show: range; use show: bounds."
 
 
-def _algorithm_problems(subject: Subject) -> Iterator[str]:
+def _algorithm_problems(subject: PlanSubject) -> Iterator[str]:
     algorithm = subject.policy.algorithm
     yield from _target_problems(subject)
     quasi = [(c.name, a) for c, a in subject.attributes if a.role is Role.QUASI_IDENTIFIER]
@@ -160,7 +160,7 @@ def _algorithm_problems(subject: Subject) -> Iterator[str]:
     yield from algorithm.problems([name for name, _ in quasi])
 
 
-def _target_problems(subject: Subject) -> Iterator[str]:
+def _target_problems(subject: PlanSubject) -> Iterator[str]:
     algorithm, target = subject.policy.algorithm, subject.policy.target
     if target is None:
         return
@@ -193,7 +193,7 @@ def _kind_problem(predicts: str | None, column: Column) -> str | None:
     return None
 
 
-def _model_problems(subject: Subject) -> Iterator[str]:
+def _model_problems(subject: PlanSubject) -> Iterator[str]:
     for position, model in enumerate(models_of(subject.policy)):
         place = f"privacy[{position}] ({model.name})"
         column = None if model.attribute is None else subject.column(model.attribute)
@@ -216,7 +216,7 @@ def released_names(name: str, attribute: Attribute) -> list[str]:
     return [name]
 
 
-def _name_problems(subject: Subject) -> Iterator[str]:
+def _name_problems(subject: PlanSubject) -> Iterator[str]:
     taken: dict[str, str] = {}
     for column, attribute in subject.attributes:
         for name in released_names(column.name, attribute):
@@ -238,7 +238,7 @@ def _collision(name: str, other: str, where: str) -> str:
     return f"'{name}' and '{other}' differ only in case, which DuckDB takes for the same name; rename one {where}."
 
 
-def warnings(subject: Subject) -> Iterator[str]:
+def warnings(subject: PlanSubject) -> Iterator[str]:
     """List the parts of a policy that can be carried out, but may not be meant."""
     yield from _protection_warnings(subject)
     asked = subject.policy.suppression or subject.policy.stars or subject.policy.remainder == "recode"
@@ -256,7 +256,7 @@ def warnings(subject: Subject) -> Iterator[str]:
             yield from _hierarchy_warnings(place, attribute.hierarchy)
 
 
-def _protection_warnings(subject: Subject) -> Iterator[str]:
+def _protection_warnings(subject: PlanSubject) -> Iterator[str]:
     models = models_of(subject.policy)
     if not any(model.decided_by_size for model in models):
         yield "No k-anonymity is asked for: a class may be as small as the other models let it."

@@ -17,7 +17,7 @@ from sqlanon.models import model_class
 from sqlanon.plan.checks import problems, subject_problems, warnings
 from sqlanon.plan.lookup import is_of_a_catalog, unknown_table
 from sqlanon.plan.repeating import NO_REPETITION, Repetition
-from sqlanon.plan.subject import Subject, look
+from sqlanon.plan.subject import PlanSubject, look
 from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import SET_LIMITS, Hierarchy, Policy, Role, Show
 from sqlanon.policy.document import path_text
@@ -187,14 +187,14 @@ def _refuse_mechanisms(policy: Policy) -> None:
             model_class(model.model)
 
 
-def _look(policy: Policy, engine: Engine, source: Relation, pinned: Origin | None = None) -> Subject:
+def _look(policy: Policy, engine: Engine, source: Relation, pinned: Origin | None = None) -> PlanSubject:
     """Look at the source, unless that would run code of others."""
     with engine.transaction():
         hold_trusted(policy, engine, source, pinned)
         return look(policy, engine, source)
 
 
-def _plan(subject: Subject, source: Relation, release: Relation, reading: FileReading | None) -> Plan:
+def _plan(subject: PlanSubject, source: Relation, release: Relation, reading: FileReading | None) -> Plan:
     policy = subject.policy
     return Plan(
         policy=policy,
@@ -216,7 +216,7 @@ def _together(wrong: list[str], errors: Sequence[SqlanonError]) -> SqlanonError:
     return PolicyError([*wrong, *(str(error) for error in errors)])
 
 
-def _attributes(subject: Subject) -> tuple[Attribute, ...]:
+def _attributes(subject: PlanSubject) -> tuple[Attribute, ...]:
     return tuple(
         Attribute(
             column,
@@ -272,7 +272,7 @@ def find_release(
     return release, [type(error)(f"release.table: {error}") for error in errors]
 
 
-def _losses(subject: Subject, engine: Engine, source: Relation) -> list[str]:
+def _losses(subject: PlanSubject, engine: Engine, source: Relation) -> list[str]:
     """The columns that would not arrive where the release is to be: in another database, or in a file."""
     columns = subject.released_as_they_are
     elsewhere = carried_to(subject.policy, engine.traits)

@@ -22,7 +22,7 @@ DISTINCT_COLUMNS = 100  # counted by one statement: DuckDB plans 500 counts of d
 
 
 @dataclass(frozen=True)
-class Subject:
+class PlanSubject:
     """The policy, and the live table it is about.
 
     nulls: the number of NULLs of the columns where the policy refuses them.
@@ -91,7 +91,7 @@ class Subject:
         return next((column for column in self.columns if column.name == name), None)
 
 
-def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
+def look(policy: Policy, engine: Engine, source: Relation) -> PlanSubject:
     """Look at the table: a statement for every 500 columns, one for every 100 kept ones, one for each identifier."""
     columns = tuple(engine.columns(source))
     roles = {column.name: policy.attributes[column.name] for column in columns if column.name in policy.attributes}
@@ -101,7 +101,7 @@ def look(policy: Policy, engine: Engine, source: Relation) -> Subject:
     integers = [column.name for column in kept if column.kind is Kind.INTEGER]
     nullable = list(dict.fromkeys([*refusing, *integers]))
     measured = measure_source(engine, source, nullable, integers)
-    return Subject(
+    return PlanSubject(
         policy=policy,
         dialect=engine.traits,
         table=_name(policy, source),

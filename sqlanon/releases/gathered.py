@@ -19,7 +19,7 @@ from sqlanon.sql import Relation
 from sqlanon.staging.gathered import expand_clusters, stage_clusters
 from sqlanon.staging.recode import cell_name
 from sqlanon.staging.staging import Staged, StagedTable
-from sqlanon.verification.gathered import Claims, check_gathered
+from sqlanon.verification.gathered import GatheredClaims, check_gathered
 from sqlanon.work.publish import Grants, Record, guard_staging, publish
 from sqlanon.work.publish.companion import companion_of, publish_companion
 from sqlanon.work.session import Session
@@ -120,7 +120,7 @@ class GatheredClusters(Release):
 
     def check_claims(self, engine: Engine, workspace: Workspace, plan: Plan, staged: Staged) -> dict[str, Check]:
         assert isinstance(staged, StagedGathering)
-        claims = Claims(self.coded, self.assigned, self.regions, staged.final, staged.values, self.omitted)
+        claims = GatheredClaims(self.coded, self.assigned, self.regions, staged.final, staged.values, self.omitted)
         return check_gathered(engine, workspace, plan, claims, standardize=self.parameters.standardize)
 
     @contextlib.contextmanager

@@ -47,7 +47,7 @@ class Generalization(Partition):
 
 
 @dataclass(frozen=True)
-class Pass:
+class RecodingPass:
     """One generalization and the classes that satisfy the models there: `(leaf, n, p0, p1, …)`, words masked."""
 
     node: Node
@@ -62,7 +62,9 @@ def recode_node(sets: FrequencySets, node: Node) -> Generalization:
     return release_of(sets, [first], verdict.suppressed)
 
 
-def create_pass(sets: FrequencySets, node: Node, failing: Relation, number: int = 0, first_leaf: int = 1) -> Pass:
+def create_pass(
+    sets: FrequencySets, node: Node, failing: Relation, number: int = 0, first_leaf: int = 1
+) -> RecodingPass:
     """Write down the classes of a node that are not among the failing ones (see `FrequencySets.create_failing`)."""
     classes = sets.workspace.table("classes", number)
     sets.engine.run(
@@ -78,10 +80,10 @@ def create_pass(sets: FrequencySets, node: Node, failing: Relation, number: int 
         first_leaf=first_leaf,
     )
     sets.engine.analyze(classes)
-    return Pass(node, classes)
+    return RecodingPass(node, classes)
 
 
-def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> Generalization:
+def release_of(sets: FrequencySets, passes: Sequence[RecodingPass], suppressed: int) -> Generalization:
     """The partition of one or several passes."""
     stars = not sets.task.omits and suppressed > 0
     leaves = sets.workspace.table("leaves")
@@ -110,7 +112,7 @@ def release_of(sets: FrequencySets, passes: Sequence[Pass], suppressed: int) -> 
     )
 
 
-def _described(sets: FrequencySets, one: Pass) -> dict[str, Any]:
+def _described(sets: FrequencySets, one: RecodingPass) -> dict[str, Any]:
     """Build the values of a pass for the template of the leaves."""
     return {
         "classes": one.classes,
@@ -140,7 +142,7 @@ def _attribute(dimension: Dimension, level: int) -> dict[str, Any]:
     }
 
 
-def _assigned(sets: FrequencySets, passes: Sequence[Pass], suppressed_leaf: int | None) -> Markup:
+def _assigned(sets: FrequencySets, passes: Sequence[RecodingPass], suppressed_leaf: int | None) -> Markup:
     """Every row's words with the leaf of the first pass that has a class for it."""
     described = []
     for one in passes:

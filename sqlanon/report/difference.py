@@ -15,7 +15,7 @@ from sqlanon.policy.facts import flattened
 from sqlanon.results.codec import to_json
 
 
-class Recoding(StrEnum):
+class RecodingDifference(StrEnum):
     """The relation between the recoding functions of two releases."""
 
     SAME = "same"
@@ -48,7 +48,7 @@ class Difference:
     a: str
     b: str
     same_source: bool
-    recoding: Recoding
+    recoding: RecodingDifference
     labels: Change
     policy: tuple[Change, ...]
     figures: tuple[Change, ...]
@@ -128,12 +128,14 @@ def _columns(run: Run) -> dict[str, Any]:
     return figures | {f"{name}: level": level for name, level in run.result.algorithm.levels.items()}
 
 
-def _warnings(one: Run, other: Run, same_source: bool, recoding: Recoding) -> Iterator[str]:
+def _warnings(one: Run, other: Run, same_source: bool, recoding: RecodingDifference) -> Iterator[str]:
     if not same_source:
         yield "The two releases are of different sources: their figures do not say what a change of the policy did."
         return
-    if one.id != other.id and recoding is not Recoding.SAME:
-        known = "differ in their recoding" if recoding is Recoding.DIFFERENT else "may differ in their recoding"
+    if one.id != other.id and recoding is not RecodingDifference.SAME:
+        known = (
+            "differ in their recoding" if recoding is RecodingDifference.DIFFERENT else "may differ in their recoding"
+        )
         yield (
             f"Two releases of {one.source} {known}. Who holds both can intersect the classes of a person, and may be"
             " left with fewer rows than k. Release with the same rules instead (sqlanon apply), or make sure that"
@@ -167,13 +169,13 @@ def _label_warnings(labels: Change) -> Iterator[str]:
         )
 
 
-def _compare_recodings(catalog: Catalog, one: Run, other: Run) -> Recoding:
+def _compare_recodings(catalog: Catalog, one: Run, other: Run) -> RecodingDifference:
     if _rules_of(one) == _rules_of(other):
-        return Recoding.SAME
+        return RecodingDifference.SAME
     is_same = same_recoding(catalog.recoding_digest(one.id), catalog.recoding_digest(other.id))
     if is_same is None:
-        return Recoding.UNKNOWN
-    return Recoding.SAME if is_same else Recoding.DIFFERENT
+        return RecodingDifference.UNKNOWN
+    return RecodingDifference.SAME if is_same else RecodingDifference.DIFFERENT
 
 
 def _rules_of(run: Run) -> str:

@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.releases.rules.store_rules import StoredRules
-from sqlanon.report.drawing.tree import Node
+from sqlanon.report.drawing.tree import DrawnNode
 
 DEPTH = 3
 _MOST = 400  # nodes that are read
 _Box = dict[int, tuple[int, int]]
 
 
-def first_levels(engine: Engine, stored: StoredRules) -> Node | None:
+def first_levels(engine: Engine, stored: StoredRules) -> DrawnNode | None:
     """The tree of a rule set down to `DEPTH`, with the rows of the release; None where the rules are no tree.
 
     Parts that no row fell into are left out. The statements are two, each over one table.
@@ -38,8 +38,8 @@ def _sides(stored: StoredRules, box: _Box) -> Iterator[dict[str, Any]]:
         yield {"attribute": stored.attributes[number], "lo": lo, "hi": hi}
 
 
-def _tree(stored: StoredRules, listed: Sequence[tuple[int, ...]], rows: dict[int, int]) -> Node:
-    nodes = {number: Node(count) for number, count in rows.items()}
+def _tree(stored: StoredRules, listed: Sequence[tuple[int, ...]], rows: dict[int, int]) -> DrawnNode:
+    nodes = {number: DrawnNode(count) for number, count in rows.items()}
     for number, parent, _, attribute, _, _ in listed:
         if rows.get(number):
             nodes[parent].split = stored.attributes[attribute].name

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlanon.catalog import Catalog, ReleaseRecord, Run
 from sqlanon.releases.rules.store_rules import read_rules
-from sqlanon.report.drawing.tree import Node
+from sqlanon.report.drawing.tree import DrawnNode
 from sqlanon.report.first_levels import first_levels
 from sqlanon.results.run_result import RunResult
 from sqlanon.runs.choices import Choices, choices_of
@@ -28,7 +28,7 @@ class Material:
     policy: dict[str, Any]
     result: RunResult | None
     releases: tuple[ReleaseRecord, ...]
-    tree: Node | None
+    tree: DrawnNode | None
     points: tuple[TradeoffPoint, ...]
     choices: Choices | None = None
     frozen: Run | None = None
@@ -50,7 +50,7 @@ def collect(catalog: Catalog, name: str) -> Material:
     )
 
 
-def _tree(catalog: Catalog, run: Run) -> Node | None:
+def _tree(catalog: Catalog, run: Run) -> DrawnNode | None:
     if catalog.rules(run.id) is None:
         return None
     return first_levels(catalog.store, read_rules(catalog, run.id))

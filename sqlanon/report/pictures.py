@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sqlanon.algorithms.lattice.record import RecordedChart, lattice_from
-from sqlanon.report.drawing.bars import Bar, draw_bars
+from sqlanon.report.drawing.bars import DrawnBar, draw_bars
 from sqlanon.report.drawing.frontier import draw_frontier
 from sqlanon.report.drawing.hasse import draw_lattice
 from sqlanon.report.drawing.tradeoff import draw_tradeoff
@@ -18,7 +18,7 @@ from sqlanon.report.numbers import bucket_label, percent, share_above
 from sqlanon.results.facts import LatticeFacts
 from sqlanon.results.measures import Distribution, SizeBucket
 from sqlanon.results.run_result import LatticeResult, RunResult
-from sqlanon.runs.exploring.exploration import Candidate, Exploration
+from sqlanon.runs.exploring.exploration import Exploration, ExploredNode
 
 ROWS = 25  # of the minimal generalizations of a large lattice
 SMALL = 370.0  # the width of pictures that stand side by side
@@ -44,8 +44,8 @@ def _shares(buckets: Sequence[SizeBucket]) -> dict[int, float]:
     return {bucket.lower: bucket.rows / rows for bucket in buckets if rows}
 
 
-def _bar(label: str, after: float, before: float | None) -> Bar:
-    return Bar(label, after, percent(after), before, "" if before is None else percent(before))
+def _bar(label: str, after: float, before: float | None) -> DrawnBar:
+    return DrawnBar(label, after, percent(after), before, "" if before is None else percent(before))
 
 
 def risks(result: RunResult) -> Markup:
@@ -123,8 +123,8 @@ def _explored(
     """The search as drawings take it."""
     lattice = lattice_from(recorded)
     chosen = tuple(facts.levels[name] for name in lattice.names)
-    optimum = Candidate(chosen, result.release.suppressed, facts.score)
-    listed = [Candidate(one.levels, one.suppressed) for one in recorded.listed]
+    optimum = ExploredNode(chosen, result.release.suppressed, facts.score)
+    listed = [ExploredNode(one.levels, one.suppressed) for one in recorded.listed]
     others = sorted((one for one in listed if one.levels != chosen), key=lambda one: one.suppressed or 0)
     return _Recorded(
         source=result.source.table,

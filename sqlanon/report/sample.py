@@ -20,7 +20,7 @@ SAMPLED_CLASSES = 3
 
 
 @dataclass(frozen=True)
-class Change:
+class CellChange:
     """A quasi-identifier: its type and number of values before, the number of values that the release shows.
 
     before: None where nobody counted: of a wide range of numbers in more than `COUNTED_ROWS` rows.
@@ -33,15 +33,15 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class SampleComparison:
     """Every quasi-identifier; and of some classes what each of `columns` shows (None is NULL), and the rows."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[CellChange, ...]
     columns: tuple[str, ...]
     classes: tuple[tuple[tuple[str | None, ...], int], ...]
 
 
-def compare(policy: Policy, result: RunResult, options: EngineOptions | None = None) -> Comparison:
+def compare(policy: Policy, result: RunResult, options: EngineOptions | None = None) -> SampleComparison:
     """Look at the source and at the published release; classes smaller than k, or than 2, are never shown."""
     known = {one.name: one for one in result.quasi_identifiers or ()}
     before = {name: one.values for name, one in known.items()}
@@ -54,8 +54,8 @@ def compare(policy: Policy, result: RunResult, options: EngineOptions | None = N
         columns = release_columns(policy, {column.name for column in engine.columns(release)})
         classes = _sample(engine, release, columns, max(largest_k(models_of(policy)), 2))
     names = [name for name, attribute in policy.attributes.items() if attribute.role is Role.QUASI_IDENTIFIER]
-    changes = (Change(name, known[name].type, before[name], known[name].labels) for name in names)
-    return Comparison(tuple(changes), tuple(columns), classes)
+    changes = (CellChange(name, known[name].type, before[name], known[name].labels) for name in names)
+    return SampleComparison(tuple(changes), tuple(columns), classes)
 
 
 def _count(engine: Engine, table: Relation, columns: list[str]) -> dict[str, int]:

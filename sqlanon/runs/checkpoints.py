@@ -30,7 +30,7 @@ from sqlanon.values.expressions import hashable
 
 
 @dataclass(frozen=True)
-class Basis:
+class CheckpointBasis:
     """The inputs of a search: searches with equal inputs find the same. Digests, but for the version."""
 
     policy: str
@@ -38,7 +38,7 @@ class Basis:
     versions: str
     source: str
 
-    def differences(self, other: Basis) -> list[str]:
+    def differences(self, other: CheckpointBasis) -> list[str]:
         """List the differences from the other, in words."""
         words = {
             "policy": "the policy, or an option of the search, is another",
@@ -53,7 +53,7 @@ class Basis:
 class Checkpoint:
     """The rules that a search came to, with their digest, what it had to say of itself, and what it went by."""
 
-    basis: Basis
+    basis: CheckpointBasis
     rules: RulesRecord
     digest: str
     rounds: int
@@ -68,7 +68,7 @@ class Checkpoint:
         values = json.loads(text)
         rules, facts = values["rules"], values.get("facts", values.get("found"))  # `found` in earlier versions
         return cls(
-            Basis(**values["basis"]),
+            CheckpointBasis(**values["basis"]),
             RulesRecord(**{**rules, "kind": RulesKind(rules["kind"])}),
             values["digest"],
             values["rounds"],
@@ -77,7 +77,7 @@ class Checkpoint:
         )
 
 
-def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions) -> Basis:
+def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions) -> CheckpointBasis:
     """Digest the inputs of a search over this plan. Inside the transaction that codes the source, of the same snapshot.
 
     Of the source those columns count that the search or a model looks at.
@@ -88,7 +88,7 @@ def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions) -> Basis
     looked_at = [a.column for a in plan.attributes if a in quasi or a.name in judged]
     columns = [hashable(engine, column, Markup(Identifier(column.name))) for column in looked_at]
     (source,) = engine.query_one("encoding/digest_source", source=plan.source, columns=columns)
-    return Basis(
+    return CheckpointBasis(
         policy=_digest(policy_text(policy) + json.dumps(asdict(search_options))),
         hierarchies=_digest(json.dumps(describe_hierarchies(policy))),
         versions=f"sqlanon {__version__}, {engine.version}",
@@ -96,7 +96,7 @@ def basis_of(engine: Engine, plan: Plan, search_options: SearchOptions) -> Basis
     )
 
 
-def checkpoint_of(basis: Basis, rules: RulesRecord, digest: str, outcome: ResultBuilder) -> Checkpoint:
+def checkpoint_of(basis: CheckpointBasis, rules: RulesRecord, digest: str, outcome: ResultBuilder) -> Checkpoint:
     """The checkpoint of a run whose search is over."""
     return Checkpoint(basis, rules, digest, outcome.rounds, outcome.facts, outcome.lattice)
 

@@ -12,7 +12,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.models import PrivacyModel, models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.policy import Policy
-from sqlanon.runs.checkpoints import Basis
+from sqlanon.runs.checkpoints import CheckpointBasis
 from sqlanon.runs.files import FilesRead
 from sqlanon.runs.result_builder import ResultBuilder
 from sqlanon.work.control import Control
@@ -64,5 +64,5 @@ class Encoded:
     coded: CodedTable
     tuples: Tuples | None = None
     left_out: int = 0
-    basis: Basis | None = None
+    basis: CheckpointBasis | None = None
     values: Mapping[str, int] = field(default_factory=dict)

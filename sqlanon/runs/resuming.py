@@ -21,7 +21,7 @@ from sqlanon.releases.base import Release
 from sqlanon.releases.rules.classify_rows import divide_rows
 from sqlanon.releases.rules.store_rules import StoredRules, copy_rules, fetch_tables, stored_rules
 from sqlanon.results.run_result import Resumed, RunResult
-from sqlanon.runs.checkpoints import Basis, Checkpoint
+from sqlanon.runs.checkpoints import Checkpoint, CheckpointBasis
 from sqlanon.runs.execution import Encoded, RunExecution
 from sqlanon.runs.flow import carry_out, interruptible
 from sqlanon.runs.result_builder import ResultBuilder
@@ -104,7 +104,7 @@ class Left(Search):
         divided = _divide(run, request, rules)
         return divided.as_searched(checkpoint.rounds, checkpoint.facts, checkpoint.chart)
 
-    def _compare(self, basis: Basis | None) -> None:
+    def _compare(self, basis: CheckpointBasis | None) -> None:
         """Leave the checkpoint alone if what it goes by has changed."""
         checkpoint = self.remains.checkpoint
         if checkpoint is not None and basis is not None:

@@ -29,7 +29,7 @@ from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
 from sqlanon.verification.release_checks import (
     Claims,
-    Region,
+    ReleasedRegion,
     columns_equal,
     multisets_equal,
     regions_contain,
@@ -170,11 +170,11 @@ def _unseen(engine: Engine, recoding: Recoding, seen: int) -> int:
 
 def _regions(
     plan: Plan, recoding: Recoding, ladders: Sequence[Ladder | None], limits: Sequence[Limits]
-) -> list[Region]:
+) -> list[ReleasedRegion]:
     cells, ends = itertools.count(), itertools.count()
     whole = not recoding.boxed and not recoding.coded.witness_is_sample
     return [
-        Region(
+        ReleasedRegion(
             shown.axis.field.attribute.column,
             f"r{place}",
             tuple(cell_name(next(cells)).name for _ in shown.cells),

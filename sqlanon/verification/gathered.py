@@ -25,7 +25,7 @@ from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Claims:
+class GatheredClaims:
     """The staged tables, and which cluster every coded row went to.
 
     assigned, regions: rows by their words, and clusters by number, of the search. omitted: rows in none.
@@ -40,7 +40,7 @@ class Claims:
 
 
 def check_gathered(
-    engine: Engine, workspace: Workspace, plan: Plan, claims: Claims, *, standardize: bool
+    engine: Engine, workspace: Workspace, plan: Plan, claims: GatheredClaims, *, standardize: bool
 ) -> dict[str, Check]:
     """All checks by name, each done however the others turn out."""
     witnessed = _create_witness(engine, workspace, claims)
@@ -68,7 +68,7 @@ def check_gathered(
     }
 
 
-def _create_witness(engine: Engine, workspace: Workspace, claims: Claims) -> Relation:
+def _create_witness(engine: Engine, workspace: Workspace, claims: GatheredClaims) -> Relation:
     """Raw values beside the number of the cluster that each row went to; rows in none are left out."""
     table = workspace.table("witnessed")
     engine.run(
@@ -111,7 +111,7 @@ def _kept(engine: Engine, coded: CodedTable) -> list[dict[str, Any]]:
     ]
 
 
-def _other_columns(engine: Engine, plan: Plan, claims: Claims) -> int:
+def _other_columns(engine: Engine, plan: Plan, claims: GatheredClaims) -> int:
     """Count the columns of clusters that are not what the policy makes them; centres keep their types."""
     centres = [(one.name, one.column.type) for one in plan.quasi_identifiers]
     found = [(column.name, column.type) for column in engine.columns(claims.clusters)]

@@ -32,7 +32,7 @@ _RANGES_OF = {
 
 
 @dataclass(frozen=True)
-class Region:
+class ReleasedRegion:
     """The published form of a source's quasi-identifier, and the columns of the witness that hold it.
 
     column: the source's column; raw: the witness's column with its values; cells: the one with what was published, or
@@ -114,12 +114,12 @@ def _digests_equal(
     return bool(equal)
 
 
-def regions_contain(engine: Engine, claims: Claims, regions: Sequence[Region]) -> int:
+def regions_contain(engine: Engine, claims: Claims, regions: Sequence[ReleasedRegion]) -> int:
     """The cells of the witness, over all attributes, that are not true of the value that they stand for."""
     return sum(region_violations(engine, claims, regions))
 
 
-def region_violations(engine: Engine, claims: Claims, regions: Sequence[Region]) -> tuple[int, ...]:
+def region_violations(engine: Engine, claims: Claims, regions: Sequence[ReleasedRegion]) -> tuple[int, ...]:
     """The rows of the witness that each attribute's cells do not cover, a statement or a few an attribute.
 
     Cells are read by the grammar of docs/labels.md, whatever wrote them; one that can't be read covers nothing. A
@@ -132,20 +132,20 @@ def region_violations(engine: Engine, claims: Claims, regions: Sequence[Region])
     )
 
 
-def _hidden_violations(engine: Engine, claims: Claims, region: Region) -> int:
+def _hidden_violations(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     """Classes that hold NULL show nothing but NULL; what others show covers their values."""
     witness = with_known(claims.witness, region.raw, region.cells, exact_ranges=region.exact_ranges)
     shown = count_shown_nulls(engine, claims.witness, region.raw, region.cells)
     return shown + _violations(engine, replace(claims, witness=witness), replace(region, raw=KNOWN))
 
 
-def _violations(engine: Engine, claims: Claims, region: Region) -> int:
+def _violations(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     if region.show in (Show.MEAN, Show.MIDPOINT):
         return _number_violations(engine, claims, region)
     return _outside(engine, claims, region)
 
 
-def _outside(engine: Engine, claims: Claims, region: Region) -> int:
+def _outside(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     kind, witness = region.column.kind, claims.witness
     if region.show is Show.BOUNDS:
         return _outside_bounds(engine, witness, region, region.cells) + _loose_ends(engine, claims, region)
@@ -173,7 +173,7 @@ def _outside(engine: Engine, claims: Claims, region: Region) -> int:
     return outside + _count(engine, "verify/count_loose_sets", **values, **suppressed_leaf)
 
 
-def _loose_ends_of(engine: Engine, region: Region) -> dict[str, Markup | bool]:
+def _loose_ends_of(engine: Engine, region: ReleasedRegion) -> dict[str, Markup | bool]:
     """The texts of a class's least and greatest value, and whether these stand for all beyond them."""
     found: dict[str, Markup | bool] = {}
     for end, opens, limit in (
@@ -186,12 +186,12 @@ def _loose_ends_of(engine: Engine, region: Region) -> dict[str, Markup | bool]:
     return found
 
 
-def _raw(engine: Engine, region: Region) -> Markup:
+def _raw(engine: Engine, region: ReleasedRegion) -> Markup:
     """The number that a raw value stands for, or another raw value."""
     return clamped(engine, Markup(Identifier(region.raw)), region.column, region.limits)
 
 
-def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
+def _loose_ends(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     """The rows of classes whose two ends are not their own least and greatest value, where regions are tight."""
     if not region.exact_ranges or region.hierarchy is not None:
         return 0
@@ -210,7 +210,7 @@ def _loose_ends(engine: Engine, claims: Claims, region: Region) -> int:
     )
 
 
-def _outside_bounds(engine: Engine, witness: Relation | Markup, region: Region, bounds: Sequence[str]) -> int:
+def _outside_bounds(engine: Engine, witness: Relation | Markup, region: ReleasedRegion, bounds: Sequence[str]) -> int:
     """The rows whose value is not between two columns: the bounds of a group, where there is a hierarchy."""
     kind, grouped = region.column.kind, region.boxed or region.hierarchy is not None
     ends = (Markup(Identifier(name)) for name in bounds)
@@ -218,7 +218,7 @@ def _outside_bounds(engine: Engine, witness: Relation | Markup, region: Region, 
     return _count(engine, "verify/count_outside_bounds", witness=witness, raw=raw, low=low, high=high, grouped=grouped)
 
 
-def _number_violations(engine: Engine, claims: Claims, region: Region) -> int:
+def _number_violations(engine: Engine, claims: Claims, region: ReleasedRegion) -> int:
     """The rows that a number does not stand for: beyond its region's ends, or it is not their middle or mean."""
     if not region.ends:
         return 0

@@ -171,7 +171,7 @@ def models(name: str, *more: str) -> tuple[dict[str, Any], ...]:
     return tuple(dict(one) for one in MODELS if one.get("distance", one["model"]) in wanted)
 
 
-TASK = "sqlanon.encoding.frequency.task:Task"
+TASK = "sqlanon.encoding.frequency.task:LatticeTask"
 SETS = "sqlanon.encoding.frequency.frequency_sets:FrequencySets"
 BASE = "sqlanon.models.base:PrivacyModel"
 DIVERSITY = "sqlanon.models.diversity"
@@ -340,7 +340,7 @@ MUTANTS = (
     Mutant(f"{BOXES}._is_promising", "bound < score - slack", "bound < 0.5 * score", check_best_first, HIGHER),
     # bounds of scores
     Mutant(
-        "sqlanon.algorithms.lattice.quality.loss:Loss.bounds",
+        "sqlanon.algorithms.lattice.quality.loss:LossQuality.bounds",
         "self._aggregated(covered)",
         "3 * self._aggregated(covered)",
         check_optimal,

@@ -19,7 +19,7 @@ REMOVED = 1_000  # nodes a statement takes out
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateNode:
     """A node of a candidate graph: a level of each attribute of a family (places of attributes, ascending)."""
 
     number: int
@@ -49,10 +49,10 @@ class CandidateGraph:
     nodes: Relation
     edges: Relation
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[CandidateNode]:
         """Its nodes, by number."""
         rows = self.engine.query("lattice/list_candidates", candidates=self.nodes, size=self.size)
-        return [Candidate(row[0], row[1 : self.size + 1], row[self.size + 1 :]) for row in rows]
+        return [CandidateNode(row[0], row[1 : self.size + 1], row[self.size + 1 :]) for row in rows]
 
     def list_edges(self) -> list[tuple[int, int]]:
         """Its edges: the numbers of a node and of one that generalizes it directly."""

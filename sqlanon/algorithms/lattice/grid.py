@@ -40,7 +40,7 @@ class Below:
 
 
 @dataclass(frozen=True)
-class Grid:
+class LevelGrid:
     """The nodes that some levels of each attribute make, numbered in lexicographic order.
 
     levels: of each attribute, ascending.

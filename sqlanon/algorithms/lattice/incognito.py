@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from sqlanon.algorithms.lattice.candidates import Candidate, CandidateGraph, first_graph
-from sqlanon.algorithms.lattice.frequency.batches import Count, Step
+from sqlanon.algorithms.lattice.candidates import CandidateGraph, CandidateNode, first_graph
+from sqlanon.algorithms.lattice.frequency.batches import Count, RollUp
 from sqlanon.algorithms.lattice.frequency.cube import Cube
 from sqlanon.algorithms.lattice.frequency.materialize import CacheCandidate, FrequencySetCache, Sizes
 from sqlanon.algorithms.lattice.problem import Findings, Problem
@@ -55,10 +55,10 @@ class IncognitoSearch:
         conclude(self._problem, findings, [one.within(self._heights) for one in survivors])
         return findings
 
-    def _iterate(self, graph: CandidateGraph) -> list[Candidate]:
+    def _iterate(self, graph: CandidateGraph) -> list[CandidateNode]:
         """Walk one candidate graph, take out what failed, and return the survivors."""
         candidates = {one.number: one for one in graph.candidates()}
-        above: dict[Candidate, list[Candidate]] = {one: [] for one in candidates.values()}
+        above: dict[CandidateNode, list[CandidateNode]] = {one: [] for one in candidates.values()}
         generalizes = set()
         for start, end in graph.list_edges():
             above[candidates[start]].append(candidates[end])
@@ -75,10 +75,10 @@ class IncognitoSearch:
         graph.remove([one.number for one in walk.failed])
         return [one for one in candidates.values() if one not in walk.failed]
 
-    def _node(self, candidate: Candidate) -> Node:
+    def _node(self, candidate: CandidateNode) -> Node:
         return candidate.within(self._heights)
 
-    def _is_known(self, candidate: Candidate) -> bool:
+    def _is_known(self, candidate: CandidateNode) -> bool:
         """Tell whether an attribute is at `*`: then the candidate is of a smaller subset, in which it survived."""
         return any(
             level == self._heights[place] for place, level in zip(candidate.family, candidate.levels, strict=True)
@@ -90,7 +90,7 @@ class IncognitoSearch:
             for node, count in counts.items():
                 self._sizes.note(node, count.tuples)
 
-    def _start(self, roots: list[Candidate]) -> Callable[[Candidate], FrequencySet]:
+    def _start(self, roots: list[CandidateNode]) -> Callable[[CandidateNode], FrequencySet]:
         """Choose the set that roots are counted from: the base, a part of the cube, or a set that all generalize."""
         base = self._problem.sets.base
         if self._cube is not None:
@@ -101,7 +101,7 @@ class IncognitoSearch:
         shared = self._super_roots(roots, self._sizes)
         return lambda one: shared.get(one.family, base)
 
-    def _super_roots(self, roots: list[Candidate], sizes: Sizes) -> dict[tuple[int, ...], FrequencySet]:
+    def _super_roots(self, roots: list[CandidateNode], sizes: Sizes) -> dict[tuple[int, ...], FrequencySet]:
         """One frequency set of each family with several roots: that of the most specific levels of any root."""
         families: dict[tuple[int, ...], list[Node]] = defaultdict(list)
         for root in roots:
@@ -110,7 +110,7 @@ class IncognitoSearch:
         meets = {tuple(map(min, zip(*nodes, strict=True))): family for family, nodes in families.items()}
         base = self._problem.sets.base
         kept = self._cache.keep(
-            CacheCandidate(Step(meet, base), len(families[family]), sizes.estimate(meet))
+            CacheCandidate(RollUp(meet, base), len(families[family]), sizes.estimate(meet))
             for meet, family in meets.items()
         )
         return {meets[meet]: one for meet, one in kept.items()}

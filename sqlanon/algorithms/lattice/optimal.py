@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sqlanon.algorithms.lattice.best_first import BestFirst
-from sqlanon.algorithms.lattice.grid import Counts, Flags, Grid
+from sqlanon.algorithms.lattice.grid import Counts, Flags, LevelGrid
 from sqlanon.algorithms.lattice.node_checks import at_once, count_suppressed_each, settle
 from sqlanon.algorithms.lattice.options import LARGEST_HELD
 from sqlanon.algorithms.lattice.picking import pick
@@ -35,14 +35,14 @@ def optimal(problem: Problem, _algorithm: Optimal) -> Findings:
     return search.run()
 
 
-def _grid(problem: Problem) -> Grid:
+def _grid(problem: Problem) -> LevelGrid:
     """The levels that a search need look at: one that merges no groups only loses detail.
 
     It makes the classes of the level below, so it can at best tie with it, and the lower one is preferred.
     """
     lattice = problem.lattice
     limits = zip(problem.sets.marginals, lattice.bottom, lattice.top, strict=True)
-    return Grid(tuple(tuple(marginal.distinct_levels(low, high)) for marginal, low, high in limits))
+    return LevelGrid(tuple(tuple(marginal.distinct_levels(low, high)) for marginal, low, high in limits))
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _Search:
     """
 
     problem: Problem
-    grid: Grid
+    grid: LevelGrid
     findings: Findings = field(default_factory=Findings)
     best: int | None = None
     open: Flags = field(init=False)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from sqlanon.algorithms.lattice.grid import Counts, Flags, Grid
+from sqlanon.algorithms.lattice.grid import Counts, Flags, LevelGrid
 from sqlanon.algorithms.lattice.quality.quality import Numbers
 
 COMPARED = 10_000  # open nodes that are compared: of more of them an even part
 
 
-def pick(grid: Grid, opened: Flags, bounds: Numbers | None, most: int) -> list[int]:
+def pick(grid: LevelGrid, opened: Flags, bounds: Numbers | None, most: int) -> list[int]:
     """The numbers of at least one and at most so many of the open nodes, the most telling first.
 
     `bounds` (one for each node) are those of their scores; None if nodes below alone decide.

@@ -21,10 +21,10 @@ from sqlanon.encoding.frequency.frequency_sets import FrequencySet, FrequencySet
 from sqlanon.encoding.frequency.keys import WholeKeys
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.stars import complete_stars
-from sqlanon.encoding.frequency.task import Task
+from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.errors import ProtectionError
 from sqlanon.policy import FullDomain, Optimal
-from sqlanon.releases.recoding import Generalization, Pass, create_pass, recode_node, release_of
+from sqlanon.releases.recoding import Generalization, RecodingPass, create_pass, recode_node, release_of
 from sqlanon.results.facts import Pass as PassFacts
 from sqlanon.sql import Relation
 
@@ -42,7 +42,7 @@ class Passes:
     algorithm: FullDomain
     whole: FrequencySets
     rest: FrequencySets | None
-    done: list[Pass] = field(default_factory=list)
+    done: list[RecodingPass] = field(default_factory=list)
     sources: list[Relation] = field(default_factory=list)
     placed: list[int] = field(default_factory=list)
     checked: int = 0
@@ -100,7 +100,7 @@ class Passes:
     def _rest(self, table: Relation, rows: int) -> FrequencySets:
         """The sets of the rows that are left after a pass: so many, with these tuples."""
         whole = self.whole.task
-        task = Task(whole.models, whole.sensitive, rows, 0, omits=False, compared=whole.rows)
+        task = LatticeTask(whole.models, whole.sensitive, rows, 0, omits=False, compared=whole.rows)
         return self.whole.part(table, task)
 
     def _next_leaf(self) -> int:
@@ -116,7 +116,7 @@ class Passes:
                 return found
         return None
 
-    def _search(self, task: Task, node: Node) -> Node | None:
+    def _search(self, task: LatticeTask, node: Node) -> Node | None:
         assert self.rest is not None
         sets, problem = self.rest.part(self.rest.base.table, task), self.problem
         sets.drop_marginals()
@@ -266,7 +266,7 @@ def _by_leaf(passes: Passes, table: Relation) -> FrequencySets:
     return found
 
 
-def _sets_of(passes: Passes, table: Relation, task: Task) -> FrequencySets:
+def _sets_of(passes: Passes, table: Relation, task: LatticeTask) -> FrequencySets:
     """The classes of all passes as a frequency set, whose keys are their leaves."""
     sets, base = passes.whole, FrequencySet(table, (), task.rows)
     keys = WholeKeys((), 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from sqlanon.algorithms.lattice.frequency.batches import Count, Step, count_each
+from sqlanon.algorithms.lattice.frequency.batches import Count, RollUp, count_each
 from sqlanon.algorithms.lattice.problem import Findings, Problem, choose
 from sqlanon.algorithms.lattice.progress import LatticeProgress
 from sqlanon.algorithms.lattice.walk import check_nodes, verdicts_of
@@ -54,7 +54,7 @@ def _some_is_admissible(problem: Problem, findings: Findings, height: int) -> bo
 
 
 def _count(problem: Problem, nodes: Iterable[Node]) -> dict[Node, Count]:
-    steps = [Step(node, problem.sets.base) for node in nodes]
+    steps = [RollUp(node, problem.sets.base) for node in nodes]
     counts = count_each(problem.sets, steps)
     problem.report(LatticeProgress(problem.sets.checked, problem.lattice.size - problem.sets.checked))
     return {step.node: count for step, count in zip(steps, counts, strict=True)}

@@ -25,7 +25,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.encoding.frequency.keys import steps_of
 from sqlanon.encoding.frequency.lattice import Lattice, Node
-from sqlanon.encoding.frequency.task import Task
+from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.errors import PolicyError, VerificationError
 from sqlanon.policy import FullDomain, Policy
 from sqlanon.policy.document import path_text
@@ -56,7 +56,9 @@ def lattice_problem(request: SearchRequest) -> Problem:
     sensitive = create_domains(engine, request.workspace, coded, request.models)
     budget = int(Decimal(str(policy.suppression)) * coded.source_rows)
     judges_stars = policy.judges_stars and policy.remainder == "suppress"  # a remainder's are judged in the end
-    task = Task(request.models, sensitive, coded.source_rows, budget, omits=not policy.stars, judges_stars=judges_stars)
+    task = LatticeTask(
+        request.models, sensitive, coded.source_rows, budget, omits=not policy.stars, judges_stars=judges_stars
+    )
     if not budget:
         require_attainable(engine, coded.source_rows, request.models, sensitive)
     lattice = lattice_of(coded, algorithm)

@@ -27,7 +27,7 @@ from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.encoding.fields import Field
 from sqlanon.encoding.frequency.frequency_sets import FrequencySet, FrequencySets, sensitive_column
 from sqlanon.encoding.frequency.keys import WholeKeys
-from sqlanon.encoding.frequency.task import Task
+from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
 from sqlanon.models.numbers import logarithm_scale
@@ -53,7 +53,7 @@ class SpecializationProgress:
 
 
 @dataclass(frozen=True, order=True)
-class Candidate:
+class CandidateGroup:
     """A group of a cut that could be replaced by its children; the best one is the least."""
 
     cost: float
@@ -84,7 +84,7 @@ def search(
     require_attainable(engine, coded.source_rows, models, sensitive)
     gains = [_gains(engine, coded, place, algorithm) for place in range(len(coded.quasi_identifiers))]
     rows = coded.rows if tuples is None else tuples.table
-    task = Task(tuple(models), sensitive, coded.source_rows, 0)
+    task = LatticeTask(tuple(models), sensitive, coded.source_rows, 0)
     tree = _Specialization(engine, workspace, coded, task, gains)
     tree.begin(rows, 1 if tuples is None else Identifier("w"))
     tree.run(report)
@@ -147,7 +147,7 @@ class _Specialization:
     engine: Engine
     workspace: Workspace
     coded: CodedTable
-    task: Task
+    task: LatticeTask
     gains: list[Gains]
     done: int = 0
     tried: int = 0
@@ -210,11 +210,11 @@ class _Specialization:
         assert hierarchy is not None
         return hierarchy.shifts, hierarchy.height
 
-    def _candidate(self, attribute: int, level: int, group: int) -> Candidate:
+    def _candidate(self, attribute: int, level: int, group: int) -> CandidateGroup:
         gain, children = self.gains[attribute][level, group]
-        return Candidate(-gain, attribute, -level, group, children)
+        return CandidateGroup(-gain, attribute, -level, group, children)
 
-    def _children(self, parent: Candidate) -> list[Candidate]:
+    def _children(self, parent: CandidateGroup) -> list[CandidateGroup]:
         """The children that could be specialized in their turn."""
         shifts, _ = self._shape(parent.attribute)
         level = parent.level - 1
@@ -222,7 +222,7 @@ class _Specialization:
         groups = [group for at, group in self.gains[parent.attribute] if at == level and group >> digit == parent.group]
         return [self._candidate(parent.attribute, level, group) for group in groups]
 
-    def _satisfies(self, candidate: Candidate) -> bool:
+    def _satisfies(self, candidate: CandidateGroup) -> bool:
         """Tell whether all classes would satisfy the models if the group were replaced by its children."""
         sensitive = [
             {"word": one.word, "mask": one.mask, "name": sensitive_column(place)}
@@ -236,7 +236,7 @@ class _Specialization:
         )
         return not failing
 
-    def _specialize(self, candidate: Candidate) -> None:
+    def _specialize(self, candidate: CandidateGroup) -> None:
         split = self.workspace.table("split")
         rows: dict[str, Any] = {"specialized": self.rows, "split": split, "group": self._group(candidate)}
         self.engine.run("specialization/create_split", **rows, first=self.last)
@@ -254,7 +254,7 @@ class _Specialization:
         self.last += int(made)
         self.done += 1
 
-    def _group(self, candidate: Candidate) -> dict[str, Any]:
+    def _group(self, candidate: CandidateGroup) -> dict[str, Any]:
         """The bits of the group in the word of its attribute, and the masks that leave those of it and of its child."""
         one = self.coded.quasi_identifiers[candidate.attribute]
         shifts, _ = self._shape(candidate.attribute)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from sqlanon.algorithms.lattice.frequency.batches import Count, Step, count_each
+from sqlanon.algorithms.lattice.frequency.batches import Count, RollUp, count_each
 from sqlanon.algorithms.lattice.frequency.materialize import CacheCandidate, FrequencySetCache
 from sqlanon.algorithms.lattice.problem import Findings, Problem, choose
 from sqlanon.algorithms.lattice.progress import LatticeProgress
@@ -82,7 +82,7 @@ class Walk(Generic[T]):
     def _check(self, wanted: Sequence[T]) -> list[T]:
         """Judge generalizations of one height; those that are not admissible are returned."""
         unknown = [one for one in wanted if not self.known(one)]
-        steps = [Step(self.graph.node(one), self._sources[one]) for one in unknown]
+        steps = [RollUp(self.graph.node(one), self._sources[one]) for one in unknown]
         self.counts |= {step.node: count for step, count in zip(steps, self._count(steps), strict=True)}
         budget = self.problem.sets.task.budget
         failed = [one for one in unknown if self.counts[self.graph.node(one)].verdict.floor > budget]
@@ -92,7 +92,7 @@ class Walk(Generic[T]):
                 self._mark(one)
         return failed
 
-    def _count(self, steps: Sequence[Step]) -> list[Count]:
+    def _count(self, steps: Sequence[RollUp]) -> list[Count]:
         counts = count_each(self.problem.sets, steps)
         open_ = sum(len(waiting) for waiting in self._waiting.values())
         self.problem.report(LatticeProgress(self.problem.sets.checked, open_))
@@ -127,7 +127,7 @@ class Walk(Generic[T]):
                 if up not in smallest or sizes[one] < sizes[smallest[up]]:
                     smallest[up] = one
         return self.cache.keep(
-            CacheCandidate(Step(self.graph.node(one), self._sources[one]), uses, sizes[one])
+            CacheCandidate(RollUp(self.graph.node(one), self._sources[one]), uses, sizes[one])
             for one, uses in Counter(smallest.values()).items()
         )
 
@@ -153,7 +153,7 @@ def check_nodes(problem: Problem, findings: Findings, nodes: Iterable[Node]) -> 
     if sets.task.moves:
         findings.verdicts |= {node: sets.check(node) for node in unchecked}
     else:
-        counts = count_each(sets, [Step(node, sets.base) for node in unchecked])
+        counts = count_each(sets, [RollUp(node, sets.base) for node in unchecked])
         findings.verdicts |= verdicts_of(problem, dict(zip(unchecked, counts, strict=True)))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from sqlanon.algorithms.tree.growth import Frontier, Growth, Progress
+from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Relation, expression
@@ -38,18 +38,18 @@ class Grown:
 class _Board:
     """Adds up what sub-trees report."""
 
-    def __init__(self, report: Callable[[Progress], None]) -> None:
+    def __init__(self, report: Callable[[GrowthProgress], None]) -> None:
         self._report = report
-        self._latest: dict[str, Progress] = {}
+        self._latest: dict[str, GrowthProgress] = {}
         self._lock = threading.Lock()
 
-    def reporter(self, name: str) -> Callable[[Progress], None]:
-        def tell(progress: Progress) -> None:
+    def reporter(self, name: str) -> Callable[[GrowthProgress], None]:
+        def tell(progress: GrowthProgress) -> None:
             with self._lock:
                 self._latest[name] = progress
                 latest = self._latest.values()
                 self._report(
-                    Progress(
+                    GrowthProgress(
                         max(p.round for p in latest),
                         sum(p.active_rows for p in latest),
                         sum(p.active_nodes for p in latest),
@@ -62,15 +62,15 @@ class _Board:
     def settle(self, name: str) -> None:
         """Count no more active rows of `name`, whose remaining work has been passed on to others."""
         with self._lock:
-            last = self._latest.get(name, Progress(0, 0, 0, 0))
-            self._latest[name] = Progress(last.round, 0, 0, last.leaves)
+            last = self._latest.get(name, GrowthProgress(0, 0, 0, 0))
+            self._latest[name] = GrowthProgress(last.round, 0, 0, last.leaves)
 
     @property
     def rounds(self) -> int:
         return 1 + max(p.round for p in self._latest.values())
 
 
-Beginning = Callable[[Growth, Callable[[Progress], None]], Frontier]
+Beginning = Callable[[Growth, Callable[[GrowthProgress], None]], Frontier]
 """A builder of a tree's first frontier: the root, or nodes that have grown in another way."""
 
 
@@ -79,7 +79,7 @@ def grow_forest(
     workspace: Workspace,
     task: Task,
     begin: Beginning,
-    report: Callable[[Progress], None],
+    report: Callable[[GrowthProgress], None],
     *,
     records: bool = False,
 ) -> Grown:
@@ -134,7 +134,9 @@ def _grow_side_by_side(
             session.close()
 
 
-def grow_share(growth: Growth, trunk: Frontier, number: int, shares: int, report: Callable[[Progress], None]) -> None:
+def grow_share(
+    growth: Growth, trunk: Frontier, number: int, shares: int, report: Callable[[GrowthProgress], None]
+) -> None:
     """Grow the sub-trees of one share of a frontier's nodes to their end, wherever the growth's session is.
 
     It needs the task, and the tables of the trunk's frontier under the same names; other shares, and what the trunk

@@ -24,7 +24,7 @@ from sqlanon.policy import Algorithm
 
 
 @dataclass(frozen=True)
-class Groups:
+class CountedGroups:
     """The attributes that have to be counted beside the values of the quasi-identifiers.
 
     target: the attribute of the AVC groups.
@@ -45,11 +45,11 @@ class Groups:
         return [*coded.quasi_identifiers, *(coded.judged_field(name) for name in others)]
 
 
-def groups_of(algorithm: Algorithm, models: Sequence[PrivacyModel]) -> Groups:
+def groups_of(algorithm: Algorithm, models: Sequence[PrivacyModel]) -> CountedGroups:
     """The groups that an algorithm counts under some models.
 
     Top-down specialization counts its target's classes once, over all rows, and full-domain generalization has none, so
     their distinct tuples need not hold it.
     """
     names = dict.fromkeys(model.attribute for model in models if model.attribute is not None)
-    return Groups(algorithm.counted_target, tuple(names))
+    return CountedGroups(algorithm.counted_target, tuple(names))

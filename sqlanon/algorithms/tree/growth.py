@@ -26,7 +26,7 @@ LARGE = 5  # how many times as many rows as can be split a node must have, on av
 
 
 @dataclass(frozen=True)
-class Progress:
+class GrowthProgress:
     """The result of one round: rows still active, classes finished so far."""
 
     round: int
@@ -148,7 +148,7 @@ class Growth:
         return replace(shared, ranges=ranges, exact_ranges=trunk.exact_ranges)
 
     def grow(
-        self, frontier: Frontier, report: Callable[[Progress], None], rounds: int | None = None
+        self, frontier: Frontier, report: Callable[[GrowthProgress], None], rounds: int | None = None
     ) -> Frontier | None:
         """Run rounds until no node is active (None), or at most `rounds` of them (the frontier to go on from)."""
         last = None if rounds is None else frontier.round + rounds
@@ -157,7 +157,7 @@ class Growth:
             following = self._round(following, report)
         return following
 
-    def _round(self, frontier: Frontier, report: Callable[[Progress], None]) -> Frontier | None:
+    def _round(self, frontier: Frontier, report: Callable[[GrowthProgress], None]) -> Frontier | None:
         ranges = frontier.ranges or self._measure_nodes(frontier.rows)
         splits = self._table("splits", frontier.round + 1)
         self.remember(frontier)
@@ -180,7 +180,7 @@ class Growth:
             )
             self._retire(frontier, exact, splits)
         leaves = frontier.leaves + finished
-        report(Progress(frontier.round, active_rows, active, leaves))
+        report(GrowthProgress(frontier.round, active_rows, active, leaves))
         following = self._send(frontier, splits, numbers, leaves, stage)
         if following and frontier.exact_ranges and MEASURED < following.round <= following.inherits_until:
             following = self._inherit(following, ranges)

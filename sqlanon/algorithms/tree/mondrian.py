@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sqlanon.algorithms.tree.forest import Beginning, grow_forest
-from sqlanon.algorithms.tree.gain.criteria import Classes, Criterion, PowerSums, entropy_scale
+from sqlanon.algorithms.tree.gain.criteria import Classes, Criterion, PowerSumCriterion, entropy_scale
 from sqlanon.algorithms.tree.gain.gain import GainGrowth
 from sqlanon.algorithms.tree.gain.packed import PackedClasses, fits
 from sqlanon.algorithms.tree.gain.targets import number_classes, scale_numbers
 from sqlanon.algorithms.tree.groups import groups_of
-from sqlanon.algorithms.tree.growth import Frontier, Growth, Progress
+from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
 from sqlanon.algorithms.tree.task import Task
 from sqlanon.encoding.axes import measured_axes
 from sqlanon.encoding.coded_table import CodedTable
@@ -35,7 +35,7 @@ def search(
     tuples: Tuples | None,
     models: Sequence[PrivacyModel],
     algorithm: Tree,
-    report: Callable[[Progress], None],
+    report: Callable[[GrowthProgress], None],
 ) -> Partition:
     """Partition the coded table, over its distinct tuples where these are given.
 
@@ -78,7 +78,7 @@ def _beginning(
     """Build the function that grows a tree by gain before the tree is cut at medians."""
     criterion = criterion_of(engine, workspace, coded, algorithm)
 
-    def begin(trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
+    def begin(trunk: Growth, report: Callable[[GrowthProgress], None]) -> Frontier:
         return GainGrowth(trunk.branch, criterion, algorithm.bins).grow(table, report)
 
     return begin
@@ -88,11 +88,11 @@ def criterion_of(engine: Engine, workspace: Workspace, coded: CodedTable, algori
     """Build the criterion that chooses splits by a target, which is made of the coded table."""
     name, least = str(algorithm.target), algorithm.least
     if algorithm.split == "regression":
-        return PowerSums(scale_numbers(engine, workspace, coded, name), least, None)
+        return PowerSumCriterion(scale_numbers(engine, workspace, coded, name), least, None)
     target, scale = number_classes(engine, workspace, coded, name), entropy_scale(coded.source_rows)
     classes = int(target.classes or 0)
     if classes <= 2:
-        return PowerSums(target, least, scale)
+        return PowerSumCriterion(target, least, scale)
     few = fits(classes, coded.source_rows)
     return PackedClasses(target, least, scale, coded.source_rows) if few else Classes(target, least, scale)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlanon.algorithms.tree.sampling.repartition import Settled, Tree
+from sqlanon.algorithms.tree.sampling.repartition import SampleTree, Settled
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.sql import Relation
 
@@ -42,7 +42,9 @@ def record_tree(branch: Branch, leaves: Relation) -> None:
     branch.workspace.drop(tables["history"])
 
 
-def follow_episode(branch: Branch, tree: Tree, settled: Settled, sampled: Relation | None, number: int) -> Relation:
+def follow_episode(
+    branch: Branch, tree: SampleTree, settled: Settled, sampled: Relation | None, number: int
+) -> Relation:
     """The nodes of an episode's tree that are left, with the numbers that they have, as the partition tree has them.
 
     sampled: `(root, node, …)`, the nodes of the episode before that this one has sampled; None for the whole table.

@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from sqlanon.api.frames.kinds import Kind, kind_of
+from sqlanon.api.frames.kinds import DataKind, kind_of
 from sqlanon.api.frames.loading import load
 from sqlanon.api.frames.result import RELEASED, Anonymized
 from sqlanon.engines.base import EngineOptions
@@ -62,10 +62,10 @@ def anonymize(
     memory, url = duckdb.connect(name), url_of_file(name)
     try:
         with _source(data, kind, table, memory, url) as source:
-            placed = _placed(policy, source, url, keeps_catalog=kind is Kind.SQLALCHEMY)
+            placed = _placed(policy, source, url, keeps_catalog=kind is DataKind.SQLALCHEMY)
             result = run(placed, options=options, observer=observer, levels=levels, time_limit=time_limit)
         memory.execute(f"DROP TABLE IF EXISTS {SOURCE}")
-        return Anonymized(result, placed, memory, url, data if kind is Kind.PANDAS else None)
+        return Anonymized(result, placed, memory, url, data if kind is DataKind.PANDAS else None)
     except BaseException:
         memory.close()
         raise
@@ -73,16 +73,16 @@ def anonymize(
 
 @contextlib.contextmanager
 def _source(
-    data: Any, kind: Kind, table: str | None, memory: duckdb.DuckDBPyConnection, url: str
+    data: Any, kind: DataKind, table: str | None, memory: duckdb.DuckDBPyConnection, url: str
 ) -> Iterator[dict[str, Any]]:
     """The data as the source of a policy; a frame becomes a table in memory."""
-    if kind is Kind.FILE:
+    if kind is DataKind.FILE:
         yield {"file": str(Path(data).absolute())}
-    elif kind is Kind.DUCKDB:
+    elif kind is DataKind.DUCKDB:
         assert table is not None
         with lent(data) as lent_url:
             yield {"url": lent_url, "table": table}
-    elif kind is Kind.SQLALCHEMY:
+    elif kind is DataKind.SQLALCHEMY:
         yield {"url": _url_of(data), "table": table}
     else:
         load(data, kind, memory, SOURCE)

@@ -11,7 +11,7 @@ import duckdb
 from sqlanon.errors import PolicyError
 
 
-class Kind(Enum):
+class DataKind(Enum):
     """A kind of data, as messages call it."""
 
     PANDAS = "a pandas DataFrame"
@@ -24,28 +24,28 @@ class Kind(Enum):
     @property
     def has_tables(self) -> bool:
         """Tell whether the kind stands for a database, of which a table must be named."""
-        return self in (Kind.DUCKDB, Kind.SQLALCHEMY)
+        return self in (DataKind.DUCKDB, DataKind.SQLALCHEMY)
 
 
 _CLASSES = {
-    ("pandas", "DataFrame"): Kind.PANDAS,
-    ("polars", "DataFrame"): Kind.POLARS,
-    ("sqlalchemy", "Engine"): Kind.SQLALCHEMY,
+    ("pandas", "DataFrame"): DataKind.PANDAS,
+    ("polars", "DataFrame"): DataKind.POLARS,
+    ("sqlalchemy", "Engine"): DataKind.SQLALCHEMY,
 }
 
 
-def kind_of(data: Any) -> Kind:
+def kind_of(data: Any) -> DataKind:
     """The kind of `data`; raises PolicyError for anything else."""
     if isinstance(data, (str, os.PathLike)):
-        return Kind.FILE
+        return DataKind.FILE
     if isinstance(data, duckdb.DuckDBPyConnection):
-        return Kind.DUCKDB
+        return DataKind.DUCKDB
     for base in type(data).__mro__:
         found = _CLASSES.get((base.__module__.partition(".")[0], base.__name__))
         if found is not None:
             return found
     if hasattr(data, "__arrow_c_stream__"):
-        return Kind.ARROW
+        return DataKind.ARROW
     raise PolicyError(
         f"Data of type {type(data).__name__} is not known: give a pandas or polars DataFrame, an Arrow table, a file's "
         "path, a DuckDB connection or an SQLAlchemy engine."

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from sqlanon.api.frames.kinds import Kind
+from sqlanon.api.frames.kinds import DataKind
 from sqlanon.api.frames.pandas_columns import prepared
 from sqlanon.errors import PolicyError, SqlanonError
 from sqlanon.sql import Identifier, Relation
@@ -16,7 +16,7 @@ from sqlanon.sql import Identifier, Relation
 _VIEW = "sqlanon_frame"
 
 
-def load(data: Any, kind: Kind, connection: duckdb.DuckDBPyConnection, table: str) -> None:
+def load(data: Any, kind: DataKind, connection: duckdb.DuckDBPyConnection, table: str) -> None:
     """Make `table` of a frame.
 
     Categories without an order are text, so that they are grouped as sets and not cut as ranges.
@@ -26,10 +26,10 @@ def load(data: Any, kind: Kind, connection: duckdb.DuckDBPyConnection, table: st
     problems = list(_name_problems(_names(data, kind)))
     if problems:
         raise PolicyError(problems)
-    frame = prepared(data) if kind is Kind.PANDAS else data
-    ordered = {name for name in frame if _is_ordered(frame[name])} if kind is Kind.PANDAS else set()
+    frame = prepared(data) if kind is DataKind.PANDAS else data
+    ordered = {name for name in frame if _is_ordered(frame[name])} if kind is DataKind.PANDAS else set()
     try:
-        connection.execute(f"SET GLOBAL pandas_analyze_sample = {max(1, len(frame) if kind is Kind.PANDAS else 1)}")
+        connection.execute(f"SET GLOBAL pandas_analyze_sample = {max(1, len(frame) if kind is DataKind.PANDAS else 1)}")
         connection.register(_VIEW, frame)
         described = connection.execute(f"DESCRIBE {_VIEW}").fetchall()
         columns = ", ".join(_selected(name, type_name, name in ordered) for name, type_name, *_ in described)
@@ -41,8 +41,8 @@ def load(data: Any, kind: Kind, connection: duckdb.DuckDBPyConnection, table: st
         raise PolicyError(f"DuckDB can't read the data, {kind.value} ({type(error).__name__}).") from None
 
 
-def _names(data: Any, kind: Kind) -> Sequence[Any]:
-    if kind is Kind.ARROW:
+def _names(data: Any, kind: DataKind) -> Sequence[Any]:
+    if kind is DataKind.ARROW:
         return list(getattr(data, "column_names", None) or getattr(getattr(data, "schema", None), "names", None) or [])
     return list(data.columns)
 

@@ -20,7 +20,7 @@ from sqlanon.encoding.frequency.keys import Keys
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.encoding.frequency.marginals import Marginal, marginal_table, measure_marginals
 from sqlanon.encoding.frequency.stars import complete_stars
-from sqlanon.encoding.frequency.task import Task, Verdict
+from sqlanon.encoding.frequency.task import LatticeTask, Verdict
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.sql import Identifier, Relation, Statement
@@ -66,7 +66,7 @@ class FrequencySets:
     engine: Engine
     workspace: Workspace
     coded: CodedTable
-    task: Task
+    task: LatticeTask
     keys: Keys
     base: FrequencySet
     checked: int = 0
@@ -190,7 +190,7 @@ class FrequencySets:
         """The name of one more table of frequency sets."""
         return self.workspace.table("frequency", next(self.numbers))
 
-    def part(self, table: Relation, task: Task) -> FrequencySets:
+    def part(self, table: Relation, task: LatticeTask) -> FrequencySets:
         """The frequency sets of a part of the table, from the tuples in it."""
         base = FrequencySet(table, self.base.node, count_tuples(self.engine, table, -1))
         return FrequencySets(self.engine, self.workspace, self.coded, task, self.keys, base, numbers=self.numbers)

@@ -17,7 +17,7 @@ from sqlanon.work.workspace import Workspace
 
 
 @dataclass(frozen=True)
-class Level:
+class MarginalLevel:
     """The groups of one level that hold rows; those that cover equally many leaves are taken together.
 
     groups: how many there are.
@@ -49,7 +49,7 @@ class Marginal:
     dimension: Dimension
     table: Relation
     domain: int
-    levels: tuple[Level, ...]
+    levels: tuple[MarginalLevel, ...]
 
     def words(self, level: int) -> list[tuple[Identifier, int]]:
         """The words of the key in which the groups of a level differ, and by which bits."""
@@ -131,13 +131,13 @@ def _measure_marginal(engine: Engine, dimension: Dimension, table: Relation, row
     domain = hierarchy.domain + nulls
     each = [sorted((row[1:] for row in found if row[0] == level), reverse=True) for level in range(dimension.height)]
     levels = [_level(part, rows) for part in each]
-    levels.append(Level(1, 0.0, np.array([domain], np.int64), np.array([rows], np.int64)))
+    levels.append(MarginalLevel(1, 0.0, np.array([domain], np.int64), np.array([rows], np.int64)))
     return Marginal(dimension, table, domain, tuple(levels))
 
 
-def _level(found: list[tuple[Any, ...]], rows: int) -> Level:
+def _level(found: list[tuple[Any, ...]], rows: int) -> MarginalLevel:
     """A level from what was found of it: (leaves, groups, rows, sum of n ln n), the most leaves first."""
     leaves, groups, counts, logarithms = zip(*found, strict=True)
     entropy = math.log(rows) - sum(float(part) for part in logarithms) / rows
     as_integers = (np.array([int(value) for value in values], np.int64) for values in (leaves, counts))
-    return Level(sum(int(count) for count in groups), entropy, *as_integers)
+    return MarginalLevel(sum(int(count) for count in groups), entropy, *as_integers)

@@ -29,7 +29,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Task:
+class LatticeTask:
     """The models to satisfy, and the rows that may be suppressed.
 
     budget: how many rows may be suppressed.

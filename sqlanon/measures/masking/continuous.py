@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from sqlanon.engines.base import Engine
 from sqlanon.measures.masking.compared import Compared
-from sqlanon.measures.masking.scaling import UNIT, Range, Ranges, power_of_two, rounded
+from sqlanon.measures.masking.scaling import UNIT, NumberRange, Ranges, power_of_two, rounded
 from sqlanon.plan.measuring import portions
 from sqlanon.results.masking import NumberLoss, NumbersLoss
 from sqlanon.sql import RedactedValue
@@ -32,7 +32,7 @@ class Statistics:
     A pair's are of the rows that know both numbers.
     """
 
-    ranges: tuple[Range, ...]
+    ranges: tuple[NumberRange, ...]
     means: tuple[Fraction, ...]
     covariances: Mapping[_Pair, Fraction]
     correlations: Mapping[_Pair, float]

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlanon.measures.masking.compared import Compared
 from sqlanon.measures.masking.continuous import Statistics
-from sqlanon.measures.masking.scaling import Range, Ranges, rounded
+from sqlanon.measures.masking.scaling import NumberRange, Ranges, rounded
 from sqlanon.results.masking import Intervals, Linkage, MaskingRisk
 from sqlanon.sql import RedactedValue
 
@@ -63,7 +63,7 @@ def _sampled(compared: Compared, sample: int) -> dict[str, Any]:
     return {"paired": compared.paired, "release": compared.release, "key": compared.link.key, "sample": sample}
 
 
-def _has_distances(source: Range, release: Range, deviation: float) -> bool:
+def _has_distances(source: NumberRange, release: NumberRange, deviation: float) -> bool:
     """Tell whether a column's distances are numbers: the source's values differ, and no other is too far from them."""
     if not source.known or not release.known or deviation == 0:
         return False

@@ -22,7 +22,7 @@ _GRAIN = 10  # bits of a centre, in terms of the range: more would be the roundi
 
 
 @dataclass(frozen=True)
-class Range:
+class NumberRange:
     """A column's numbers: how many are known, whether they are all equal, and a scale for them.
 
     centre: near their mean. scale: a power of two, at least the distance of each number from the centre.
@@ -53,7 +53,7 @@ class Ranges:
     """The rows of a table, and the range of each column of numbers."""
 
     rows: int
-    columns: tuple[Range, ...]
+    columns: tuple[NumberRange, ...]
 
 
 def measure_ranges(engine: Engine, rows: Markup, values: Sequence[Markup], names: Sequence[str], side: str) -> Ranges:
@@ -62,7 +62,7 @@ def measure_ranges(engine: Engine, rows: Markup, values: Sequence[Markup], names
     Raises PolicyError that says how many numbers of each column can't be compared: NaN, infinities, and those beyond
     1e150.
     """
-    counted, measured = 0, list[Range]()
+    counted, measured = 0, list[NumberRange]()
     problems: list[str] = []
     for portion in portions(list(zip(names, values, strict=True)), _COLUMNS) or [[]]:
         counted, *each = engine.query_one("masking/measure_ranges", rows=rows, columns=[value for _, value in portion])
@@ -86,14 +86,14 @@ def power_of_two(number: float) -> float:
     return math.ldexp(1.0, exponent - (mantissa == 0.5))
 
 
-def _range(known: int, low: float | None, high: float | None, mean: float | None) -> Range:
+def _range(known: int, low: float | None, high: float | None, mean: float | None) -> NumberRange:
     if low is None or high is None or mean is None:
-        return Range(0, 0.0, 0.0, 0.0, 1.0)
+        return NumberRange(0, 0.0, 0.0, 0.0, 1.0)
     if low == high:
-        return Range(known, low, high, low, 1.0)
+        return NumberRange(known, low, high, low, 1.0)
     grain = math.ldexp(power_of_two(high - low), -_GRAIN)
     centre = min(max(math.floor(mean / grain + 0.5) * grain, low), high)
-    return Range(known, low, high, centre, power_of_two(max(high - centre, centre - low)))
+    return NumberRange(known, low, high, centre, power_of_two(max(high - centre, centre - low)))
 
 
 def _by(size: int, values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -21,7 +21,7 @@ from sqlanon.encoding.frequency.frequency_sets import (
 )
 from sqlanon.encoding.frequency.keys import WholeKeys
 from sqlanon.encoding.frequency.stars import complete_stars
-from sqlanon.encoding.frequency.task import Task
+from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
 from sqlanon.policy import Show
@@ -287,7 +287,7 @@ def complete(search: Suppression, suppressed: int, most: int) -> int:
         sensitive=[{"word": s.word, "mask": s.mask, "column": sensitive_column(i)} for i, s in enumerate(domains)],
     )
     engine.analyze(tuples)
-    task = Task(tuple(search.models), domains, search.rows, most, omits=False, judges_stars=True)
+    task = LatticeTask(tuple(search.models), domains, search.rows, most, omits=False, judges_stars=True)
     base = FrequencySet(tuples, (), count_tuples(engine, tuples, -1))
     sets = FrequencySets(engine, workspace, coded, task, WholeKeys((), 1), base)
     rows = complete_stars(sets, named_groups(domains), ((), tuples, search.table), suppressed)

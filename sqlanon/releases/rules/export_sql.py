@@ -203,7 +203,7 @@ class Period:
 
 
 @dataclass(frozen=True)
-class ReadColumn:
+class ParsedColumn:
     """A column of labels, and how its ends are read.
 
     pair: what a label of two ends looks like; single: one of a value. periods: those of a hierarchy of dates.
@@ -248,14 +248,14 @@ def _is_read(attribute: RuleAttribute, policy: Policy) -> bool:
     return attribute.show is Show.LABEL and kinds and (hierarchy is None or hierarchy.kind in ("intervals", "date"))
 
 
-def _read(attribute: RuleAttribute, hierarchy: Hierarchy | None) -> ReadColumn:
+def _read(attribute: RuleAttribute, hierarchy: Hierarchy | None) -> ParsedColumn:
     of_intervals = hierarchy is not None and hierarchy.kind == "intervals"
     value, beyond, kind = VALUES[attribute.kind], "[*]", Markup(attribute.type)
     if of_intervals and hierarchy is not None:
         kind = bound_type(hierarchy, attribute.column)
         if attribute.kind is not Kind.FLOAT:  # the ends of intervals beyond all numbers are no decimals
             value, beyond = _COUNTED, _BEYOND
-    return ReadColumn(
+    return ParsedColumn(
         Identifier(attribute.name),
         Identifier(checked_name(f"{attribute.name}_min")),
         Identifier(checked_name(f"{attribute.name}_max")),
@@ -274,7 +274,7 @@ def _periods(kind: Kind) -> tuple[Period, ...]:
     return tuple(Period(name, Text(pattern)) for name, pattern in patterns.items())
 
 
-def _refuse_collisions(policy: Policy, columns: list[ReadColumn]) -> None:
+def _refuse_collisions(policy: Policy, columns: list[ParsedColumn]) -> None:
     """Refuse names that the release has already, whatever the case."""
     taken = {name.lower() for column, one in policy.attributes.items() for name in released_names(column, one)}
     wrong = []

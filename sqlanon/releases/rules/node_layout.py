@@ -21,7 +21,7 @@ MOST_RULES = 100_000  # of a CASE; 76,000 take 2 to 4 seconds to plan
 DEEPEST = 60  # levels of a CASE; the server's stack holds some hundreds
 
 
-class Node(NamedTuple):
+class RuleNode(NamedTuple):
     """A node of a tree of rules by its place, from 0 on, the root's.
 
     Of a split at a cut, values below `cut` go to place `first`, others to the next one; where there is no cut, NULL
@@ -49,7 +49,7 @@ class Group(NamedTuple):
 class NodeLayout:
     """A tree of rules; place_of: the places of the nodes of stored rules."""
 
-    nodes: list[Node]
+    nodes: list[RuleNode]
     groups: list[Group]
     place_of: dict[int, int]
 
@@ -76,18 +76,18 @@ def read_layout(engine: Engine, attributes: Sequence[RuleAttribute], tables: Rul
     for node, place in place_of.items():
         below = children.get(node)
         if not below:
-            layout.nodes.append(Node(place, place))
+            layout.nodes.append(RuleNode(place, place))
         elif attributes[below[0].attribute].height is None:
             first, second = below
             _, cut = segments[second.attribute, second.lo]
-            layout.nodes.append(Node(place, first.place, first.attribute, None if cut is None else Text(cut)))
+            layout.nodes.append(RuleNode(place, first.place, first.attribute, None if cut is None else Text(cut)))
         else:
             named = [child for child in below if child.node > 0 and child.lo > 0]
             rest = next(child for child in below if child.node < 0)
             of_null = next((child for child in below if child.node > 0 and child.lo == 0), rest)
             groups = [segments[child.attribute, child.lo] for child in named]
             level = groups[0][0] if groups else None
-            layout.nodes.append(Node(place, rest.place, rest.attribute, None, level, of_null.place))
+            layout.nodes.append(RuleNode(place, rest.place, rest.attribute, None, level, of_null.place))
             pairs = zip(named, groups, strict=True)
             layout.groups.extend(Group(place, Text(label), child.place) for child, (_, label) in pairs)
     return layout

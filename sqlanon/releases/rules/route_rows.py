@@ -18,7 +18,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field, word_column
 from sqlanon.engines.base import Engine
 from sqlanon.policy import Show
-from sqlanon.releases.rules.node_layout import DEEPEST, MOST_RULES, ComparedAttribute, Node, NodeLayout, rule_case
+from sqlanon.releases.rules.node_layout import DEEPEST, MOST_RULES, ComparedAttribute, NodeLayout, RuleNode, rule_case
 from sqlanon.releases.rules.store_rules import RuleAttribute, RuleTables
 from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.values.expressions import text_form
@@ -214,7 +214,7 @@ def place_of_row(engine: Engine, routes: Relation, axes: Sequence[Axis], rules: 
     for place, first, threshold, *masks in rows:
         split = next(((word, mask) for word, mask in enumerate(masks) if mask and first != place), None)
         cut = None if threshold is None else threshold + drawn
-        nodes.append(Node(place, first, split and number_of[split], cut))
+        nodes.append(RuleNode(place, first, split and number_of[split], cut))
     attributes = {axis.number: _compared(axis) for axis in axes}
     case = rule_case(engine.render, NodeLayout(nodes, [], {}), attributes)
     return PlaceCase(case, RedactedValue(drawn))

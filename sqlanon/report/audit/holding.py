@@ -24,7 +24,7 @@ from sqlanon.staging.recode import cell_name
 from sqlanon.values.expressions import comparable, exact, text_of
 from sqlanon.verification.limited import Checked, check_limits
 from sqlanon.verification.policy_labels import Ladder, load_lines
-from sqlanon.verification.release_checks import Claims, Region, multisets_equal, regions_contain
+from sqlanon.verification.release_checks import Claims, ReleasedRegion, multisets_equal, regions_contain
 from sqlanon.work.workspace import Workspace
 
 LINKED = ("regions_contain", "classes_equal", "labels_fit")
@@ -188,10 +188,10 @@ class _Holding:
             self.engine, self.coded.witness, raw, shown.column, specification, attribute.limits, whole=True
         )
 
-    def _region(self, shown: ShownField, boxed: bool, limits: Limits) -> Region:
+    def _region(self, shown: ShownField, boxed: bool, limits: Limits) -> ReleasedRegion:
         cells = tuple(cell.name for cell in shown.cells)
         exact_ranges = not boxed and shown.field.coding.hierarchy is None
-        return Region(
+        return ReleasedRegion(
             shown.column,
             f"r{shown.number}",
             cells,

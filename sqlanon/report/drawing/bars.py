@@ -12,7 +12,7 @@ _BAR, _GAP, _TOP, _NUMBER = 15.0, 14.0, 34.0, 62.0
 
 
 @dataclass(frozen=True)
-class Bar:
+class DrawnBar:
     """A label, and its shares from 0 to 1: after, and before where that is known; each with its words."""
 
     label: str
@@ -23,7 +23,7 @@ class Bar:
 
 
 def draw_bars(
-    title: str, description: str, bars: Sequence[Bar], key: str = "", *, width: float = WIDTH, full: float = 1.0
+    title: str, description: str, bars: Sequence[DrawnBar], key: str = "", *, width: float = WIDTH, full: float = 1.0
 ) -> str:
     """A picture of bars; one line each, or two where there is a before. A share of `full` takes all the room."""
     left = min(max([width_of(cut(bar.label, 26), 13) for bar in bars], default=0) + 14, 200)

@@ -19,7 +19,7 @@ from sqlanon.report.drawing.svg import (
     width_of,
     words,
 )
-from sqlanon.runs.exploring.exploration import Candidate, Exploration
+from sqlanon.runs.exploring.exploration import Exploration, ExploredNode
 
 MOST_ROWS = 100
 _MARGIN, _ROW, _STEP, _HEAD = 28.0, 24.0, 15.0, 150.0
@@ -85,7 +85,7 @@ def _head(exploration: Exploration, columns: list[float], end: float) -> Iterato
     yield line(_MARGIN, _HEAD - 5, end + 170, _HEAD - 5, stroke=FAINT)
 
 
-def _row(exploration: Exploration, one: Candidate, columns: list[float], end: float, y: float) -> str:
+def _row(exploration: Exploration, one: ExploredNode, columns: list[float], end: float, y: float) -> str:
     best = one.levels == exploration.optimum.levels
     parts = [element("title", words(_title(exploration, one)))]
     if best:
@@ -119,6 +119,6 @@ def _steps(x: float, y: float, level: int, height: int) -> Iterator[str]:
     yield text(x + height * _STEP + 2, y + 13, str(level), font_size=11.5, fill=SOFT)
 
 
-def _title(exploration: Exploration, one: Candidate) -> str:
+def _title(exploration: Exploration, one: ExploredNode) -> str:
     levels = ", ".join(f"{name} {level}" for name, level in zip(exploration.lattice.names, one.levels, strict=True))
     return levels + ("; the best of all" if one.levels == exploration.optimum.levels else "")

@@ -23,22 +23,22 @@ _WIDTH, _ROW, _GAP = 860.0, 58.0, 3.0
 
 
 @dataclass
-class Node:
+class DrawnNode:
     """A part of the table: its rows, and the attribute that its own parts (the largest first) were split by."""
 
     rows: int
     split: str | None = None
-    parts: list[Node] = field(default_factory=list)
+    parts: list[DrawnNode] = field(default_factory=list)
 
 
-def draw_tree(root: Node, key: str = "") -> str:
+def draw_tree(root: DrawnNode, key: str = "") -> str:
     """Blocks in rows, one row a level."""
     parts = list(_blocks(root, 0.0, 0, _WIDTH, None))
     depth = _depth(root)
     return document(_WIDTH, depth * _ROW + 2, "First levels of the partition tree", _described(root), parts, key)
 
 
-def _described(root: Node) -> str:
+def _described(root: DrawnNode) -> str:
     """The picture in words."""
     if root.split is None:
         return f"The tree is its root: {root.rows:,} rows that were not split."
@@ -48,11 +48,11 @@ def _described(root: Node) -> str:
     return f"{root.rows:,} rows were first split by {root.split}, into parts of {parts} rows.{then}"
 
 
-def _depth(node: Node) -> int:
+def _depth(node: DrawnNode) -> int:
     return 1 + max((_depth(part) for part in node.parts), default=0)
 
 
-def _blocks(node: Node, x: float, level: int, wide: float, parent: str | None) -> Iterator[str]:
+def _blocks(node: DrawnNode, x: float, level: int, wide: float, parent: str | None) -> Iterator[str]:
     yield _block(node, x, level, wide, parent)
     total = sum(part.rows for part in node.parts)
     for part in node.parts:
@@ -61,7 +61,7 @@ def _blocks(node: Node, x: float, level: int, wide: float, parent: str | None) -
         x += share
 
 
-def _block(node: Node, x: float, level: int, wide: float, parent: str | None) -> str:
+def _block(node: DrawnNode, x: float, level: int, wide: float, parent: str | None) -> str:
     y = level * _ROW + 1
     origin = "" if parent is None else f", a part by {parent}"
     later = "" if node.split is None else f", split by {node.split}"
@@ -86,7 +86,7 @@ def _block(node: Node, x: float, level: int, wide: float, parent: str | None) ->
     return element("g", element("title", words(f"{node.rows:,} rows{origin}{later}")) + shape + "".join(labels))
 
 
-def _lines(node: Node, parent: str | None) -> list[tuple[str, float, str | None]]:
+def _lines(node: DrawnNode, parent: str | None) -> list[tuple[str, float, str | None]]:
     head = f"{node.rows:,} rows" if parent is None or width_of(f"{node.rows:,} rows", 13) < 110 else f"{node.rows:,}"
     later = [] if node.split is None else [(f"by {node.split}", 12.0, None)]
     return [(head, 13.0, "600"), *later]

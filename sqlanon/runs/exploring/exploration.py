@@ -10,7 +10,7 @@ from sqlanon.encoding.frequency.lattice import Lattice, Node
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ExploredNode:
     """A generalization that satisfies the models: the rows it suppresses, and its score (lower is better).
 
     Both are None where the search had no need to know them.
@@ -48,9 +48,9 @@ class Exploration:
     checked: int
     anonymous: list[Node]
     minimal: list[Node]
-    frontier: list[Candidate]
+    frontier: list[ExploredNode]
     complete: bool
-    optimum: Candidate
+    optimum: ExploredNode
     proven: bool
     bound: float | None
     statements: int
@@ -101,5 +101,5 @@ class Exploration:
         }
 
 
-def _candidate(one: Candidate) -> dict[str, Any]:
+def _candidate(one: ExploredNode) -> dict[str, Any]:
     return {"levels": list(one.levels), "score": one.score, "suppressed": one.suppressed}

@@ -20,7 +20,7 @@ from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import Cancelled, PolicyError
 from sqlanon.policy import Policy
 from sqlanon.runs.exploring.build_problem import OpenProblem, build_problem
-from sqlanon.runs.exploring.exploration import Candidate, Exploration
+from sqlanon.runs.exploring.exploration import Exploration, ExploredNode
 from sqlanon.work.journal import Journal, Observer, Silent
 
 SCORED = 100  # minimal generalizations that are scored to be shown
@@ -110,7 +110,7 @@ class _Exploring:
             minimal=minimal,
             frontier=_frontier(problem, findings, minimal),
             complete=findings.complete or (chart is not None and not chart.open),
-            optimum=Candidate(findings.chosen, findings.suppressed, findings.score),
+            optimum=ExploredNode(findings.chosen, findings.suppressed, findings.score),
             proven=findings.proven,
             bound=findings.bound,
             statements=self.journal.count("search"),
@@ -120,7 +120,7 @@ class _Exploring:
         )
 
 
-def _frontier(problem: Problem, findings: Findings, minimal: Sequence[Node]) -> list[Candidate]:
+def _frontier(problem: Problem, findings: Findings, minimal: Sequence[Node]) -> list[ExploredNode]:
     """The minimal generalizations, the best first, then those without a score.
 
     Nothing is checked for the sake of showing it, and of many only those are scored that may be the best.
@@ -129,7 +129,7 @@ def _frontier(problem: Problem, findings: Findings, minimal: Sequence[Node]) -> 
     levels = np.array([node for node, _ in known], dtype=np.int64).reshape(len(known), len(problem.lattice.names))
     bounds = problem.quality.bounds(levels, np.array([float(suppressed) for _, suppressed in known]))
     first = [known[place] for place in np.argsort(bounds, kind="stable")]
-    scored = [Candidate(node, rows, problem.quality.score(node, rows)) for node, rows in first[:SCORED]]
-    others = [Candidate(node, rows) for node, rows in first[SCORED:]]
-    unchecked = [Candidate(node) for node in minimal if node not in findings.verdicts]
+    scored = [ExploredNode(node, rows, problem.quality.score(node, rows)) for node, rows in first[:SCORED]]
+    others = [ExploredNode(node, rows) for node, rows in first[SCORED:]]
+    unchecked = [ExploredNode(node) for node in minimal if node not in findings.verdicts]
     return [*sorted(scored, key=lambda one: (one.score, *preference(one.levels))), *others, *unchecked]

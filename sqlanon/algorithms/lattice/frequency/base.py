@@ -14,7 +14,7 @@ from sqlanon.encoding.frequency.frequency_sets import (
     sensitive_column,
 )
 from sqlanon.encoding.frequency.keys import lay_out
-from sqlanon.encoding.frequency.task import Task
+from sqlanon.encoding.frequency.task import LatticeTask
 from sqlanon.engines.base import Engine
 from sqlanon.sql import Identifier, macro
 from sqlanon.work.workspace import Workspace
@@ -25,7 +25,7 @@ def create_base(
     workspace: Workspace,
     coded: CodedTable,
     tuples: Tuples | None,
-    task: Task,
+    task: LatticeTask,
     suppresses: bool = False,
 ) -> FrequencySets:
     """Lay out the keys of the ungeneralized table: of its distinct tuples, or else of all rows.

@@ -24,7 +24,7 @@ BATCH_NODES = 200  # generalizations a statement
 
 
 @dataclass(frozen=True)
-class Step:
+class RollUp:
     """A generalization, and a frequency set of a more specific one to count it from."""
 
     node: Node
@@ -39,7 +39,7 @@ class Count:
     tuples: int
 
 
-def count_each(sets: FrequencySets, steps: Sequence[Step]) -> list[Count]:
+def count_each(sets: FrequencySets, steps: Sequence[RollUp]) -> list[Count]:
     """Judge several generalizations, in their order.
 
     Where suppression moves what the remaining classes are judged by (`Task.moves`), `suppressed` are the rows in
@@ -51,21 +51,21 @@ def count_each(sets: FrequencySets, steps: Sequence[Step]) -> list[Count]:
 
 def count_small_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
     """`FrequencySets.count_small` of several generalizations, in their order."""
-    return [count.verdict for count in _each(sets, [Step(node, sets.base) for node in nodes], _count_small)]
+    return [count.verdict for count in _each(sets, [RollUp(node, sets.base) for node in nodes], _count_small)]
 
 
 def count_failing_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Verdict]:
     """`FrequencySets.count_failing` of several generalizations, in their order."""
-    return [count.verdict for count in _each(sets, [Step(node, sets.base) for node in nodes], _count_failing)]
+    return [count.verdict for count in _each(sets, [RollUp(node, sets.base) for node in nodes], _count_failing)]
 
 
 def class_sizes_each(sets: FrequencySets, nodes: Sequence[Node]) -> list[Counter[int]]:
     """Count the classes of each size of several generalizations, in their order."""
-    return _each(sets, [Step(node, sets.base) for node in nodes], _class_sizes)
+    return _each(sets, [RollUp(node, sets.base) for node in nodes], _class_sizes)
 
 
 def _each(
-    sets: FrequencySets, steps: Sequence[Step], count: Callable[[FrequencySets, dict[str, Any]], dict[int, T]]
+    sets: FrequencySets, steps: Sequence[RollUp], count: Callable[[FrequencySets, dict[str, Any]], dict[int, T]]
 ) -> list[T]:
     counts: dict[int, T] = {}
     for places in _batches(sets, steps):
@@ -73,7 +73,7 @@ def _each(
     return [counts[place] for place in range(len(steps))]
 
 
-def roll_up_each(sets: FrequencySets, steps: Sequence[Step]) -> list[FrequencySet]:
+def roll_up_each(sets: FrequencySets, steps: Sequence[RollUp]) -> list[FrequencySet]:
     """The frequency sets of several generalizations, in their order: those of one statement share a table."""
     rolled: dict[int, FrequencySet] = {}
     for places in _batches(sets, steps):
@@ -90,7 +90,7 @@ def roll_up_each(sets: FrequencySets, steps: Sequence[Step]) -> list[FrequencySe
     return [rolled[place] for place in range(len(steps))]
 
 
-def _batches(sets: FrequencySets, steps: Sequence[Step]) -> Iterator[list[int]]:
+def _batches(sets: FrequencySets, steps: Sequence[RollUp]) -> Iterator[list[int]]:
     """The places of the steps that one statement serves: of one source table, and not too many."""
     most = sets.engine.traits.stacked_tuples
     tables: dict[Relation, list[int]] = {}
@@ -109,7 +109,7 @@ def _batches(sets: FrequencySets, steps: Sequence[Step]) -> Iterator[list[int]]:
         yield batch
 
 
-def _stacked(sets: FrequencySets, steps: Sequence[Step], places: Sequence[int]) -> dict[str, Any]:
+def _stacked(sets: FrequencySets, steps: Sequence[RollUp], places: Sequence[int]) -> dict[str, Any]:
     """Build the values of statements over several generalizations; `node` is a step's place."""
     source = steps[places[0]].source
     masks = {place: sets.keys.masks(steps[place].node) for place in places}

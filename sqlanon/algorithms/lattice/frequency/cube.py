@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 
-from sqlanon.algorithms.lattice.frequency.batches import Step
+from sqlanon.algorithms.lattice.frequency.batches import RollUp
 from sqlanon.algorithms.lattice.frequency.materialize import KEPT_TUPLES, FrequencySetCache, Sizes
 from sqlanon.encoding.frequency.frequency_sets import FrequencySet, FrequencySets
 from sqlanon.encoding.frequency.lattice import Node
@@ -57,7 +57,7 @@ class Cube:
 
     def _make(self, families: list[Family]) -> None:
         by_node = {self._bottom(family): family for family in families}
-        made = self._cache.make([Step(node, self.source(family)) for node, family in by_node.items()])
+        made = self._cache.make([RollUp(node, self.source(family)) for node, family in by_node.items()])
         self._sources |= {by_node[node]: one for node, one in made.items()}
 
     def _bottom(self, family: Family) -> Node:

@@ -17,7 +17,7 @@ from sqlanon.sql import Identifier, Relation, macro
 
 
 @dataclass(frozen=True)
-class Part:
+class AttributePart:
     """An attribute at a level below `*`; `sign` is for the statement that looks it up."""
 
     marginal: Marginal
@@ -26,12 +26,12 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupLookup:
     """The groups of the table that some frequency sets count."""
 
     sets: FrequencySets
 
-    def looked_up(self, parts: Iterable[Part], words: Sequence[Identifier]) -> dict[str, Any]:
+    def looked_up(self, parts: Iterable[AttributePart], words: Sequence[Identifier]) -> dict[str, Any]:
         """Build the values of `lattice/rows_by_group`; `words` are those of the key that its rows have."""
         rows = []
         for part in parts:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlanon.algorithms.lattice.frequency.batches import Step, roll_up_each
+from sqlanon.algorithms.lattice.frequency.batches import RollUp, roll_up_each
 from sqlanon.encoding.frequency.frequency_sets import FrequencySet, FrequencySets
 from sqlanon.encoding.frequency.lattice import Node
 from sqlanon.sql import Relation
@@ -28,7 +28,7 @@ class CacheCandidate:
     tuples: how many it has, or at most has.
     """
 
-    step: Step
+    step: RollUp
     uses: int
     tuples: int
 
@@ -61,7 +61,7 @@ class FrequencySetCache:
                 steps.append(candidate.step)
         return self.make(steps)
 
-    def make(self, steps: Sequence[Step]) -> dict[Node, FrequencySet]:
+    def make(self, steps: Sequence[RollUp]) -> dict[Node, FrequencySet]:
         """Make these sets, by generalization."""
         made = roll_up_each(self._sets, steps)
         for one in made:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqlanon.algorithms.lattice.frequency.groups import Part
+from sqlanon.algorithms.lattice.frequency.groups import AttributePart
 from sqlanon.algorithms.lattice.frequency.sizes import SLACK, Sizes, looked_up, self_logarithms
 from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers, Quality
 from sqlanon.encoding.frequency.lattice import Node
@@ -51,7 +51,7 @@ class ArxEntropy(Quality):
     def _gone(self, node: Node) -> list[Sizes]:
         """Count the groups of each attribute by their suppressed rows; none of attributes that show `*` alone."""
         pairs = zip(self.sets.marginals, node, strict=True)
-        parts = [Part(marginal, level) for marginal, level in pairs if level < marginal.dimension.height]
+        parts = [AttributePart(marginal, level) for marginal, level in pairs if level < marginal.dimension.height]
         gone = [Sizes() for _ in node]
         if not parts:
             return gone

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sqlanon.algorithms.lattice.frequency.groups import Part
+from sqlanon.algorithms.lattice.frequency.groups import AttributePart
 from sqlanon.algorithms.lattice.frequency.sizes import (
     SLACK,
     Rising,
@@ -80,7 +80,7 @@ class Divergence(ClassQuality):
     def _suppressed_leaves(self, node: Node) -> list[tuple[Any, ...]]:
         """(attribute, leaves, suppressed rows) of the attributes that show neither values nor `*`."""
         pairs = zip(self.sets.marginals, node, strict=True)
-        inner = [Part(marginal, level) for marginal, level in pairs if 0 < level < marginal.dimension.height]
+        inner = [AttributePart(marginal, level) for marginal, level in pairs if 0 < level < marginal.dimension.height]
         if not inner:
             return []
         with self.sets.suppressed_keys(node) as classes:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sqlanon.algorithms.lattice.frequency.groups import Part
+from sqlanon.algorithms.lattice.frequency.groups import AttributePart
 from sqlanon.algorithms.lattice.frequency.sizes import SLACK, Sizes, self_logarithms, unfolded
 from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers, Quality
 from sqlanon.encoding.frequency.lattice import Node
@@ -129,7 +129,7 @@ def _times_logarithm(numbers: Numbers) -> Numbers:
     return np.asarray(numbers * np.log(np.maximum(numbers, 1e-300)))
 
 
-def _parts(marginal: Marginal, level: int) -> list[Part]:
+def _parts(marginal: Marginal, level: int) -> list[AttributePart]:
     """An attribute's values and, unless they are all one, its groups at a level."""
-    values = Part(marginal, 0, 1)
-    return [values] if level == marginal.dimension.height else [values, Part(marginal, level, -1)]
+    values = AttributePart(marginal, 0, 1)
+    return [values] if level == marginal.dimension.height else [values, AttributePart(marginal, level, -1)]

@@ -18,13 +18,13 @@ import numpy as np
 from sqlanon.algorithms.lattice.quality.quality import Nodes, Numbers, Quality
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Lattice, Node
-from sqlanon.encoding.frequency.marginals import Level, Marginal
+from sqlanon.encoding.frequency.marginals import Marginal, MarginalLevel
 from sqlanon.policy import FullDomain
 from sqlanon.sql import Identifier, macro
 
 
 @dataclass(frozen=True)
-class Loss(Quality):
+class LossQuality(Quality):
     """The losses x of the attributes as one: their weighted geometric mean (of 1 + x, minus 1), arithmetic mean, or
     the greatest of weight times x."""
 
@@ -104,7 +104,7 @@ class Loss(Quality):
         return covered
 
 
-def _curve(level: Level, domain: int) -> tuple[Numbers, Numbers]:
+def _curve(level: MarginalLevel, domain: int) -> tuple[Numbers, Numbers]:
     steps = np.concatenate([[0], np.cumsum(level.rows)])
     costs = np.concatenate([[0], np.cumsum(level.rows * (domain - level.leaves))])
     return steps.astype(np.float64), level.covered + costs.astype(np.float64)

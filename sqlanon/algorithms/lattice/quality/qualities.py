@@ -6,7 +6,7 @@ from sqlanon.algorithms.lattice.quality.arx_entropy import ArxEntropy
 from sqlanon.algorithms.lattice.quality.class_quality import AverageClassSize, Discernibility
 from sqlanon.algorithms.lattice.quality.divergence import Divergence
 from sqlanon.algorithms.lattice.quality.entropy import Entropy
-from sqlanon.algorithms.lattice.quality.loss import Loss
+from sqlanon.algorithms.lattice.quality.loss import LossQuality
 from sqlanon.algorithms.lattice.quality.precision import Precision
 from sqlanon.algorithms.lattice.quality.quality import Height, Quality
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
@@ -20,7 +20,7 @@ from sqlanon.support.plugins import load_plugin
 
 QUALITIES: dict[str, type[Quality]] = {
     kind.name: kind
-    for kind in (Loss, Precision, Discernibility, AverageClassSize, Entropy, ArxEntropy, Height, Divergence)
+    for kind in (LossQuality, Precision, Discernibility, AverageClassSize, Entropy, ArxEntropy, Height, Divergence)
 }
 """The program's own quality models by name."""
 

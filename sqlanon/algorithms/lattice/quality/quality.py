@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sqlanon.algorithms.lattice.frequency.groups import Groups
+from sqlanon.algorithms.lattice.frequency.groups import GroupLookup
 from sqlanon.algorithms.lattice.frequency.sizes import Sizes, group_sizes
 from sqlanon.encoding.frequency.frequency_sets import FrequencySets
 from sqlanon.encoding.frequency.lattice import Lattice, Node, preference
@@ -77,8 +77,8 @@ class Quality(ABC):
         """The score of a generalization that was checked, and that suppresses so many rows."""
 
     @cached_property
-    def _lookup(self) -> Groups:
-        return Groups(self.sets)
+    def _lookup(self) -> GroupLookup:
+        return GroupLookup(self.sets)
 
     @cached_property
     def _group_sizes(self) -> list[list[Sizes]]:

@@ -77,7 +77,7 @@ def entropy_shape(scale: float, least: float) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class PowerSums(Criterion):
+class PowerSumCriterion(Criterion):
     """Two classes, or a number: rows n, known targets m (where some are not known) and their sum s say all.
 
     scale: of entropies; None where the squared error is meant.

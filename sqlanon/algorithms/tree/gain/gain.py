@@ -20,7 +20,7 @@ from sqlanon.algorithms.tree.allowable import EXACT, ModelsOfChildren, list_viol
 from sqlanon.algorithms.tree.gain.alternative_splits import search_alternative_splits
 from sqlanon.algorithms.tree.gain.criteria import Criterion
 from sqlanon.algorithms.tree.gain.scanning import Scanned, Scanner
-from sqlanon.algorithms.tree.growth import Frontier, Progress
+from sqlanon.algorithms.tree.growth import Frontier, GrowthProgress
 from sqlanon.algorithms.tree.recording import ROOT, Numbers, remember_splits
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import carried, masked_value
@@ -64,7 +64,7 @@ class GainGrowth:
         self.for_median = branch.table("for_median")
         self.deferred = branch.table("deferred")
 
-    def grow(self, table: Relation, report: Callable[[Progress], None]) -> Frontier:
+    def grow(self, table: Relation, report: Callable[[GrowthProgress], None]) -> Frontier:
         """Split the rows of a coded table by gain, from the root, as far as that goes. The table is used up."""
         columns = carried("c", self.plain.word_columns)
         self.prepare()
@@ -89,7 +89,7 @@ class GainGrowth:
         level = self.seed(expression(sought, rows=rows, ranges=ranges, h=median_only))
         return replace(level, for_median=for_median, parents=parents)
 
-    def grow_on(self, first: Level, report: Callable[[Progress], None]) -> Frontier:
+    def grow_on(self, first: Level, report: Callable[[GrowthProgress], None]) -> Frontier:
         """Split the nodes of a level, and what comes of them.
 
         The frontier that is returned holds all rows, in the nodes that are to be cut at medians.
@@ -126,7 +126,7 @@ class GainGrowth:
         )
         return Level(rows)
 
-    def _round(self, level: Level, report: Callable[[Progress], None]) -> tuple[Level | None, int]:
+    def _round(self, level: Level, report: Callable[[GrowthProgress], None]) -> tuple[Level | None, int]:
         """The next level, if there is one, and how many nodes have been handed on."""
         self.scanner.criterion = self.criterion.within(level.largest or self.plain.table_rows)
         ranges = self._measure_nodes(level)
@@ -140,7 +140,7 @@ class GainGrowth:
         self._follow(level, ranges, splits)
         if for_median:
             self._defer(level.rows, (level.numbers.nodes, level.for_median), ranges, splits)
-        report(Progress(level.round, rows, split, 0))
+        report(GrowthProgress(level.round, rows, split, 0))
         following = self._send(level, splits, (for_median, split, largest)) if splits is not None and split else None
         repeated = () if self.branch.engine.traits.replaces_work_tables else self.scanner.tables
         unused = (splits,) if splits is not None and following is None else ()

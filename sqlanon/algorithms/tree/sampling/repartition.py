@@ -21,7 +21,7 @@ from sqlanon.sql import Identifier, Relation, expression
 
 
 @dataclass(frozen=True)
-class Tree:
+class SampleTree:
     """A tree: `(node, parent, first, size, threshold, …)`, where its roots are numbered from `first` on.
 
     depth: splits on the longest way down.
@@ -54,7 +54,7 @@ class Settled:
     scans: int
 
 
-def build_tree(branch: Branch, sample_nodes: Sequence[Relation], first: int, roots: int) -> Tree:
+def build_tree(branch: Branch, sample_nodes: Sequence[Relation], first: int, roots: int) -> SampleTree:
     """The tree of the nodes that growth went through, numbered from `first` on without large gaps."""
     routes = branch.table("routes")
     task = branch.task
@@ -71,7 +71,7 @@ def build_tree(branch: Branch, sample_nodes: Sequence[Relation], first: int, roo
     )
     branch.engine.analyze(routes)
     depth, nodes, end = branch.ask("sampling/measure_tree", routes=routes)
-    return Tree(routes, first, roots, int(depth), int(nodes), int(end))
+    return SampleTree(routes, first, roots, int(depth), int(nodes), int(end))
 
 
 class Repartition:
@@ -80,7 +80,7 @@ class Repartition:
     number: of the episode; it tells tables apart.
     """
 
-    def __init__(self, branch: Branch, tree: Tree, rows: Relation | Markup, number: int) -> None:
+    def __init__(self, branch: Branch, tree: SampleTree, rows: Relation | Markup, number: int) -> None:
         self.branch = branch
         self.task = branch.task
         self.tree = tree

@@ -19,11 +19,11 @@ from sqlanon.algorithms.tree import mondrian
 from sqlanon.algorithms.tree.forest import grow_forest
 from sqlanon.algorithms.tree.gain.criteria import Criterion
 from sqlanon.algorithms.tree.gain.gain import GainGrowth
-from sqlanon.algorithms.tree.growth import Frontier, Growth, Progress
+from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
 from sqlanon.algorithms.tree.recording import follow_episode
 from sqlanon.algorithms.tree.sampling.draw import Draw, draw
 from sqlanon.algorithms.tree.sampling.hypothesis import Confidence
-from sqlanon.algorithms.tree.sampling.repartition import Repartition, Settled, Tree, build_tree
+from sqlanon.algorithms.tree.sampling.repartition import Repartition, SampleTree, Settled, build_tree
 from sqlanon.algorithms.tree.sampling.sampled import Care, Sample, SampledGrowth
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.axes import carried
@@ -43,7 +43,7 @@ class SamplingProgress:
     """A round of growth on the samples of an episode."""
 
     episode: int
-    growth: Progress
+    growth: GrowthProgress
 
     @property
     def text(self) -> str:
@@ -80,7 +80,7 @@ class Nodes:
 
 
 @dataclass(frozen=True)
-class Part:
+class TreePart:
     """The leaves and nodes that an episode has settled, and those leaves that the next one samples again, if any.
 
     median_only: the leaves that are cut at medians from now on; None where all are.
@@ -99,7 +99,7 @@ def search(
     tuples: Tuples | None,
     models: Sequence[PrivacyModel],
     algorithm: RothkoS,
-    report: Callable[[Progress | SamplingProgress], None],
+    report: Callable[[GrowthProgress | SamplingProgress], None],
     confidence: Confidence | None = None,
 ) -> Partition:
     """Partition the coded table, over its distinct tuples where these are given.
@@ -138,7 +138,7 @@ class Sampling:
     report: Callable[[SamplingProgress], None]
     criterion: Criterion | None = None
     counters: Counters = field(default_factory=Counters)
-    parts: list[Part] = field(default_factory=list)
+    parts: list[TreePart] = field(default_factory=list)
     first: int = 0
 
     @property
@@ -164,7 +164,7 @@ class Sampling:
         while nodes is not None and len(self.parts) != episodes:
             nodes = self._sample(nodes)
 
-    def hand_on(self, trunk: Growth, report: Callable[[Progress], None]) -> Frontier:
+    def hand_on(self, trunk: Growth, report: Callable[[GrowthProgress], None]) -> Frontier:
         """The frontier from which Rothko-T finishes all leaves; their parents make up the round before."""
         ranges, splits = trunk.branch.table("ranges"), trunk.branch.table("splits", 1)
         parts = [{"settled": part.settled.ranges, "next_roots": part.next_roots} for part in self.parts]
@@ -186,7 +186,7 @@ class Sampling:
         return self._union(rows), [*tables, *(part.tree for part in self.parts)]
 
     def _resume_by_gain(
-        self, criterion: Criterion, trunk: Growth, ranges: Relation, report: Callable[[Progress], None]
+        self, criterion: Criterion, trunk: Growth, ranges: Relation, report: Callable[[GrowthProgress], None]
     ) -> Frontier:
         """All leaves that are not cut at medians are split by gain, as far as that goes."""
         median_only, parts = trunk.branch.table("median_only"), [part.median_only for part in self.parts]
@@ -217,7 +217,7 @@ class Sampling:
         counters.sampled += sample.size * sample.count
         counters.nodes += tree.nodes
         counters.pruned += settled.pruned
-        following = self._next_nodes(Part(settled, followed, median_only, None), first_child, number)
+        following = self._next_nodes(TreePart(settled, followed, median_only, None), first_child, number)
         counters.scans += (scans + settled.scans + (following is not None)) * nodes.total / self.task.table_rows
         return following
 
@@ -239,7 +239,7 @@ class Sampling:
         branch = replace(sampled, task=replace(sampled.task, smallest=smallest))
         growth = SampledGrowth(branch, sample, Care(self.confidence, self.fewest, self.algorithm.exact_below))
 
-        def report(progress: Progress) -> None:
+        def report(progress: GrowthProgress) -> None:
             self.report(SamplingProgress(number + 1, progress))
 
         if self.criterion is None:
@@ -250,13 +250,13 @@ class Sampling:
         self.branch.workspace.drop(*growth.consumed)
         return growth.sample_nodes
 
-    def _list_median_only(self, tree: Tree, settled: Settled, number: int) -> Relation:
+    def _list_median_only(self, tree: SampleTree, settled: Settled, number: int) -> Relation:
         median_only, routes = self.branch.table("median_only", number), tree.routes
         values = {"routes": routes, "settled": settled.ranges, "unit": 1 << self.task.bits, "nested": self.task.nested}
         self.branch.decide("sampling/list_median_only", median_only=median_only, **values)
         return median_only
 
-    def _next_nodes(self, part: Part, first_child: int, number: int) -> Nodes | None:
+    def _next_nodes(self, part: TreePart, first_child: int, number: int) -> Nodes | None:
         settled = part.settled
         engine, roots = self.branch.engine, self.branch.table("next_roots", number)
         sample = self.algorithm.sample

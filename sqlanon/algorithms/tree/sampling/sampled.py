@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlanon.algorithms.tree.allowable import record_allowable
 from sqlanon.algorithms.tree.gain.criteria import Criterion
-from sqlanon.algorithms.tree.growth import Frontier, Growth, Progress
+from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
 from sqlanon.algorithms.tree.medians import Candidates, attributes_of, list_attributes
 from sqlanon.algorithms.tree.sampling.hypothesis import Confidence, Hypotheses
 from sqlanon.algorithms.tree.sampling.sampled_gain import SampledGainGrowth
@@ -80,7 +80,7 @@ class SampledGrowth(Growth):
         return Frontier(rows, splits, (rows, splits), self.sample.count)
 
     def start_by_gain(
-        self, criterion: Criterion, bins: int | Literal["exact"], report: Callable[[Progress], None]
+        self, criterion: Criterion, bins: int | Literal["exact"], report: Callable[[GrowthProgress], None]
     ) -> Frontier:
         """The frontier after growth by gain: what is to be cut at medians."""
         self._prepare_tests()
