@@ -173,7 +173,7 @@ def test_such_a_lattice_is_searched_as_long_as_the_limit_allows(database: Databa
 @pytest.mark.usefixtures("nothing_is_held")
 def test_it_needs_no_room_for_the_lattice(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that is as large as the lattice is made."""
-    monkeypatch.setattr(optimal_search.Grid, "numbers", property(lambda _: pytest.fail("numbers of all")))
-    monkeypatch.setattr(optimal_search.Grid, "preference", property(lambda _: pytest.fail("preference of all")))
+    monkeypatch.setattr(optimal_search.LevelGrid, "numbers", property(lambda _: pytest.fail("numbers of all")))
+    monkeypatch.setattr(optimal_search.LevelGrid, "preference", property(lambda _: pytest.fail("preference of all")))
     with build_problem(wide_policy(database), OPTIONS, lattice_search.SearchOptions(time_limit=1)) as problem:
         assert optimal_search.optimal(problem, None).chosen is not None  # type: ignore[arg-type]
