@@ -80,7 +80,7 @@ BITS = st.lists(st.integers(0, 62), max_size=7)
 def test_a_key_is_filled_and_not_more(bits: list[int], keys: int) -> None:
     fields = [_field(n, width) for n, width in enumerate(bits)]
     coded: Any = SimpleNamespace(source_rows=2**40, kept=fields)  # a region takes 41 bits of 62
-    assert len(_order(NO_ENGINE, coded)) == keys
+    assert len(_order(NO_ENGINE, coded, (coded.source_rows + 1).bit_length())) == keys
 
 
 @settings(deadline=None)
@@ -90,7 +90,7 @@ def test_packed_keys_sort_as_codes_do(rows: int, bits: list[int], data: st.DataO
     coded: Any = SimpleNamespace(source_rows=rows, kept=fields)
     row = st.tuples(st.integers(1, rows + 1), *(st.integers(0, max(0, 2**width - 1)) for width in bits))
     one, other = data.draw(row), data.draw(row)
-    keys = _order(NO_ENGINE, coded)
+    keys = _order(NO_ENGINE, coded, (coded.source_rows + 1).bit_length())
 
     def reckoned(values: tuple[int, ...]) -> list[int]:
         names = {"g": SimpleNamespace(region=values[0])}
