@@ -20,6 +20,7 @@ from sqlanon.errors import AccessError, EngineError
 from sqlanon.sql import RedactedValue, Statement
 from tests.cli.support import call
 from tests.postgres_server import PostgresServer, find_binaries, start
+from tests.private_leaks import FEW, MANY, left_behind, nameless
 from tests.run_support import Row, open_database
 
 LOUD = {"log_statement": "all", "log_min_duration_statement": "0", "log_min_messages": "notice"}
@@ -219,9 +220,33 @@ def test_commands_before_a_run_log_no_value(loud_server: PostgresServer, tmp_pat
     assert traces_in(written) == {}
 
 
+def test_the_log_of_a_private_run_says_the_same_of_every_table(
+    loud_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With draws that depend on no table, whatever is left, the log too, depends on none."""
+    loud_server.create("private")
+    left, logs = [], []
+    with open_database(loud_server.url("private")) as opened:
+        ((own,),) = opened.sql("SELECT pg_backend_pid()")
+        for rows in (FEW, MANY):
+            begin = mark(loud_server)
+            left.append(left_behind(opened, rows, tmp_path, monkeypatch, caplog).splitlines())
+            logs.append(entries(since(loud_server, begin), own))
+    assert left[0] == left[1]
+    assert logs[0] == logs[1]
+    assert any("GROUP BY" in line for line in logs[0]), "the log shows how cells are counted"
+
+
 def mark(server: PostgresServer) -> int:
     """Return the length of the server's log, in bytes."""
     return (server.directory / "log").stat().st_size
+
+
+def entries(log: str, own: int) -> list[str]:
+    """List the entries of a log that are not of the test's own process, but for times and numbers of processes."""
+    parts = re.split(r"^(?=\d{4}-\d\d-\d\d )", log, flags=re.MULTILINE)
+    kept = [one for one in parts if f"[{own}]" not in one and "duration:" not in one]
+    return [re.sub(r" \[\d+\]", "", nameless(one)) for one in kept]
 
 
 def since(server: PostgresServer, begin: int) -> str:

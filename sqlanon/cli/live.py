@@ -13,11 +13,11 @@ from sqlanon.work.journal import Observer, Progress, Silent
 
 
 @contextlib.contextmanager
-def live_observer(words: Mapping[str, str]) -> Iterator[Observer]:
-    """Follow a run by one line that changes; `words`: what its phases are called."""
+def live_observer(words: Mapping[str, str], *, is_timed: bool = True) -> Iterator[Observer]:
+    """Follow a run by one line that changes; `words`: what its phases are called. `is_timed`: with seconds of each."""
     console = Console(stderr=True, highlight=False)
     with console.status("starting") as status:
-        live = _Live(status, words)
+        live = _Live(status, words, is_timed)
         yield live
         live.finish()
 
@@ -25,7 +25,8 @@ def live_observer(words: Mapping[str, str]) -> Iterator[Observer]:
 class _Live(Silent):
     """One line that changes."""
 
-    def __init__(self, status: Status, words: Mapping[str, str]) -> None:
+    def __init__(self, status: Status, words: Mapping[str, str], is_timed: bool) -> None:
+        self._is_timed = is_timed
         self._status = status
         self._words = words
         self._phase = ""
@@ -42,9 +43,9 @@ class _Live(Silent):
     def finish(self) -> None:
         """Keep a line of the phase that ends."""
         if self._phase:
-            seconds = time.perf_counter() - self._started
+            seconds = f" {time.perf_counter() - self._started:.1f} s" if self._is_timed else ""
             word = self._words.get(self._phase, self._phase)
-            self._status.console.print(f"[green]done[/green] {word} {seconds:.1f} s")
+            self._status.console.print(f"[green]done[/green] {word}{seconds}")
 
     def progress(self, progress: Progress) -> None:
         """Show how far the search is."""

@@ -226,7 +226,7 @@ def _refuse_of_private(given: dict[str, object]) -> None:
 
 
 def _run_private(call: Call, loaded: Policy, replace: bool, progress: Any, quiet: bool) -> None:
-    with progressing.observer(call, progress, quiet) as watching:
+    with progressing.observer(call, progress, quiet, is_timed=False) as watching:
         result = private_runs.run_private(loaded, replace=replace, options=call.options, observer=watching)
     with call.telling(result.run):
         if call.json:

@@ -27,19 +27,22 @@ EVENTS_VERSION = 1
 
 
 @contextlib.contextmanager
-def observer(call: Call, progress: str, quiet: bool = False) -> Iterator[Observer]:
-    """An observer as it is wanted, which in doubt is one that fits where stderr goes."""
+def observer(call: Call, progress: str, quiet: bool = False, *, is_timed: bool = True) -> Iterator[Observer]:
+    """An observer as it is wanted, which in doubt is one that fits where stderr goes.
+
+    is_timed: whether it tells seconds, which of a differentially private run would tell of the data.
+    """
     if quiet and progress == "json":
         raise PolicyError("--quiet and --progress json contradict each other.")
     if progress == "json":
-        with _Events().telling_the_end() as events:
+        with _Events(is_timed).telling_the_end() as events:
             yield events
     elif quiet or progress == "none" or call.json:
         yield Silent()
     elif sys.stderr.isatty():
         from sqlanon.cli.live import live_observer  # here, as rich is for terminals alone
 
-        with live_observer(_WORDS) as live:
+        with live_observer(_WORDS, is_timed=is_timed) as live:
             yield live
     else:
         yield _Lines()
@@ -48,7 +51,8 @@ def observer(call: Call, progress: str, quiet: bool = False) -> Iterator[Observe
 class _Events:
     """One JSON object a line for programs; docs/progress.md says what is in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_timed: bool) -> None:
+        self._is_timed = is_timed
         self._run: str | None = None
         self._phase: str | None = None
         self._began = time.monotonic()
@@ -79,7 +83,7 @@ class _Events:
         self._tell("progress", **figures(progress))
 
     def _tell(self, event: str, **more: object) -> None:
-        seconds = round(time.monotonic() - self._began, 3)
+        seconds = round(time.monotonic() - self._began, 3) if self._is_timed else None
         known = {"version": EVENTS_VERSION, "event": event, "run": self._run, "phase": self._phase, "seconds": seconds}
         print(json.dumps(known | more), file=sys.stderr, flush=True)
 
