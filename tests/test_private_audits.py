@@ -173,6 +173,16 @@ def test_noise_that_is_reused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         audit_freshness()
 
 
+def test_a_fixed_seed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seeded(_self: OpenDP, counts: Sequence[int], *_: Any) -> list[int]:
+        draws = random.Random(7)
+        return [count + draws.choice((-1, 0, 1)) for count in counts]
+
+    monkeypatch.setattr(OpenDP, "add_noise", seeded)
+    with pytest.raises(AssertionError):
+        audit_freshness()
+
+
 def test_half_of_a_sensitivity_is_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounting, "score_of", lambda *_: scoring.MostFrequent(scoring._GRAIN // 2, True, True))
     rows = [(30, "clerk", CLASSES[0])] * 5
