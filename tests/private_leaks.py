@@ -94,9 +94,10 @@ def left_behind(
             call("run", policy, "--replace", "--json"),
             call("run", policy, "--replace"),  # which is refused
         ]
-        assert [one.exit_code for one in outputs] == [0, 0, 0, 0, 3]
+        assert [one.exit_code for one in outputs] == [0, 0, 0, 0, 3], [one.output for one in outputs]
         outputs += [call(*words, *where) for words in (["runs", "--json"], ["budget", "show", "people", "--json"])]
         run = json.loads(outputs[3].stdout)["run"]
+        outputs.append(call("report", run, *where))
         outputs += [call("show", run, "--steps", *words, *where) for words in ([], ["--json"])]
     kept = [one.output for one in outputs]
     kept += [f"{record.name} {record.getMessage()}" for record in log.records]

@@ -12,7 +12,7 @@ import typer
 
 from sqlanon.cli.call import HERE, Call, Panel, command, expanded
 from sqlanon.cli.deferred import catalog as catalogs
-from sqlanon.cli.deferred import dialects, embedded, loading, plans, workspace
+from sqlanon.cli.deferred import dialects, embedded, loading, plans, private, workspace
 from sqlanon.cli.deferred import session as sessions
 from sqlanon.cli.deferred import watch as watching
 from sqlanon.cli.layout import number, place_text, table
@@ -127,7 +127,7 @@ def _row(run: Run) -> list[object]:
 
 def run_object(run: Run) -> dict[str, Any]:
     """A run as programs read it."""
-    values = {"run": run.id, **asdict(run), "result": None if run.result is None else run.result.as_json()}
+    values = {"run": run.id, **asdict(run), "result": _result_object(run)}
     del values["id"], values["recorded"]
     error = {"type": values.pop("error_class"), "message": values.pop("error_message")}
     started, finished = values.pop("started"), values.pop("finished")
@@ -138,6 +138,12 @@ def run_object(run: Run) -> dict[str, Any]:
         "finished": finished.isoformat() if finished else None,
         "error": error if error["type"] else None,
     }
+
+
+def _result_object(run: Run) -> dict[str, Any] | None:
+    """The result of a run of either kind; None where it came to none."""
+    result = run.result if run.private is None else run.private
+    return None if result is None else result.as_json()
 
 
 def cancel_command(
@@ -196,6 +202,8 @@ def _run_text(run: Run) -> str:
         )
         models = [(plans.spec_text({"model": m.model, **m.parameters}), m.satisfied) for m in run.result.models]
         lines += [f"  {model}: {'holds' if satisfied else 'violated'}" for model, satisfied in models]
+    if run.private is not None:
+        lines += ["", private.result_text(run.private)]
     return "\n".join([*lines, "", "Policy:", run.policy])
 
 

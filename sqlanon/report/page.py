@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from sqlanon import __version__
@@ -19,7 +16,9 @@ from sqlanon.measures.population import journalist_risk
 from sqlanon.policy.facts import without_values
 from sqlanon.report import numbers, pictures, wording
 from sqlanon.report.first_levels import DEPTH
+from sqlanon.report.html import template
 from sqlanon.report.material import Material
+from sqlanon.report.private_page import render_private
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.results.measures import THRESHOLDS
 from sqlanon.results.run_result import PHASES, RunResult
@@ -34,27 +33,16 @@ def render(material: Material, population: int | None = None) -> str:
     """The whole page; every text of the run is escaped.
 
     population: how many the source is a random sample of, for the journalist's risk. Raises PolicyError if they are
-    fewer than the rows released.
+    fewer than the rows released, or the release has noisy counts.
     """
+    if material.run.private is not None:
+        if population is not None:
+            raise PolicyError("--population is of classes; a release of differential privacy has none: leave it out.")
+        return render_private(material.run, material.run.private)
     released = 0 if material.result is None else material.result.release.rows
     if population is not None and population < released:
         raise PolicyError(f"A population of {population:,} can't be: the release has {released:,} rows.")
-    return _template().render(**_content(material, population))
-
-
-@functools.cache
-def _template() -> Template:
-    here = resources.files("sqlanon.report")
-    environment = Environment(
-        loader=FunctionLoader(lambda name: here.joinpath(name).read_text(encoding="utf-8")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"whole": numbers.whole, "decimal": numbers.decimal, "percent": numbers.percent}
-    environment.globals["style"] = Markup(here.joinpath("style.css").read_text(encoding="utf-8"))
-    return environment.get_template("report.html.j2")
+    return template("report.html.j2").render(**_content(material, population))
 
 
 def _content(material: Material, population: int | None) -> dict[str, Any]:

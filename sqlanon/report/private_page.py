@@ -1,0 +1,98 @@
+"""The report of a differentially private run, in words of those who answer for the data. All numbers are public."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any
+
+from sqlanon import __version__
+from sqlanon.catalog import Run
+from sqlanon.policy.facts import without_values
+from sqlanon.report.html import template
+from sqlanon.results.private import BudgetState, Guarantee, PrivateResult
+from sqlanon.support.exact import decimal_text
+
+CHECKS = {
+    "columns_declared": "The release has the declared columns, in the order of the source, and no other.",
+    "labels_public": "The labels of each column cover its declared domain, each value once.",
+    "cells_public": "No row is of another cell than the combinations of these labels.",
+    "cells_complete": "Every cell is there once with a count, also those without rows in the source.",
+}
+
+
+def render_private(run: Run, result: PrivateResult) -> str:
+    """The whole page of a run that released noisy counts."""
+    return template("private.html.j2").render(
+        run=run,
+        result=result,
+        made_by=__version__,
+        promise=promise_text(result.guarantee),
+        belief=belief_text(result.guarantee),
+        unit=unit_text(result.guarantee),
+        budget=None if result.budget is None else budget_text(result.budget),
+        mechanisms=list(list_mechanisms(result.guarantee)),
+        checks=[{"sentence": CHECKS.get(name, name), **asdict(check)} for name, check in result.checks.items()],
+        policy=json.dumps(without_values(json.loads(run.policy)), ensure_ascii=False, indent=2),
+    )
+
+
+def promise_text(guarantee: Guarantee) -> str:
+    """Say what epsilon means for one unit: by how much its rows can change the probability of a release."""
+    factor = math.ceil(100 * math.exp(guarantee.epsilon)) / 100
+    times = f"{factor:,.2f}" if factor < 1000 else f"{factor:,.0f}"
+    whom = "any one row" if guarantee.unit == "row" else "any one person"
+    return (
+        f"Epsilon is {guarantee.epsilon:g}. Whatever this release shows was at most {times} times as likely, and at"
+        f" least 1/{times} as likely, as it would have been without {whom}. That holds whatever somebody knows already."
+    )
+
+
+def belief_text(guarantee: Guarantee) -> str:
+    """Say how sure somebody can become by the release."""
+    sure = 1 / (1 + math.exp(-guarantee.epsilon))
+    what = "a row is in the data" if guarantee.unit == "row" else "a person is in the data"
+    return (
+        f"Who thought it as likely as not that {what}, or that it says this or that, is sure by at most"
+        f" {math.ceil(1000 * sure) / 10:g} % after reading the release, instead of 50 %."
+    )
+
+
+def unit_text(guarantee: Guarantee) -> str:
+    """Say whether rows or persons are protected, and what follows."""
+    if guarantee.unit == "row":
+        return (
+            "Rows are protected, not persons: for a person with several rows the loss adds up, n times epsilon for n"
+            " rows."
+        )
+    return (
+        f"Persons are protected, told apart by {guarantee.unit}: at most {guarantee.contribution:,} rows of each were"
+        " counted, chosen by a secret hash; further rows, and those without a person, were left out."
+    )
+
+
+def budget_text(budget: BudgetState) -> str:
+    """Say what releases before consumed, this one, and what is left."""
+    before, consumed, left, allowed = map(Fraction, (budget.before, budget.consumed, budget.left, budget.allowed))
+    return (
+        f"Earlier releases of this source consumed {decimal_text(before, up=True)} of budget {budget.ledger}, this one"
+        f" {decimal_text(consumed, up=True)}; {decimal_text(left, up=False)} of {decimal_text(allowed, up=False)} was"
+        f" left. Who has all of them learns at most as much as from one release with epsilon"
+        f" {decimal_text(before + consumed, up=True)}."
+    )
+
+
+def list_mechanisms(guarantee: Guarantee) -> Iterator[dict[str, Any]]:
+    """List mechanisms of the same loss once, with how often each was used."""
+    for one, times in Counter(guarantee.mechanisms).items():
+        yield {
+            "name": one.mechanism,
+            "times": times,
+            "epsilon": decimal_text(Fraction(one.epsilon), up=True),
+            "sensitivity": one.sensitivity,
+            "scale": decimal_text(Fraction(one.scale), up=False),
+        }
