@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,9 +14,14 @@ import pytest
 
 from sqlanon.algorithms.private import accounting, counting, mechanisms, scoring
 from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
+from sqlanon.plan.private import PrivatePlan
+from sqlanon.plan.public_domain import NumberDomain
+from sqlanon.policy import Policy
 from sqlanon.releases.counts import NoisyCounts
-from sqlanon.sql import RedactedValue
+from sqlanon.runs import private_runs
+from sqlanon.sql import RedactedValue, Statement
 from tests.private_support import Ample, Known, draw, private_policy
 from tests.run_support import Database
 from tests.test_private import ATTRIBUTES, CLASSES, COLUMNS, rows_of
@@ -34,9 +40,10 @@ def audit_neighbours(database: Database, rows: list[Any], fewer: list[Any], **mo
         columns, attributes = more.get("columns", COLUMNS), more.get("attributes", ATTRIBUTES)
         table = database.create(columns, part)
         options = {"target": "pay", "specializations": 4, **more.get("algorithm", {})}
-        draw(private_policy(database, table, attributes, unit=more.get("unit"), **options), known, account)
-        seen.append((known, account))
-    (one, account), (other, _) = seen
+        result = draw(private_policy(database, table, attributes, unit=more.get("unit"), **options), known, account)
+        seen.append((known, account, result.labels))
+    (one, account, labels), (other, _, other_labels) = seen
+    assert labels == other_labels
     (*choices, noise) = account.charged[0]
     assert len(one.asked) == len(other.asked) <= len(choices)
     for (scores, epsilon, sensitivity, monotone), (changed, *_), charged in zip(
@@ -188,6 +195,24 @@ def test_half_of_a_sensitivity_is_found(database: Database, monkeypatch: pytest.
     rows = [(30, "clerk", CLASSES[0])] * 5
     with pytest.raises(AssertionError):
         audit_neighbours(database, rows, rows[1:])
+
+
+def test_a_domain_that_is_looked_up_is_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ends, the least and the greatest value, show in the labels, and are the values of single rows."""
+    resolve = private_runs.resolve_private
+
+    def look_up(policy: Policy, engine: Engine, **more: Any) -> PrivatePlan:
+        plan = resolve(policy, engine, **more)
+        ((least, greatest),) = engine.fetch(Statement("test", f"SELECT min(age), max(age) FROM {plan.source}"))
+        age = plan.domains["age"]
+        assert isinstance(age, NumberDomain)
+        width = (greatest - least) // age.steps + 1
+        return replace(plan, domains={**plan.domains, "age": replace(age, first=least, width=width)})
+
+    monkeypatch.setattr(private_runs, "resolve_private", look_up)
+    rows = [(age, "clerk", CLASSES[0]) for age in (20, 35, 59, 110)]
+    with pytest.raises(AssertionError):
+        audit_neighbours(database, rows, rows[:-1])
 
 
 def test_empty_cells_that_are_left_out_are_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from sqlanon.report import queries as queries
     from sqlanon.report import sample as sample
     from sqlanon.report.audit import auditing as auditing
+    from sqlanon.report.audit import private_audit as private_audit
     from sqlanon.report.drawing import picture as picture
     from sqlanon.report.drawing import tradeoff as tradeoff
     from sqlanon.report.signoff import check as check
@@ -104,6 +105,7 @@ MODULES = {
     "picture": "sqlanon.report.drawing.picture",
     "plans": "sqlanon.cli.plans",
     "private": "sqlanon.cli.private",
+    "private_audit": "sqlanon.report.audit.private_audit",
     "private_check": "sqlanon.runs.private_check",
     "private_runs": "sqlanon.runs.private_runs",
     "progress": "sqlanon.cli.progress",

@@ -5,11 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sqlanon.cli.deferred import codec
 from sqlanon.cli.layout import table
 from sqlanon.cli.plans import listed, release_text, source_text
+from sqlanon.errors import ProtectionError
 from sqlanon.support.exact import decimal_text
 
 if TYPE_CHECKING:
+    from sqlanon.cli.call import Call
+    from sqlanon.report.audit.private_audit import PrivateAudit
     from sqlanon.results.private import BudgetState, Guarantee, PrivateResult
     from sqlanon.runs.private_check import PrivateCheck
 
@@ -54,6 +58,51 @@ def check_object(checked: PrivateCheck) -> dict[str, Any]:
         ],
         "problems": [],
     }
+
+
+AUDITED = {
+    "columns_declared": "columns are the declared ones",
+    "labels_public": "labels cover the declared domains, each value once",
+    "cells_public": "no row is of another cell",
+    "cells_complete": "every cell is there once with a count",
+    "cells_ordered": "rows are stored in the order of their cells",
+    "rows_equal": "as many rows as were recorded",
+    "mechanisms_recorded": "the record names the mechanisms, scales and sensitivities that follow from the policy",
+    "ledger_agrees": "the ledger has an entry for every mechanism",
+}
+
+
+def tell_audit(call: Call, audit: PrivateAudit) -> int:
+    """Print what an audit of noisy counts found; the exit code."""
+    if call.json:
+        call.emit(
+            {
+                "table": audit.table,
+                "run": audit.run,
+                "checks": {name: vars(check) for name, check in audit.checks.items()},
+                "unchecked": dict(audit.unchecked),
+                "guarantee": codec.to_json(audit.guarantee),
+                "epsilon_verified": False,
+                "satisfied": audit.satisfied,
+            }
+        )
+    else:
+        print(audit_text(audit))
+    return 0 if audit.satisfied else ProtectionError.exit_code
+
+
+def audit_text(audit: PrivateAudit) -> str:
+    """An audit for people."""
+    lines = [f"{audit.table}, made by run {audit.run}, by {audit.guarantee.library}:"]
+    for name, check in audit.checks.items():
+        outcome = f"VIOLATED ({check.violations:,})" if check.violations else "passed"
+        lines.append(f"  {AUDITED.get(name, name)}: {outcome}")
+    lines += [f"  {AUDITED.get(name, name)}: not checked, as {reason}" for name, reason in audit.unchecked.items()]
+    lines.append(
+        f"Recorded: {_promise(audit.guarantee)} That it holds can't be verified from a table: it follows from how the"
+        " counts were drawn."
+    )
+    return "\n".join(lines)
 
 
 def result_text(result: PrivateResult) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from sqlanon.cli.audit import UNKNOWN, tell_audit, verification_object
 from sqlanon.cli.call import HERE, Call, Panel, TrustOwner, command, expanded, listed
-from sqlanon.cli.deferred import auditing, files, loading, models, plans, summary
+from sqlanon.cli.deferred import auditing, files, loading, models, plans, private, private_audit, summary
 from sqlanon.cli.deferred import calls as api
 from sqlanon.cli.record import tell_record
 from sqlanon.errors import PolicyError, ProtectionError
@@ -97,6 +97,8 @@ def verify_command(
     Nothing of a run is used and nothing is changed: equivalence classes are the groups of equal values in the table.
     With a policy every check of a run is made, if its source can be read and is still what was released; else the
     checks that were not made are named, and say nothing about the exit code.
+
+    A release of differential privacy is held against its record and the ledger; epsilon can't be seen in a table.
     """
     asked = {"k": k, "l": l, "c": c, "entropy": entropy or None, "t": t, "distance": distance, "v": v}
     given = {name: value for name, value in asked.items() if value is not None}
@@ -118,6 +120,10 @@ def verify_command(
     if "://" not in place and not is_file:
         _refuse("policy", unfit)
         loaded = loading.load_policy(Path(place))
+        if loaded.is_private:
+            if no_source:
+                raise PolicyError("--no-source has no meaning for differential privacy: the source is not read.")
+            return private.tell_audit(call, private_audit.audit_private(loaded, table, call.options))
         audit = auditing.audit_release(loaded, table, call.options, with_source=not no_source)
         repetition = None if no_source else api.source_repetition(loaded, call.options)
         return tell_audit(call, audit, table or plans.release_text(loaded), repetition)

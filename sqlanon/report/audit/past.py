@@ -58,7 +58,7 @@ def look_back(policy: Policy, table: str | None, options: EngineOptions | None) 
             connect(policy.source.url or MEMORY_URL, options) as engine,
             look_into_catalog(policy, engine, options) as catalog,
         ):
-            run = None if catalog is None else _newest(catalog, policy, table or place_of_release(policy))
+            run = None if catalog is None else newest_run(catalog, policy, table or place_of_release(policy))
             return unknown if catalog is None or run is None else Past(_known(catalog, run, policy), run)
     except Cancelled:
         raise
@@ -66,7 +66,7 @@ def look_back(policy: Policy, table: str | None, options: EngineOptions | None) 
         return unknown
 
 
-def _newest(catalog: Catalog, policy: Policy, release: str) -> Run | None:
+def newest_run(catalog: Catalog, policy: Policy, release: str) -> Run | None:
     """The newest run that published the release, if it was of this source."""
     file = policy.release.file is not None
     for run in catalog.runs(None):

@@ -1,0 +1,137 @@
+"""The audit of a published differentially private release: the table, its record and the ledger held together.
+
+What the table alone can show is checked by it: that it is one that the recorded mechanisms may write. Epsilon is a
+property of how the counts were drawn, which no table shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sqlanon.algorithms.private.accounting import schedule_of
+from sqlanon.catalog import Catalog
+from sqlanon.catalog.budget_records import BudgetEntry
+from sqlanon.engines.base import Engine, EngineOptions, RelationType
+from sqlanon.errors import PolicyError
+from sqlanon.plan.private import PrivatePlan, resolve_private
+from sqlanon.policy import Policy
+from sqlanon.releases.counts import load_labels, strides_of
+from sqlanon.report.audit.past import newest_run
+from sqlanon.results.measures import Check
+from sqlanon.results.private import Guarantee, PrivateResult
+from sqlanon.runs.private_runs import guarantee_of
+from sqlanon.sql import Identifier, Relation
+from sqlanon.support.exact import round_outward
+from sqlanon.verification.counts import check_counts
+from sqlanon.work.session import look_into_catalog, open_to_look
+from sqlanon.work.workspace import TemporaryWorkspace
+
+
+@dataclass(frozen=True)
+class PrivateAudit:
+    """An audit of noisy counts.
+
+    table: the one that was checked. run: that made it. guarantee: as it was recorded.
+    unchecked: checks that were not made, each with the reason.
+    """
+
+    table: str
+    run: str
+    guarantee: Guarantee
+    checks: Mapping[str, Check]
+    unchecked: Mapping[str, str]
+
+    @property
+    def satisfied(self) -> bool:
+        """Tell whether no check found a violation."""
+        return not any(check.violations for check in self.checks.values())
+
+
+def audit_private(policy: Policy, table: str | None = None, options: EngineOptions | None = None) -> PrivateAudit:
+    """Check the policy's release, or another table in its place; the source is not read, nothing is changed.
+
+    Raises PolicyError where there is no such table, or no record of a run that published it.
+    """
+    with open_to_look(policy, options) as (engine, _), look_into_catalog(policy, engine, options) as catalog:
+        plan = resolve_private(policy, engine, replace=True)
+        named = table or policy.release.table or ""
+        release = engine.resolve(Relation.parse(named))
+        if release is None:
+            raise PolicyError(f"There is no table {named} to check.")
+        result = None if catalog is None else _recorded(catalog, policy)
+        if catalog is None or result is None:
+            raise PolicyError(
+                f"No run is recorded that published {plan.release_name} with noise: without its labels, mechanisms and"
+                " ledger there is nothing to hold the table against."
+            )
+        checks, unchecked = _checks_of_table(engine, plan, release, result)
+        checks["mechanisms_recorded"] = _check_mechanisms(plan, result)
+        checks["ledger_agrees"] = _check_ledger(_entries(catalog, result), result)
+        return PrivateAudit(named, result.run, result.guarantee, checks, unchecked)
+
+
+def _recorded(catalog: Catalog, policy: Policy) -> PrivateResult | None:
+    run = newest_run(catalog, policy, policy.release.table or "")
+    return None if run is None else run.private
+
+
+def _checks_of_table(
+    engine: Engine, plan: PrivatePlan, release: Relation, result: PrivateResult
+) -> tuple[dict[str, Check], dict[str, str]]:
+    """Check columns, labels, cells, their order, and the number of rows, by what is public."""
+    with TemporaryWorkspace(engine) as workspace:
+        labels = workspace.table("labels")
+        load_labels(engine, labels, [result.labels.get(name, ()) for name in plan.shown])
+        cells = result.release.cells
+        checks = check_counts(engine, labels, release, plan, cells, result.labels)
+        if checks["columns_declared"].violations:
+            return checks, {"cells_ordered": "its columns are not those that were declared"}
+        (rows,) = engine.query_one("count_rows", table=release)
+        checks["rows_equal"] = Check(abs(int(rows) - result.release.rows), int(rows))
+        if engine.relation_type(release) is not RelationType.TABLE:
+            return checks, {"cells_ordered": "only a table has an order in which it is stored"}
+        sizes = [len(result.labels[name]) for name in plan.shown]
+        (early,) = engine.query_one(
+            "private/count_out_of_order",
+            labels=labels,
+            release=release,
+            attributes=[
+                {"number": number, "name": Identifier(name), "stride": stride}
+                for number, (name, stride) in enumerate(zip(plan.shown, strides_of(sizes), strict=True))
+            ],
+        )
+        checks["cells_ordered"] = Check(int(early), int(rows))
+        return checks, {}
+
+
+def _check_mechanisms(plan: PrivatePlan, result: PrivateResult) -> Check:
+    """Hold the record against the mechanisms that follow from the policy: their names, losses, scales."""
+    expected = guarantee_of(plan, schedule_of(plan), result.guarantee.library)
+    different = _differences(Counter(expected.mechanisms), Counter(result.guarantee.mechanisms))
+    others = expected.exact != result.guarantee.exact or expected.unit != result.guarantee.unit
+    others = others or expected.contribution != result.guarantee.contribution or not result.guarantee.library.strip()
+    return Check(different + others, len(result.guarantee.mechanisms))
+
+
+def _check_ledger(entries: list[BudgetEntry], result: PrivateResult) -> Check:
+    """Hold the ledger against the record: an entry for every mechanism, and no other of this run."""
+    written = Counter((one.mechanism, one.epsilon, one.sensitivity, one.scale) for one in entries)
+    recorded = Counter(
+        (one.mechanism, round_outward(Fraction(one.epsilon)), Fraction(one.sensitivity), Fraction(one.scale))
+        for one in result.guarantee.mechanisms
+    )
+    return Check(_differences(written, recorded), len(result.guarantee.mechanisms))
+
+
+def _entries(catalog: Catalog, result: PrivateResult) -> list[BudgetEntry]:
+    if result.budget is None or not catalog.keeps_budgets:
+        return []
+    return [one for one in catalog.budget_entries(result.budget.ledger) if one.run == result.run]
+
+
+def _differences(one: Counter[Any], other: Counter[Any]) -> int:
+    return (one - other).total() + (other - one).total()

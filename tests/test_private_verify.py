@@ -1,0 +1,79 @@
+"""`verify` of differentially private releases: the table, its record and the ledger, held together."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlanon.errors import PolicyError
+from sqlanon.report.audit.private_audit import audit_private
+from tests.private_support import Known
+from tests.run_support import Database
+from tests.test_private import COLUMNS, rows_of
+from tests.test_private_budgets import asking, grant, release
+
+
+@pytest.fixture
+def people(database: Database) -> Database:
+    database.create(COLUMNS, rows_of(20, 1), "people")
+    grant(database)
+    return database
+
+
+def test_a_release_is_what_its_mechanisms_may_write(people: Database) -> None:
+    policy = asking(people)
+    with pytest.raises(PolicyError, match="No run is recorded that published"):
+        people.create({"a": "INTEGER"}, [], "people_r")
+        audit_private(policy)
+    people.sql("DROP TABLE people_r")
+    result = release(policy, Known())
+    audit = audit_private(policy)
+    assert (audit.run, audit.guarantee, audit.unchecked) == (result.run, result.guarantee, {})
+    assert {name: check.violations for name, check in audit.checks.items()} == dict.fromkeys(
+        (
+            "columns_declared",
+            "labels_public",
+            "cells_public",
+            "cells_complete",
+            "rows_equal",
+            "cells_ordered",
+            "mechanisms_recorded",
+            "ledger_agrees",
+        ),
+        0,
+    )
+    assert audit.satisfied
+    assert people.leftovers() == []
+
+
+ALTERED = {
+    "UPDATE people_r SET job = 'judge' WHERE age = (SELECT min(age) FROM people_r)": {"cells_public", "cells_complete"},
+    "DELETE FROM people_r WHERE age = (SELECT max(age) FROM people_r)": {"cells_complete", "rows_equal"},
+    "UPDATE people_r SET count = NULL": {"cells_complete"},
+    "ALTER TABLE people_r ADD COLUMN name VARCHAR(9)": {"columns_declared"},
+    "CREATE TABLE other AS SELECT * FROM people_r ORDER BY pay, job, age DESC; DROP TABLE people_r;"
+    " ALTER TABLE other RENAME TO people_r": {"cells_ordered"},
+    "DELETE FROM sqlanon.budget_entries WHERE number = 2": {"ledger_agrees"},
+    "UPDATE sqlanon.budget_entries SET scale = '1/7' WHERE number = 1": {"ledger_agrees"},
+}
+
+
+@pytest.mark.either_engine
+def test_what_was_altered_is_found(people: Database) -> None:
+    """The table, and the ledger."""
+    for alteration, expected in ALTERED.items():
+        policy = asking(people, 0.25)
+        release(policy)
+        for statement in alteration.split(";"):
+            people.sql(statement)
+        audit = audit_private(policy)
+        assert {name for name, check in audit.checks.items() if check.violations} == expected, alteration
+        assert not audit.satisfied
+        people.sql("DROP TABLE people_r")
+
+
+@pytest.mark.either_engine
+def test_a_record_of_other_mechanisms_is_found(people: Database) -> None:
+    """The policy that the release is held against asks for another epsilon than the one that was spent."""
+    release(asking(people, 1))
+    audit = audit_private(asking(people, 0.5))
+    assert {name for name, check in audit.checks.items() if check.violations} == {"mechanisms_recorded"}
