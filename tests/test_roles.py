@@ -10,13 +10,18 @@ from typing import Any
 import psycopg
 import pytest
 
+from sqlanon.api.granting import grant_budget
+from sqlanon.catalog.tables import Tables
 from sqlanon.errors import PolicyError, ProtectionError
 from sqlanon.policy.grants import grant_script
+from sqlanon.report.audit.private_audit import audit_private
+from sqlanon.runs.private_runs import run_private
 from sqlanon.support.roles import Roles
 from sqlanon.verification.release import verify_release
 from tests.jobs_support import carry_out, frozen
 from tests.postgres_server import PostgresServer
-from tests.roles_support import Place, open_place
+from tests.private_support import Known
+from tests.roles_support import ATTRIBUTES, Place, open_place
 from tests.run_support import Database, anonymize, open_database, quoted
 
 _numbers = itertools.count()
@@ -89,6 +94,33 @@ def _do_each_part(place: Place) -> None:
         assert runner.leftovers() == []
     made = place.owner.sql("SELECT DISTINCT schemaname FROM pg_tables WHERE tableowner = ?", [place.roles.runner])
     assert sorted(made) == [("released",), ("sqlanon",)]
+
+
+def test_a_private_run_needs_no_more_than_the_grants(place: Place) -> None:
+    """The column of persons is read though it is an identifier; the ledger is the runner's alone."""
+    values = {"role": "quasi-identifier", "values": ["a", "b"]}
+    identifiers = dict.fromkeys(ATTRIBUTES, {"role": "identifier"})
+    private: dict[str, Any] = {
+        "attributes": identifiers | {"job": values},
+        "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": {"column": "ssn", "rows": 1}}],
+        "algorithm": {"name": "contingency"},
+        "budget": {"ledger": "patients"},
+    }
+    place.grant(**private)
+    place.owner.sql(f"ALTER ROLE {quoted(place.roles.reader)} LOGIN")
+    policy = place.policy(place.roles.runner, **private)
+    grant_budget(policy, 2, "a test")
+    result = run_private(policy, mechanisms=Known())
+    assert result.budget is not None
+    assert result.budget.left == "1"
+    assert audit_private(policy).satisfied
+    ledger = [f"SELECT * FROM sqlanon.{name}" for name in Tables.names() if name.startswith("budget")]
+    assert len(ledger) == 4
+    with open_database(place.url(place.roles.reader)) as reader:
+        assert reader.sql("SELECT count(*) FROM released.patients") == [(4,)]
+        assert _allowed(reader, *ledger) == []
+    with open_database(place.url(place.roles.runner)) as runner:
+        assert _allowed(runner, 'SELECT "Disease" FROM people."The patients"') == []
 
 
 def test_no_role_can_do_more(place: Place) -> None:

@@ -8,6 +8,7 @@ from sqlanon.engines.dialects import Dialect, dialect_of_url
 from sqlanon.engines.embedded import EMBEDDED
 from sqlanon.errors import PolicyError
 from sqlanon.policy import Policy, Role
+from sqlanon.policy.private import mechanism_of
 from sqlanon.sql import Identifier, Relation, Text
 from sqlanon.support.roles import Roles
 
@@ -48,10 +49,17 @@ def grant_script(policy: Policy, roles: Roles, *, pg_cron: bool = False) -> str:
         "source_schema": Identifier(str(source.schema)),
         "release_schema": Identifier(str(release.schema)),
         "own_schema": release.schema not in (source.schema, "public"),
-        "columns": [Identifier(n) for n, a in policy.attributes.items() if a.role is not Role.IDENTIFIER],
+        "columns": [Identifier(name) for name in _read_columns(policy)],
         "pg_cron": pg_cron,
     }
     return dialect.renderer()("roles/grant_privileges", **values).text
+
+
+def _read_columns(policy: Policy) -> list[str]:
+    """Name the columns that a run reads: no identifier, but for the one that tells persons apart whose rows count."""
+    asked = mechanism_of(policy)
+    persons = None if asked is None else asked.persons
+    return [name for name, one in policy.attributes.items() if one.role is not Role.IDENTIFIER or name == persons]
 
 
 def _relation(text: str) -> Relation:
