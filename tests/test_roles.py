@@ -99,7 +99,7 @@ def _do_each_part(place: Place) -> None:
 def test_a_private_run_needs_no_more_than_the_grants(place: Place) -> None:
     """The column of persons is read though it is an identifier; the ledger is the runner's alone."""
     values = {"role": "quasi-identifier", "values": ["a", "b"]}
-    identifiers = dict.fromkeys(ATTRIBUTES, {"role": "identifier"})
+    identifiers = {name: {"role": "identifier"} for name in ATTRIBUTES}
     private: dict[str, Any] = {
         "attributes": identifiers | {"job": values},
         "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": {"column": "ssn", "rows": 1}}],
