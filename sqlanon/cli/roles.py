@@ -27,8 +27,8 @@ def grant_script_command(
 ) -> None:
     """Print the roles and grants that a policy needs on PostgreSQL, for a DBA to read and run; nothing is changed.
 
-    The runner sees the columns that are released, and of identifiers the persons of differential
-    privacy alone; readers see releases alone. The catalog is the
-    runner's alone: each runner has one of its own, in the schema that the policy names.
+    The runner sees the columns that are released, and of identifiers the persons of differential privacy alone; readers
+    see releases alone. The catalog is the runner's alone: each runner has one of its own, in the schema that the policy
+    names.
     """
     print(grants.grant_script(loading.load_policy(policy), Roles(runner, reader), pg_cron=pg_cron))
