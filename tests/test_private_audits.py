@@ -19,9 +19,10 @@ from sqlanon.errors import VerificationError
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain
 from sqlanon.policy import Policy
+from sqlanon.releases import counts
 from sqlanon.releases.counts import NoisyCounts
 from sqlanon.runs import private_runs
-from sqlanon.sql import RedactedValue, Statement
+from sqlanon.sql import RedactedValue, Relation, Statement
 from tests.private_support import Ample, Known, draw, private_policy
 from tests.run_support import Database
 from tests.test_private import ATTRIBUTES, CLASSES, COLUMNS, rows_of
@@ -249,6 +250,30 @@ def test_labels_that_do_not_cover_the_domain_are_found(
         algorithm={"name": "contingency", "target": "pay"},
     )
     with pytest.raises(VerificationError, match="labels_public"):
+        draw(policy)
+
+
+@pytest.mark.parametrize("exchanged", ["age", "pay"])
+@pytest.mark.either_engine
+def test_counts_under_exchanged_labels_are_found(
+    database: Database, monkeypatch: pytest.MonkeyPatch, exchanged: str
+) -> None:
+    """The staged table has all cells once, in whatever order: the counts are those of others."""
+    staging = counts.load_labels
+
+    def exchange(engine: Engine, table: Relation, labels: Sequence[Sequence[str]]) -> None:
+        place = ["age", "pay"].index(exchanged)
+        staging(engine, table, [one[::-1] if number == place else one for number, one in enumerate(labels)])
+
+    monkeypatch.setattr(counts, "load_labels", exchange)
+    columns, attributes = ({name: one[name] for name in ("age", "pay")} for one in (COLUMNS, ATTRIBUTES))
+    policy = database.policy(
+        database.create(columns, [(25, "low"), (35, "high"), (35, "high")]),
+        attributes,
+        privacy=[{"model": "differential-privacy", "epsilon": 1}],
+        algorithm={"name": "contingency", "target": "pay"},
+    )
+    with pytest.raises(VerificationError, match="counts_drawn"):
         draw(policy)
 
 

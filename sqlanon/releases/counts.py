@@ -68,8 +68,7 @@ class NoisyCounts:
         counts, labels = workspace.table("counts"), workspace.table("labels")
         sizes = [len(nodes) for nodes in self.cut]
         with engine.transaction():
-            engine.run("private/create_counts", counts=counts)
-            engine.load(counts, ["cell", "n"], self.numbered)
+            load_counts(engine, counts, self.numbered)
             load_labels(engine, labels, list(self.labels.values()))
             engine.run(
                 "private/stage_counts",
@@ -88,6 +87,13 @@ class NoisyCounts:
             grants = guard_staging(engine, final)
         workspace.drop(counts, labels)
         yield StagedTable(final, engine, final, self.plan.release, grants, replace)
+
+
+def load_counts(engine: Engine, table: Relation, counts: Sequence[tuple[int, int]]) -> None:
+    """Write down the noisy count of each cell, by its number."""
+    engine.run("private/create_counts", counts=table)
+    engine.load(table, ["cell", "n"], counts)
+    engine.analyze(table)
 
 
 def load_labels(engine: Engine, table: Relation, labels: Sequence[Sequence[str]]) -> None:

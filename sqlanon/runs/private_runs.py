@@ -22,7 +22,7 @@ from sqlanon.plan.trust import hold_trusted
 from sqlanon.policy import Policy
 from sqlanon.policy.private import mechanism_of
 from sqlanon.policy.writer import policy_text, put_back
-from sqlanon.releases.counts import NoisyCounts, load_labels
+from sqlanon.releases.counts import NoisyCounts, load_counts, load_labels
 from sqlanon.results.measures import Check
 from sqlanon.results.private import (
     NEIGHBOURS,
@@ -39,7 +39,7 @@ from sqlanon.runs.linking import check_earlier_releases
 from sqlanon.runs.recording import PublishedRecord
 from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
-from sqlanon.verification.counts import check_counts
+from sqlanon.verification.counts import check_counts, check_drawn
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Observer, Silent, status_after
 from sqlanon.work.session import Session, catalog_place, open_session
@@ -162,11 +162,18 @@ class _PrivateRun:
             return draw_counts(self.engine, workspace, plan, schedule, self.mechanisms, self.journal.progress)
 
     def _check(self, workspace: Workspace, counts: NoisyCounts, staged: Staged) -> dict[str, Check]:
-        """Check the staged release by the table, the policy and the labels alone."""
+        """Check the staged release by the table, the policy, the labels and the drawn counts alone."""
         with self.journal.during("verify"):
             labels = workspace.table("claimed")
             load_labels(self.engine, labels, list(counts.labels.values()))
             checks = check_counts(self.engine, labels, staged.final, counts.plan, counts.cells, counts.labels)
+            if not checks["columns_declared"].violations:
+                drawn = workspace.table("drawn")
+                load_counts(self.engine, drawn, counts.numbered)
+                checks["counts_drawn"] = check_drawn(
+                    self.engine, labels, staged.final, drawn, counts.plan, counts.labels
+                )
+                workspace.drop(drawn)
             workspace.drop(labels)
         failed = [name for name, check in checks.items() if check.violations]
         if failed:

@@ -64,3 +64,30 @@ def _covers(domain: PublicDomain, labels: Sequence[str]) -> bool:
             return False
         at = node.high
     return at == domain.size
+
+
+def check_drawn(
+    engine: Engine,
+    labels: Relation,
+    release: Relation,
+    drawn: Relation,
+    plan: PrivatePlan,
+    cut: Mapping[str, Sequence[str]],
+) -> Check:
+    """Check that every cell shows the count that was drawn for it, found by its labels.
+
+    labels: a table of the cut's labels. drawn: a table of cells by number, each with its noisy count.
+    """
+    different, cells = engine.query_one(
+        "private/count_other_counts",
+        labels=labels,
+        release=release,
+        drawn=drawn,
+        as_rows=plan.algorithm.as_ == "rows",
+        count=Identifier(COUNT),
+        attributes=[
+            {"number": number, "name": Identifier(name), "size": len(cut[name])}
+            for number, name in enumerate(plan.shown)
+        ],
+    )
+    return Check(int(different), int(cells))
