@@ -33,12 +33,14 @@ def render(material: Material, population: int | None = None) -> str:
     """The whole page; every text of the run is escaped.
 
     population: how many the source is a random sample of, for the journalist's risk. Raises PolicyError if they are
-    fewer than the rows released, or the release has noisy counts.
+    fewer than the rows released, or the release has noisy counts; or where a private run came to no release.
     """
     if material.run.private is not None:
         if population is not None:
             raise PolicyError("--population is of classes; a release of differential privacy has none: leave it out.")
         return render_private(material.run, material.run.private)
+    if any(model["model"] == "differential-privacy" for model in material.policy.get("privacy", ())):
+        raise PolicyError(f"Run {material.run.id} released nothing: `sqlanon show {material.run.id}` says why.")
     released = 0 if material.result is None else material.result.release.rows
     if population is not None and population < released:
         raise PolicyError(f"A population of {population:,} can't be: the release has {released:,} rows.")

@@ -25,6 +25,11 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
 
     Raises PolicyError for a run that published nothing, or of which too little was kept.
     """
+    if run.private is not None:
+        raise PolicyError(
+            f"Run {run.id} released noisy counts, of which no record is exported yet: `sqlanon verify` holds its"
+            " release against the catalog."
+        )
     if run.status is not Status.PUBLISHED or run.result is None:
         raise PolicyError(f"Run {run.id} has no record: its status is {run.status.value}, not published.")
     release = next((one for one in catalog.releases(run.id) if one.relation == run.release), None)
