@@ -134,7 +134,7 @@ class _PrivateRun:
             with drawn.counts.stage(self.engine, workspace, replace=self.replace) as staged:
                 checks = self._check(workspace, drawn.counts, staged)
                 with self.journal.during("publish"):
-                    notes, linked = self._publish(run, plan, drawn, staged, control)
+                    notes = self._publish(run, plan, drawn, staged, control)
         counts = drawn.counts
         return PrivateResult(
             run=run,
@@ -151,7 +151,7 @@ class _PrivateRun:
             catalog=CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema),
             budget=spending,
             published=True,
-            warnings=(*plan.warnings, *([] if linked is None else [linked])),
+            warnings=plan.warnings,
             notes=notes,
         )
 
@@ -182,10 +182,11 @@ class _PrivateRun:
             )
         return checks
 
-    def _publish(
-        self, run: str, plan: PrivatePlan, drawn: Drawn, staged: Staged, control: Control
-    ) -> tuple[tuple[str, ...], str | None]:
-        """Let the staged release take its place, recorded in the same transaction where there is one."""
+    def _publish(self, run: str, plan: PrivatePlan, drawn: Drawn, staged: Staged, control: Control) -> tuple[str, ...]:
+        """Let the staged release take its place, recorded in the same transaction where there is one.
+
+        The account says what it tells together with earlier ones; a policy of these may forbid it all the same.
+        """
         catalog, released = self.session.catalog, _release_record(plan, drawn.counts)
         record = PublishedRecord(catalog, run, plan.release, released)
 
@@ -195,11 +196,11 @@ class _PrivateRun:
 
         with catalog.releasing(plan.source_place):
             earlier = catalog.released(plan.source_place)
-            linked = check_earlier_releases(earlier, plan.source_name, self.policy.republish, None, released.digest)
+            check_earlier_releases(earlier, plan.source_name, self.policy.republish, None, released.digest)
             notes = staged.publish(within)
             self.published = True
             record.make_up_for()
-        return notes, linked
+        return notes
 
     def _end(self, run: str, status: Status, error: BaseException) -> None:
         """Record that the run failed: its kind of error alone, unless that was found before the source was read."""
