@@ -60,7 +60,7 @@ def model_class(name: str) -> type[PrivacyModel]:
     found = OWN.get(name) or load_plugin(GUARANTEES, name, PrivacyModel)  # type: ignore[type-abstract]
     if name in MECHANISMS:
         raise PolicyError(
-            f"{name} is how a release is drawn, and judges no classes: `sqlanon check`, `run` and `verify` take policies"
+            f"{name} is how a release is drawn, and judges no classes: `sqlanon check`, `run`, `verify` take policies"
             " that ask for it, in Python check_private and run_private."
         )
     if found is None:
