@@ -64,7 +64,7 @@ def page(result: PrivateResult = RESULT, population: int | None = None) -> str:
         source_rows=None,
         started=datetime(2026, 11, 25, 10, 15, tzinfo=UTC),
         finished=None,
-        policy="{}",
+        policy='{"source": {"table": "people"}, "release": {"table": "people_dp"}, "attributes": {}}',
         policy_digest="0",
         sqlanon_version="0.1",
         algorithm=result.algorithm,
@@ -80,7 +80,8 @@ def test_stewards_read_what_is_promised_and_what_was_spent() -> None:
     text = page()
     for said in (
         "at most 2.72 times as likely",
-        "is sure by at most 73.2 % after reading",
+        "is sure of it by at most 73.2 % after reading",
+        "between two values of a row, by at most 88.1 %",
         "Rows are protected, not persons",
         "consumed 0.333334 of budget people, this one 1; 1.666666 of 3 was left",
         "one release with epsilon 1.333334",
@@ -101,8 +102,7 @@ def test_persons_and_great_epsilons_are_said_as_they_are() -> None:
     persons = replace(GUARANTEE, unit="patient", contribution=3, epsilon=8.0)
     assert "2,981 times" in promise_text(persons)
     assert "without any one person" in promise_text(persons)
-    assert "a person is in the data" in belief_text(persons)
-    assert "100 %" in belief_text(persons)
+    assert "a person is in the data is sure of it by at most 100 %" in belief_text(persons)
     assert "told apart by patient: at most 3 rows of each" in unit_text(persons)
     assert "was left" in budget_text(BudgetState("b", "1", "0", "1", "0"))
 

@@ -28,8 +28,11 @@ CHECKS = {
 
 def render_private(run: Run, result: PrivateResult) -> str:
     """The whole page of a run that released noisy counts."""
+    policy = json.loads(run.policy)
     return template("private.html.j2").render(
         run=run,
+        source=policy["source"]["table"],
+        release=policy["release"]["table"],
         result=result,
         made_by=__version__,
         promise=promise_text(result.guarantee),
@@ -38,7 +41,7 @@ def render_private(run: Run, result: PrivateResult) -> str:
         budget=None if result.budget is None else budget_text(result.budget),
         mechanisms=list(list_mechanisms(result.guarantee)),
         checks=[{"sentence": CHECKS.get(name, name), **asdict(check)} for name, check in result.checks.items()],
-        policy=json.dumps(without_values(json.loads(run.policy)), ensure_ascii=False, indent=2),
+        policy=json.dumps(without_values(policy), ensure_ascii=False, indent=2),
     )
 
 
@@ -54,12 +57,15 @@ def promise_text(guarantee: Guarantee) -> str:
 
 
 def belief_text(guarantee: Guarantee) -> str:
-    """Say how sure somebody can become by the release."""
-    sure = 1 / (1 + math.exp(-guarantee.epsilon))
-    what = "a row is in the data" if guarantee.unit == "row" else "a person is in the data"
+    """Say how sure somebody can become by the release.
+
+    To change a unit is to remove it and to add another: twice epsilon.
+    """
+    whom = "row" if guarantee.unit == "row" else "person"
+    present, value = (math.ceil(1000 / (1 + math.exp(-times * guarantee.epsilon))) / 10 for times in (1, 2))
     return (
-        f"Who thought it as likely as not that {what}, or that it says this or that, is sure by at most"
-        f" {math.ceil(1000 * sure) / 10:g} % after reading the release, instead of 50 %."
+        f"Who thought it as likely as not that a {whom} is in the data is sure of it by at most {present:g} % after"
+        f" reading the release, instead of 50 %; who doubted between two values of a {whom}, by at most {value:g} %."
     )
 
 
