@@ -127,9 +127,9 @@ def audit_noise() -> None:
 
 
 def audit_choice() -> None:
-    mechanism = OpenDP()
+    choose = OpenDP()._noisy_max(Fraction(1), 1, True)  # made once, which takes longer than all draws
     scores = {False: [0, 0], True: [1, 0]}
-    assert lower_bound(lambda more: mechanism.choose(scores[more], Fraction(1), 1, monotone=True)) <= 1
+    assert lower_bound(lambda more: int(choose(scores[more]))) <= 1
 
 
 def audit_freshness() -> None:
@@ -140,7 +140,7 @@ def audit_freshness() -> None:
 def test_no_mechanism_costs_more_than_its_share_by_the_account_of_the_library() -> None:
     """Scales are doubles: one that is rounded down would cost too much."""
     mechanism = OpenDP()
-    for parts in range(1, 200):
+    for parts in (*range(1, 12), *range(12, 200, 17)):
         share = Fraction(1, 3 * parts)
         assert Fraction(mechanism._laplace(share, 3).map(3)) <= share
         assert all(Fraction(mechanism._noisy_max(share, 3, monotone).map(3)) <= share for monotone in (True, False))
