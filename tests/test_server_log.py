@@ -242,11 +242,18 @@ def mark(server: PostgresServer) -> int:
     return (server.directory / "log").stat().st_size
 
 
+_OF_TIME = r'duration:|BEGIN|COMMIT|"live"|\$1 = .\{"phase"'
+
+
 def entries(log: str, own: int) -> list[str]:
-    """List the entries of a log that are not of the test's own process, but for times and numbers of processes."""
+    """List the entries of a log that are not of the test's own process, without times and numbers of processes.
+
+    Signs of life, which a thread gives every half second, are left out with their transactions and parameters: the
+    phase, and seconds.
+    """
     parts = re.split(r"^(?=\d{4}-\d\d-\d\d )", log, flags=re.MULTILINE)
-    kept = [one for one in parts if f"[{own}]" not in one and "duration:" not in one]
-    return [re.sub(r" \[\d+\]", "", nameless(one)) for one in kept]
+    kept = [one for one in parts if f"[{own}]" not in one and not re.search(_OF_TIME, one)]
+    return sorted(re.sub(r" \[\d+\]", "", nameless(one)) for one in kept)
 
 
 def since(server: PostgresServer, begin: int) -> str:
