@@ -40,7 +40,7 @@ _CHANGING = {
     "RUN": r"\d{6}-\d{6}-[0-9a-f]{8}",
     "TIME": r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|[+-]\d\d(:?\d\d)?)?",
     "OBJECT": r"object [\d/]+",
-    "w_WORK": r"w_[0-9a-f]{8}",
+    "_NAME": r"_[0-9a-f]{8}(?![0-9a-f])",
     "KEY": r"-?\d{15,20}",
 }
 
