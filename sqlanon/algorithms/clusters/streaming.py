@@ -1,0 +1,67 @@
+"""Groups of a stream: rows join the nearest, those of 2k split, only statistics stay (Aggarwal, Yu, EDBT 2004).
+
+The statistics of a group are its rows n, the means m0, m1, … of its numbers, and the sums s<i>_<j> of products of their
+differences from these. All of it happens in work tables `(group_number, n, m0, …, s0_0, s1_0, …)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlanon.engines.base import Engine
+from sqlanon.errors import ProtectionError
+from sqlanon.sql import Relation
+from sqlanon.work.workspace import Workspace
+
+STEPS = 100  # of the power iteration for an eigenvector
+
+Numbers = Sequence[Mapping[str, Any]]
+
+
+def found(engine: Engine, workspace: Workspace, rows: Relation, numbers: Numbers, k: int) -> tuple[Relation, Relation]:
+    """Make a group of the k rows nearest to the mean of all; returns the groups, and the rows that are left.
+
+    rows: `(number, x0, x1, …)`, numbered in the order of their values.
+    Raises ProtectionError where there are fewer than k.
+    """
+    (count,) = engine.query_one("count_rows", table=rows)
+    if count < k:
+        raise ProtectionError(f"The first rows of a job must be a group: at least {k}, not {count}.")
+    members, groups = workspace.table("members"), workspace.table("groups", 0)
+    shared = {"members": members, "numbers": numbers, "rows": rows}
+    engine.run("stream/found_group", k=k, **shared)
+    engine.run("stream/measure_group", groups=groups, **shared)
+    return groups, _keep_rows(engine, workspace, rows, members, 0)
+
+
+def add_rows(
+    engine: Engine, workspace: Workspace, groups: Relation, rows: Relation, numbers: Numbers, k: int
+) -> tuple[Relation, int]:
+    """Let all rows join the nearest group, and split the groups that have 2k; returns the groups and the rounds.
+
+    In a round each group takes the nearest of the rows that would join it, until it has 2k.
+    """
+    rounds = 0
+    while int(engine.query_one("count_rows", table=rows)[0]):
+        rounds += 1
+        members, added, split = (workspace.table(name, rounds) for name in ("members", "added", "groups"))
+        shared = {"groups": groups, "members": members, "numbers": numbers, "rows": rows}
+        engine.run("stream/choose_members", k=k, **shared)
+        engine.analyze(members)
+        engine.run("stream/add_members", added=added, **shared)
+        rest = _keep_rows(engine, workspace, rows, members, rounds)
+        engine.run("stream/split_groups", split=split, groups=added, numbers=numbers, k=k, steps=STEPS)
+        engine.analyze(split)
+        workspace.drop(groups, added)
+        groups, rows = split, rest
+    workspace.drop(rows)
+    return groups, rounds
+
+
+def _keep_rows(engine: Engine, workspace: Workspace, rows: Relation, members: Relation, number: int) -> Relation:
+    rest = workspace.table("rest", number)
+    engine.run("stream/keep_rows", rest=rest, members=members, rows=rows)
+    engine.analyze(rest)
+    workspace.drop(members, rows)
+    return rest
