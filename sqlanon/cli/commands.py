@@ -23,6 +23,7 @@ COMMANDS = {
     "roles": ("grant-script",),
     "rules": ("rules", "apply"),
     "jobs": ("freeze", "jobs", "job"),
+    "condense": ("condense",),
     "schedules": ("schedule", "unschedule"),
     "export": ("export",),
     "record": ("record",),

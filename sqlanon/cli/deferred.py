@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from sqlanon.report.signoff import check as check
     from sqlanon.results import codec as codec
     from sqlanon.runs import applying as applying
+    from sqlanon.runs import condensing as condensing
     from sqlanon.runs import dry_run as dry_run
     from sqlanon.runs import linking as linking
     from sqlanon.runs import private_check as private_check
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 MODULES = {
     "algorithms": "sqlanon.algorithms",
     "applying": "sqlanon.runs.applying",
+    "condensing": "sqlanon.runs.condensing",
     "auditing": "sqlanon.report.audit.auditing",
     "base": "sqlanon.engines.base",
     "sample": "sqlanon.report.sample",

@@ -113,7 +113,7 @@ def cluster_problems(
             yield from (f"{place}: {problem}" for problem in _foreign_problems(name, attribute))
             continue
         yield from (f"{place}: {problem}" for problem in _column_problems(name, column, attribute))
-        yield from (f"{place}: {problem}" for problem in _value_problems(uncountable.get(column.name)))
+        yield from (f"{place}: {problem}" for problem in value_problems(uncountable.get(column.name)))
     algorithm = policy.algorithm
     if algorithm.releases_clusters:
         yield from gathering_problems(policy, [column for column, _ in attributes], rows)
@@ -250,7 +250,7 @@ def policy_show(column: Column, attribute: Attribute) -> tuple[Show, ...]:
     return (Show.LABEL, Show.MEAN if column.kind.is_numeric else Show.MODE)
 
 
-def _value_problems(uncountable: Uncountable | None) -> Iterator[str]:
+def value_problems(uncountable: Uncountable | None) -> Iterator[str]:
     if uncountable is None:
         return
     if uncountable.nulls:

@@ -57,7 +57,7 @@ def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters:
     _add_measures(engine, members, numbers)
     engine.run("condensation/create_factors", factors=factors, members=members, numbers=numbers)
     engine.analyze(factors)
-    counts, deviations = _measure_factors(engine, factors, numbers)
+    counts, deviations = measure_factors(engine, factors, numbers)
     for one, deviation in zip(numbers, deviations, strict=True):
         one["grid"] = grid_of(deviation)
     engine.run(
@@ -94,7 +94,7 @@ def grid_of(deviation: float) -> RedactedValue | None:
     return RedactedValue(math.ldexp(1.0, math.frexp(deviation)[1] - GRID_BITS))
 
 
-def _measure_factors(
+def measure_factors(
     engine: Engine, factors: Relation, numbers: list[dict[str, Any]]
 ) -> tuple[tuple[int, int, int, int], list[float]]:
     """Count groups, rows of the smallest and largest, and widened numbers; measure each number's greatest deviation."""

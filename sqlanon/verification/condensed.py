@@ -164,9 +164,14 @@ def _measure_spread(
         (fine,) = engine.query_one(
             "verify/count_unrounded", staged=grouped, shown=shown, grid=one.grid, offset=drawn.offset
         )
-        is_fit = FINEST * float(greatest) <= float(one.grid.value) <= COARSEST * float(greatest)
+        is_fit = is_fit_grid(one.grid, float(greatest))
         unrounded += int(fine) if is_fit else drawn.recoding.coded.source_rows
     return strayed, unrounded
+
+
+def is_fit_grid(grid: RedactedValue, deviation: float) -> bool:
+    """Tell whether a grid hides the steps of draws and is no coarser than it must; see `releases.synthetic`."""
+    return FINEST * deviation <= float(grid.value) <= COARSEST * deviation
 
 
 def _mixed(engine: Engine, target: str, drawn: Drawn, witness: Relation) -> int:

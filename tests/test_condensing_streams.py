@@ -1,0 +1,107 @@
+"""Jobs that condense a stream: what is kept, what is published once, and what is refused, on both engines."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
+from sqlanon.policy import Policy
+from sqlanon.runs.condensing import release_job, update_job
+from tests.run_support import OPTIONS, Database, Row
+from tests.test_condensation import anonymity, covariance
+
+QUASI = "quasi-identifier"
+COLUMNS = {"name": "VARCHAR", "Wide Name": "INTEGER", "b": "NUMERIC(9,2)"}
+ROLES = {"name": "identifier", "Wide Name": QUASI, "b": QUASI}
+
+
+def rows_of(count: int, seed: int) -> list[Row]:
+    draw = random.Random(seed)
+    values = [draw.gauss(0, 1) for _ in range(count)]
+    return [
+        (f"n{place}", round(1000 * value), round(value + draw.gauss(0, 0.1), 2)) for place, value in enumerate(values)
+    ]
+
+
+def policy_of(database: Database, name: str, k: int = 5, **more: Any) -> Policy:
+    given = {"algorithm": {"name": "condensation"}, "privacy": anonymity(k), **more}
+    return database.policy(name, ROLES, **given)
+
+
+def tables(database: Database) -> list[str]:
+    return [name for (name,) in database.sql("SELECT table_name FROM information_schema.tables") if "condensed" in name]
+
+
+def test_a_stream_is_kept_as_statistics_and_released_once(database: Database) -> None:
+    first, second = (database.create(COLUMNS, rows_of(count, count)) for count in (60, 23))
+    policy = policy_of(database, first)
+    update_job(policy, "nightly", first, OPTIONS)
+    updated = update_job(policy, "nightly", second, OPTIONS)
+    assert (updated.added, updated.sizes.rows) == (23, 83)
+    assert 5 <= updated.sizes.smallest <= updated.sizes.largest < 10
+    assert tables(database) == ["condensed_nightly"]
+    released = release_job(policy, "nightly", options=OPTIONS)
+    assert all(check.violations == 0 for check in released.checks.values())
+    drawn = database.sql(f"SELECT * FROM {first}_r")
+    rows = [row[1:] for row in rows_of(60, 60) + rows_of(23, 23)]
+    assert len(drawn) == 83
+    for one, other in ((0, 0), (0, 1), (1, 1)):
+        given = covariance([tuple(map(float, row)) for row in rows], one, other)
+        assert covariance(drawn, one, other) == pytest.approx(given, rel=0.4)
+    assert tables(database) == database.leftovers() == []
+    with pytest.raises(PolicyError, match="no job 'nightly'"):
+        release_job(policy, "nightly", options=OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"privacy": anonymity(11)}, "asks for 11 to 21; begin another job"),
+        ({"attributes": {"name": {"role": "identifier"}, "b": {"role": QUASI}}}, "gives it no role"),
+        ({"algorithm": {"name": "microaggregation"}}, "not by microaggregation"),
+        ({"algorithm": {"name": "condensation", "target": "name"}}, "a stream has no target"),
+    ],
+)
+def test_what_does_not_fit_a_job_leaves_it_as_it_was(database: Database, change: dict[str, Any], problem: str) -> None:
+    first = database.create(COLUMNS, rows_of(12, 1))
+    policy = policy_of(database, first)
+    job = f"of_{first}"
+    before = update_job(policy, job, first, OPTIONS).sizes
+    other = policy.model_validate(policy.model_dump(mode="json", by_alias=True, exclude_unset=True) | change)
+    with pytest.raises(PolicyError, match=problem):
+        update_job(other, job, first, OPTIONS)
+    assert update_job(policy, job, database.create(COLUMNS, []), OPTIONS).sizes == before
+
+
+def test_rows_that_no_group_can_take_are_refused_by_column(database: Database) -> None:
+    table = database.create(COLUMNS, [("n", None, 1), ("m", 2, 3)])
+    with pytest.raises(PolicyError, match="Wide Name: 1 rows hold NULL"):
+        update_job(policy_of(database, table, k=2), f"of_{table}", table, OPTIONS)
+    text = database.create({"name": "VARCHAR", "Wide Name": "VARCHAR", "b": "INTEGER"}, [("n", "x", 1)])
+    with pytest.raises(PolicyError, match="a stream keeps statistics of numbers, and it is"):
+        update_job(policy_of(database, text), f"of_{text}", text, OPTIONS)
+    few = database.create(COLUMNS, rows_of(5, 2))
+    update_job(policy_of(database, few), f"of_{few}", few, OPTIONS)
+    with pytest.raises(ProtectionError, match="one group"):
+        release_job(policy_of(database, few), f"of_{few}", options=OPTIONS)
+    assert tables(database)[-1:] == [f"condensed_of_{few}"]
+
+
+def test_a_release_that_fails_its_check_keeps_the_job(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = database.create(COLUMNS, rows_of(20, 3))
+    policy = policy_of(database, table)
+    update_job(policy, f"of_{table}", table, OPTIONS)
+    monkeypatch.setattr("sqlanon.releases.streamed.StreamedRows.check", broken)
+    with pytest.raises(SqlanonError, match="failed its check"):
+        release_job(policy, f"of_{table}", options=OPTIONS)
+    assert f"condensed_of_{table}" in tables(database)
+    assert database.leftovers() == []
+
+
+def broken(*_: Any) -> dict[str, Any]:
+    from sqlanon.results.measures import Check
+
+    return {"rows_equal": Check(1, 1)}
