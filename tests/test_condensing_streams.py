@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ import pytest
 from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
 from sqlanon.policy import Policy
 from sqlanon.runs.condensing import release_job, update_job
-from tests.run_support import OPTIONS, Database, Row
+from tests.cli.support import call_main
+from tests.run_support import OPTIONS, Database, Row, open_database
 from tests.test_condensation import anonymity, covariance
 
 QUASI = "quasi-identifier"
@@ -105,3 +108,44 @@ def broken(*_: Any) -> dict[str, Any]:
     from sqlanon.results.measures import Check
 
     return {"rows_equal": Check(1, 1)}
+
+
+def test_other_roles_may_not_read_the_statistics(database: Database) -> None:
+    """Whatever default privileges give them."""
+    if database.engine != "postgres":
+        pytest.skip("a DuckDB file has no roles")
+    table = database.create(COLUMNS, rows_of(12, 4))
+    policy, job = policy_of(database, table), f"of_{table}"
+    update_job(policy, job, table, OPTIONS)
+    database.sql("ALTER DEFAULT PRIVILEGES IN SCHEMA sqlanon GRANT SELECT ON TABLES TO PUBLIC")
+    try:
+        update_job(policy, job, table, OPTIONS)
+    finally:
+        database.sql("ALTER DEFAULT PRIVILEGES IN SCHEMA sqlanon REVOKE SELECT ON TABLES FROM PUBLIC")
+    grants = database.sql(
+        "SELECT grantee FROM information_schema.role_table_grants WHERE table_name = ?", [f"condensed_{job}"]
+    )
+    assert "PUBLIC" not in {grantee for (grantee,) in grants}
+
+
+def test_the_command_line_condenses_a_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url, policy = f"duckdb:///{tmp_path}/people.duckdb", tmp_path / "policy.yml"
+    with open_database(url) as database:
+        database.sql("CREATE TABLE new_rows AS SELECT i AS a, i % 7 AS b FROM range(30) AS r(i)")
+    policy.write_text(
+        f"source: {{url: '{url}', table: new_rows}}\nrelease: {{table: released}}\n"
+        "attributes:\n  a: {role: quasi-identifier}\n  b: {role: quasi-identifier}\n"
+        "privacy: [{model: k-anonymity, k: 5}]\nalgorithm: {name: condensation}\n",
+        encoding="utf-8",
+    )
+    code, printed, _ = call_main(capsys, "condense", "update", "j", "new_rows", "--policy", policy, "--json")
+    assert (code, json.loads(printed)["sizes"]["rows"]) == (0, 30)
+    code, printed, _ = call_main(capsys, "condense", "update", "j", "nowhere", "--policy", policy)
+    assert code == 2
+    code, printed, _ = call_main(capsys, "condense", "release", "j", "--policy", policy)
+    assert code == 0
+    assert "which has ended" in printed
+    code, printed, _ = call_main(capsys, "runs", "--policy", policy, "--json")
+    assert code == 0
+    code, _, _ = call_main(capsys, "show", json.loads(printed)["runs"][0]["id"], "--policy", policy)
+    assert code == 0

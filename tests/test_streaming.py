@@ -119,6 +119,19 @@ def test_rows_join_the_group_whose_mean_is_nearest(engine: Engine) -> None:
     }
 
 
+@pytest.mark.parametrize("pairs", [4_000_000, 16])
+def test_equal_rows_take_few_rounds_and_slices_of_rows_all_join(
+    engine: Engine, pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups of equal rows are equally near, and double in a round."""
+    monkeypatch.setattr("sqlanon.algorithms.clusters.streaming.PAIRS", pairs)
+    workspace, rows = PlainWorkspace(engine), [(5, 7)] * (64 if pairs > 64 else 12)
+    groups, rest = found(engine, workspace, create_rows(engine, rows), NUMBERS, 2)
+    groups, rounds = add_rows(engine, workspace, groups, rest, NUMBERS, 2)
+    assert sums(groups_in(engine, groups)) == pytest.approx(sums_of_rows(rows))
+    assert rounds <= 14
+
+
 def test_fewer_first_rows_than_a_group_are_refused(engine: Engine) -> None:
     with pytest.raises(ProtectionError, match="at least 4, not 3"):
         found(engine, PlainWorkspace(engine), create_rows(engine, [(1, 2), (3, 4), (5, 6)]), NUMBERS, 4)

@@ -15,6 +15,7 @@ from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
 
 STEPS = 100  # of the power iteration for an eigenvector
+PAIRS = 4_000_000  # of a row and a group, whose distances one statement measures, about
 
 Numbers = Sequence[Mapping[str, Any]]
 
@@ -40,14 +41,16 @@ def add_rows(
 ) -> tuple[Relation, int]:
     """Let all rows join the nearest group, and split the groups that have 2k; returns the groups and the rounds.
 
-    In a round each group takes the nearest of the rows that would join it, until it has 2k.
+    In a round each group takes the nearest of the rows that would join it, until it has 2k. Of many rows and groups,
+    only a part of the rows is looked at.
     """
     rounds = 0
-    while int(engine.query_one("count_rows", table=rows)[0]):
+    while left := int(engine.query_one("count_rows", table=rows)[0]):
         rounds += 1
+        pairs = left * int(engine.query_one("count_rows", table=groups)[0])
         members, added, split = (workspace.table(name, rounds) for name in ("members", "added", "groups"))
         shared = {"groups": groups, "members": members, "numbers": numbers, "rows": rows}
-        engine.run("stream/choose_members", k=k, **shared)
+        engine.run("stream/choose_members", k=k, slices=-(-pairs // PAIRS), **shared)
         engine.analyze(members)
         engine.run("stream/add_members", added=added, **shared)
         rest = _keep_rows(engine, workspace, rows, members, rounds)
