@@ -147,5 +147,5 @@ def test_the_command_line_condenses_a_stream(tmp_path: Path, capsys: pytest.Capt
     assert "which has ended" in printed
     code, printed, _ = call_main(capsys, "runs", "--policy", policy, "--json")
     assert code == 0
-    code, _, _ = call_main(capsys, "show", json.loads(printed)["runs"][0]["id"], "--policy", policy)
+    code, _, _ = call_main(capsys, "show", json.loads(printed)["runs"][0]["run"], "--policy", policy)
     assert code == 0

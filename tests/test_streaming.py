@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sqlanon.algorithms.clusters.streaming import add_rows, found
+from sqlanon.algorithms.clusters.streaming import add_rows, start_group
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
 from sqlanon.sql import Relation, Statement
@@ -63,14 +63,14 @@ def test_sums_are_those_of_all_rows_and_sizes_are_from_k_to_2k(
 ) -> None:
     """Many rows are equal, and some numbers constant."""
     workspace = PlainWorkspace(engine)
-    groups, rest = found(engine, workspace, create_rows(engine, first), NUMBERS, k)
+    groups, rest = start_group(engine, workspace, create_rows(engine, first), NUMBERS, k)
     groups, _ = add_rows(engine, workspace, groups, rest, NUMBERS, k)
     kept = create_groups(engine, groups_in(engine, groups))
     groups, _ = add_rows(engine, workspace, kept, create_rows(engine, second), NUMBERS, k)
-    found_groups = groups_in(engine, groups)
-    assert sums(found_groups) == pytest.approx(sums_of_rows(first + second), rel=1e-9, abs=1e-6)
-    assert all(k <= group[0] < 2 * k for group in found_groups.values())
-    for _, _, _, s00, s10, s11 in found_groups.values():
+    updated = groups_in(engine, groups)
+    assert sums(updated) == pytest.approx(sums_of_rows(first + second), rel=1e-9, abs=1e-6)
+    assert all(k <= group[0] < 2 * k for group in updated.values())
+    for _, _, _, s00, s10, s11 in updated.values():
         assert min(s00, s11, s00 * s11 - s10 * s10) >= -1e-6
     assert engine.fetch(Statement("test", workspace.listing)) == []
 
@@ -126,7 +126,7 @@ def test_equal_rows_take_few_rounds_and_slices_of_rows_all_join(
     """Groups of equal rows are equally near, and double in a round."""
     monkeypatch.setattr("sqlanon.algorithms.clusters.streaming.PAIRS", pairs)
     workspace, rows = PlainWorkspace(engine), [(5, 7)] * (64 if pairs > 64 else 12)
-    groups, rest = found(engine, workspace, create_rows(engine, rows), NUMBERS, 2)
+    groups, rest = start_group(engine, workspace, create_rows(engine, rows), NUMBERS, 2)
     groups, rounds = add_rows(engine, workspace, groups, rest, NUMBERS, 2)
     assert sums(groups_in(engine, groups)) == pytest.approx(sums_of_rows(rows))
     assert rounds <= 14
@@ -134,4 +134,4 @@ def test_equal_rows_take_few_rounds_and_slices_of_rows_all_join(
 
 def test_fewer_first_rows_than_a_group_are_refused(engine: Engine) -> None:
     with pytest.raises(ProtectionError, match="at least 4, not 3"):
-        found(engine, PlainWorkspace(engine), create_rows(engine, [(1, 2), (3, 4), (5, 6)]), NUMBERS, 4)
+        start_group(engine, PlainWorkspace(engine), create_rows(engine, [(1, 2), (3, 4), (5, 6)]), NUMBERS, 4)

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.algorithms.clusters.streaming import add_rows, found
+from sqlanon.algorithms.clusters.streaming import add_rows, start_group
 from sqlanon.catalog import ReleaseKind, ReleaseRecord, RunStart, Status
 from sqlanon.engines.base import Column, Engine, EngineOptions
 from sqlanon.errors import PolicyError, VerificationError
@@ -165,7 +165,7 @@ class _Job:
                 groups = self._read(workspace)
                 self._require_sizes(measure_groups(engine, groups, numbers)[0])
             else:
-                groups, new = found(engine, workspace, new, numbers, self.k)
+                groups, new = start_group(engine, workspace, new, numbers, self.k)
             groups, rounds = add_rows(engine, workspace, groups, new, numbers, self.k)
             sizes, _ = measure_groups(engine, groups, numbers)
             if self._exists():

@@ -20,7 +20,9 @@ PAIRS = 4_000_000  # of a row and a group, whose distances one statement measure
 Numbers = Sequence[Mapping[str, Any]]
 
 
-def found(engine: Engine, workspace: Workspace, rows: Relation, numbers: Numbers, k: int) -> tuple[Relation, Relation]:
+def start_group(
+    engine: Engine, workspace: Workspace, rows: Relation, numbers: Numbers, k: int
+) -> tuple[Relation, Relation]:
     """Make a group of the k rows nearest to the mean of all; returns the groups, and the rows that are left.
 
     rows: `(number, x0, x1, …)`, numbered in the order of their values.
@@ -31,7 +33,7 @@ def found(engine: Engine, workspace: Workspace, rows: Relation, numbers: Numbers
         raise ProtectionError(f"The first rows of a job must be a group: at least {k}, not {count}.")
     members, groups = workspace.table("members"), workspace.table("groups", 0)
     shared = {"members": members, "numbers": numbers, "rows": rows}
-    engine.run("stream/found_group", k=k, **shared)
+    engine.run("stream/start_group", k=k, **shared)
     engine.run("stream/measure_group", groups=groups, **shared)
     return groups, _keep_rows(engine, workspace, rows, members, 0)
 
