@@ -18,19 +18,15 @@ PROGRAM = Path(__file__).parents[1] / "sqlanon"
 
 # The most fragments that a part may hold, and how many of these may name a one-letter alias of a template.
 LEFT: dict[str, tuple[int, int]] = {
-    "algorithms": (53, 21),
     "api": (9, 0),
     "cli": (1, 0),
-    "encoding": (26, 3),
     "engines": (6, 1),
     "hierarchies": (3, 0),
-    "measures": (10, 0),
     "models": (1, 0),
     "plan": (1, 0),
-    "releases": (7, 1),
+    "releases": (6, 1),
     "runs": (2, 1),
-    "staging": (6, 2),
-    "verification": (10, 7),
+    "staging": (1, 0),
     "work": (1, 0),
 }
 

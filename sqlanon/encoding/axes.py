@@ -11,7 +11,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field, word_column
 from sqlanon.encoding.ranged import Ranged
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, RedactedValue, Relation, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 
 NEVER = 2**62  # a threshold above all values: a node whose split fell stays as it is
 
@@ -81,30 +81,25 @@ class Axis(Ranged):
 
         Meant for regions that are no group of a lower level: lower levels are tested first.
         """
-        hierarchy, alias = self.field.coding.hierarchy, Markup(leaf)
-        if self.leveled:
-            return expression("{leaf}.{own} = {level}", leaf=alias, own=self.level, level=level)
-        shift = hierarchy.shifts[level] if hierarchy else 0
-        return expression(
-            "{leaf}.{lo} >> {shift} = {leaf}.{hi} >> {shift}", leaf=alias, lo=self.lo, hi=self.hi, shift=shift
-        )
+        hierarchy = self.field.coding.hierarchy
+        return macro("axes.is_at", self, Markup(leaf), level, hierarchy.shifts[level] if hierarchy else 0)
 
     def is_value(self, leaf: str) -> Markup:
         """Write the condition that the region of `leaf` is one value, or NULL alone."""
         if self.leveled:
-            return expression("({value} OR {null})", value=self.is_at(leaf, 0), null=self.is_null(leaf))
-        return expression("{leaf}.{lo} = {leaf}.{hi}", leaf=Markup(leaf), lo=self.lo, hi=self.hi)
+            return macro("axes.either", self.is_at(leaf, 0), self.is_null(leaf))
+        return macro("axes.is_value", self, Markup(leaf))
 
     def is_null(self, leaf: str) -> Markup:
         """Write the condition that the region of `leaf` is NULL alone."""
-        alone = expression("{leaf}.{hi} = 0", leaf=Markup(leaf), hi=self.hi)
-        return alone + Markup(" AND NOT ") + self._is_root(leaf) if self.leveled else alone
+        alone = macro("axes.is_null", self, Markup(leaf))
+        return macro("axes.but_not", alone, self._is_root(leaf)) if self.leveled else alone
 
     def holds_all(self, leaf: str) -> Markup:
         """Write the condition that the region of `leaf` is the root because the region holds NULL beside values."""
         if self.leveled:
             return self._is_root(leaf)
-        return expression("{leaf}.{lo} = 0", leaf=Markup(leaf), lo=self.lo)
+        return macro("axes.holds_null", self, Markup(leaf))
 
     def _is_root(self, leaf: str) -> Markup:
         hierarchy = self.field.coding.hierarchy
@@ -113,29 +108,14 @@ class Axis(Ranged):
     @property
     def width(self) -> Markup:
         """Width of a node's range, in the unit of `extent`."""
-        if self.dimension is None:
-            return expression("(({hi} - {lo}) >> {shift})", hi=self.hi, lo=self.lo, shift=self.shift)
-        return expression(
-            "(coalesce({high}.leaf, 0) - coalesce({low}.leaf, 0))", high=self.high_leaf, low=self.low_leaf
-        )
+        return macro("axes.width", self)
 
     @property
     def child_shift(self) -> Markup:
         """The bits to shift a value right so that the digit below the node's lowest common ancestor comes last."""
         hierarchy = self.field.coding.hierarchy
-        if hierarchy is None:
-            return Markup("CAST(NULL AS INT)")
-        whens = [
-            expression(
-                "WHEN {lo} >> {up} = {hi} >> {up} THEN {value}",
-                lo=self.lo,
-                hi=self.hi,
-                up=self.shift + upper,
-                value=self.shift + lower,
-            )
-            for lower, upper in zip(hierarchy.shifts, hierarchy.shifts[1:], strict=False)
-        ]
-        return Markup("CASE {} END").format(Markup(" ").join(whens))
+        levels = [] if hierarchy is None else zip(hierarchy.shifts, hierarchy.shifts[1:], strict=False)
+        return macro("axes.child_shift", self, [(self.shift + lower, self.shift + upper) for lower, upper in levels])
 
     @property
     def fan_out_bits(self) -> int:
@@ -148,8 +128,7 @@ class Axis(Ranged):
 
 def chosen(axes: Sequence[Axis], value: Callable[[Axis], Markup | Identifier | int]) -> Markup:
     """A CASE that picks `value` of the axis a node has chosen (column `attribute`), NULL for a leaf."""
-    whens = [expression("WHEN {n} THEN {value}", n=axis.number, value=value(axis)) for axis in axes]
-    return Markup("CASE attribute {} END").format(Markup(" ").join(whens))
+    return macro("axes.chosen", [(axis.number, value(axis)) for axis in axes])
 
 
 def mask_column(word: int) -> Identifier:
@@ -159,16 +138,12 @@ def mask_column(word: int) -> Identifier:
 
 def masked_value(alias: str, words: int) -> Markup:
     """The chosen attribute's value in a coded row `r`, left where it lies: the node's masks blank out the others."""
-    terms = [
-        expression("(r.{word} & {alias}.{mask})", word=word_column(w), alias=Identifier(alias), mask=mask_column(w))
-        for w in range(words)
-    ]
-    return Markup("({})").format(Markup(" | ").join(terms))
+    return macro("axes.masked_value", Identifier(alias), [(word_column(w), mask_column(w)) for w in range(words)])
 
 
 def carried(alias: str, columns: Sequence[Identifier]) -> Markup:
     """`, alias.a, alias.b`: columns that travel along."""
-    return Markup("").join(expression(", {alias}.{column}", alias=Identifier(alias), column=c) for c in columns)
+    return macro("axes.carried", Identifier(alias), columns)
 
 
 def measured_axes(engine: Engine, coded: CodedTable) -> tuple[Axis, ...]:

@@ -19,7 +19,7 @@ from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ConflictError
 from sqlanon.policy import Show
-from sqlanon.sql import Identifier, RedactedValue, Relation
+from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.values.expressions import double_of, text_of
 
 POSITION_BITS = 40  # of a position: squares of a billion of them add up within 128 bits
@@ -169,7 +169,7 @@ def _placed(engine: Engine, number: int, field: Field) -> Coordinate:
     low, high = engine.query_one("encoding/measure_range", dictionary=coding.dictionary, value=value)
     if not math.isfinite(float(high) - float(low)):
         raise ConflictError(f"The column '{field.attribute.name}' got numbers that are not finite after the run began.")
-    value = double_of(engine.render, Markup(f"{Identifier(f'd{number}')}.value"), field.attribute.column.kind)
+    value = double_of(engine.render, macro("measures.value", Identifier(f"d{number}")), field.attribute.column.kind)
     exponent = POSITION_BITS - math.frexp(float(high) - float(low))[1] if high > low else 0
     exponent = min(exponent, LARGEST_EXPONENT)
     return Coordinate(number, field, low=RedactedValue(float(low)), exponent=exponent, value=value)
@@ -178,7 +178,7 @@ def _placed(engine: Engine, number: int, field: Field) -> Coordinate:
 def _text(engine: Engine, number: int, field: Field) -> Markup:
     """The text of a value, as the policy's order has it."""
     column = field.attribute.column
-    value = Markup(f"{Identifier(f'd{number}')}.value")
+    value = macro("measures.value", Identifier(f"d{number}"))
     if field.coding.dictionary is None:
         value = field.coding.value_of(field.code(Identifier("r")))
     return text_of(engine.render, value, column.kind, column.type)

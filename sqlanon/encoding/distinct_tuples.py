@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 WORTH_SHARE = 0.35  # distinct tuples per row at which grouping them pays for itself
@@ -82,16 +82,10 @@ def _masked_words(coded: CodedTable, fields: Sequence[Field]) -> tuple[tuple[int
 
 
 def _masked(column: Identifier, mask: int) -> dict[str, Identifier | Markup]:
-    return {"name": column, "value": expression("{column} & {mask}", column=column, mask=mask)}
+    return {"name": column, "value": macro("bits.masked", column, mask)}
 
 
 def expand(coded: CodedTable, tuples: Tuples, done: Relation | Markup) -> Markup:
     """Every row's words with the leaf of its tuple."""
-    pairs = zip(coded.word_columns, tuples.masks, strict=True)
-    conditions = (expression("d.{word} = c.{word} & {mask}", word=column, mask=mask) for column, mask in pairs)
-    return expression(
-        "(SELECT d.leaf, c.* FROM {rows} AS c JOIN {done} AS d ON {same})",
-        rows=coded.rows,
-        done=done,
-        same=Markup(" AND ").join(conditions),
-    )
+    words = list(zip(coded.word_columns, tuples.masks, strict=True))
+    return macro("relations.with_leaves", coded.rows, done, words)

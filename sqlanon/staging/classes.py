@@ -11,7 +11,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
 
@@ -48,14 +48,8 @@ def count_violating(
 
 
 def _groups(partition: Partition, sensitive: Sensitive | None, rows: int) -> Groups:
-    classes = expression("(SELECT leaf AS class, n FROM {leaves})", leaves=partition.leaves)
+    classes = macro("relations.classes_of_leaves", partition.leaves)
     if sensitive is None:
         return Groups(classes=classes, avs=None, domain=None, rows=rows)
-    avs = expression(
-        "(SELECT r.leaf AS class, r.{word} & {mask} AS s, count(*) AS n FROM {rows} AS r"
-        " GROUP BY r.leaf, r.{word} & {mask})",
-        word=sensitive.word,
-        mask=sensitive.mask,
-        rows=partition.assigned,
-    )
-    return Groups(classes, avs, expression("{domain}", domain=sensitive.domain), rows, sensitive.height)
+    avs = macro("relations.groups_of_rows", partition.assigned, sensitive.word, sensitive.mask)
+    return Groups(classes, avs, Markup(sensitive.domain), rows, sensitive.height)

@@ -10,7 +10,7 @@ from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.fields import Field
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Text, macro
 from sqlanon.staging.recode import cell_name
 from sqlanon.values.expressions import text_of
 from sqlanon.work.workspace import Workspace
@@ -51,10 +51,9 @@ def _kept(engine: Engine, field: Field) -> dict[str, Any]:
     """The text of a kept value of the coded row `r`."""
     column, code = field.attribute.column, field.code(Identifier("r"))
     if field.coding.dictionary is not None:
-        value = expression("v.{column}", column=field.value_column)
+        value = macro("codes.in_dictionary", field.value_column)
     else:
-        known = field.coding.value_of(code)
-        value = expression("CASE WHEN {code} > 0 THEN {known} END", code=code, known=known)
+        value = macro("codes.if_known", code, field.coding.value_of(code))
     return {
         "title": Text(column.name),
         "text": text_of(engine.render, value, column.kind, column.type),

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, RedactedValue, Relation, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.staging.recode import Recoding, cell_name
 from sqlanon.staging.staging import Staged
 from sqlanon.values.expressions import double_of, exact
@@ -129,8 +129,8 @@ def _numbers(engine: Engine, drawn: Drawn) -> list[tuple[int, Markup, Markup]]:
     return [
         (
             place,
-            expression("s.{name}", name=cell.column),
-            double_of(engine.render, expression("w.{name}", name=Identifier(f"r{place}")), shown.kind),
+            macro("verification.in_release", cell.column),
+            double_of(engine.render, macro("verification.in_witness", Identifier(f"r{place}")), shown.kind),
         )
         for place, (cell, shown) in enumerate(zip(drawn.recoding.cells, drawn.recoding.shown, strict=True))
         if place in drawn.numbers
@@ -185,7 +185,7 @@ def _mixed(engine: Engine, target: str, drawn: Drawn, witness: Relation) -> int:
 
 def _unequal(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation, group: Identifier) -> int:
     """Count rows by which groups differ in their kept values, or in one of their categories."""
-    base = [(expression("s.{group}", group=group), Markup("w.leaf"))]
+    base = [(macro("verification.in_release", group), macro("verification.in_witness", Identifier("leaf")))]
     kept = [(field.attribute.column, f"v{place}") for place, field in enumerate(drawn.recoding.coded.kept)]
     sides = [kept]
     for place, shown in enumerate(drawn.recoding.shown):
@@ -195,8 +195,8 @@ def _unequal(engine: Engine, drawn: Drawn, witness: Relation, grouped: Relation,
     for columns in sides:
         keys = list(base)
         for column, raw in columns:
-            published = exact(engine, column, expression("s.{name}", name=Identifier(column.name)))
-            seen = exact(engine, column, expression("w.{name}", name=Identifier(raw)))
+            published = exact(engine, column, macro("verification.in_release", Identifier(column.name)))
+            seen = exact(engine, column, macro("verification.in_witness", Identifier(raw)))
             keys += zip(published, seen, strict=True)
         with engine.grouping_by_hash():
             surplus, missing = engine.query_one("verify/compare_classes", witness=witness, staged=grouped, keys=keys)

@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.engines.base import Engine
 from sqlanon.models import largest_k, models_of
 from sqlanon.plan.plan import Plan
 from sqlanon.results.measures import Check
-from sqlanon.sql import Identifier, Relation, Text, expression
+from sqlanon.sql import Identifier, Relation, Text, macro
 from sqlanon.staging.gathered import NAMES
 from sqlanon.values.expressions import double_of, text_of
 from sqlanon.verification.release_checks import columns_equal
@@ -90,8 +88,8 @@ def _numbers(engine: Engine, plan: Plan) -> list[dict[str, Any]]:
     for place, one in enumerate(plan.quasi_identifiers):
         raw, name = Identifier(f"r{place}"), Identifier(one.name)
         number, centre = (
-            double_of(engine.render, expression("{row}.{name}", row=Markup(row), name=column), one.column.kind)
-            for row, column in (("w", raw), ("s", name))
+            double_of(engine.render, value, one.column.kind)
+            for value in (macro("verification.in_witness", raw), macro("verification.in_release", name))
         )
         found.append({"raw": raw, "name": name, "number": number, "centre": centre})
     return found
@@ -104,7 +102,7 @@ def _kept(engine: Engine, coded: CodedTable) -> list[dict[str, Any]]:
         {
             "title": Text(column.name),
             "text": text_of(
-                engine.render, expression("w.{name}", name=Identifier(f"v{number}")), column.kind, column.type
+                engine.render, macro("verification.in_witness", Identifier(f"v{number}")), column.kind, column.type
             ),
         }
         for number, column in enumerate(columns)

@@ -68,7 +68,7 @@ def _untrue_quantile(
     engine: Engine, witness: Relation, raw: Markup, column: Column, share: float, number: Decimal | None
 ) -> int:
     """The finite numbers of a column whose quantile is claimed to be another number, 0 where it is that one."""
-    end = Markup("NULL") if number is None else literal(number, column)
+    end = macro("values.list", [None if number is None else literal(number, column)])
     is_finite = engine.render.macro("is_finite_number", raw, column.kind.value)
     total, below, reached = engine.query_one(
         "verify/count_reached", witness=witness, raw=raw, end=end, is_finite=is_finite

@@ -30,7 +30,6 @@ from sqlanon.verification.open_labels import OpenLabel, open_labels, own_labels
 
 _FLOAT_UNITS = 2**52  # floats are counted exactly below so many units
 _EXACT_DIGITS = 37  # of decimals
-_FLOAT = Markup("FLOAT8")
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ def _count_grids(engine: Engine, labelled: Labelled, ladder: Ladder) -> int:
         above=Text(f"[{limit:f}-Infinity)"),
         limit=_typed(engine, column, limit),
         is_float=column.kind is Kind.FLOAT,
-        type=_FLOAT if column.kind is Kind.FLOAT else _decimal(column, decimals),
+        type=macro("values.double_type") if column.kind is Kind.FLOAT else _decimal(column, decimals),
         has_leaves=ladder.shows(0),
         opened=[_opened(engine, column, label) for label in opened],
     )
@@ -256,7 +255,7 @@ def _limit(column: Column, spec: Hierarchy) -> Decimal:
 def _typed(engine: Engine, column: Column, number: Decimal) -> Markup:
     """A number in the column's arithmetic."""
     text = RedactedValue(f"{number:f}")  # it may be out of the data
-    types = {Kind.FLOAT: _FLOAT, Kind.DECIMAL: _decimal(column, 0)}
+    types = {Kind.FLOAT: macro("values.double_type"), Kind.DECIMAL: _decimal(column, 0)}
     return macro("values.cast", text, types.get(column.kind) or engine.render.macro("wide_integer"))
 
 

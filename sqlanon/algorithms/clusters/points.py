@@ -17,7 +17,7 @@ from sqlanon.models.k_anonymity import KAnonymity
 from sqlanon.plan.clustered import small_strata_problem
 from sqlanon.policy import Clustering, Mondrian
 from sqlanon.releases.clustering import Points
-from sqlanon.sql import Identifier, RedactedValue, Relation, expression
+from sqlanon.sql import Identifier, RedactedValue, Relation, macro
 from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
@@ -162,5 +162,5 @@ def _keys(engine: Engine, coded: CodedTable) -> list[Markup]:
         value = Markup(field.value_column)
         if field.attribute.column.kind is Kind.TEXT:
             value = engine.render.macro("collate", value)
-        kept.append(expression("{value} NULLS FIRST", value=value))
+        kept.append(macro("rows.nulls_first", value))
     return [*quasi, *kept]

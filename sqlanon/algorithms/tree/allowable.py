@@ -17,7 +17,7 @@ from sqlanon.algorithms.tree.thresholds import OpenThresholds, search_thresholds
 from sqlanon.encoding.axes import NEVER, masked_value
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.sql import Relation, Statement, expression
+from sqlanon.sql import Identifier, Relation, Statement, macro
 
 
 class ModelsOfChildren:
@@ -131,7 +131,7 @@ def _count_avs(branch: Branch, rows: Relation | Markup, values: dict[str, Any]) 
             bits=branch.task.bits,
             value=masked_value("c", branch.task.words),
             weight=branch.task.weight("x"),
-            carried=Markup(", t.w") if branch.task.weighted else Markup(""),
+            carried=branch.task.carried_weight("t"),
             **values,
         )
     return tables
@@ -145,10 +145,7 @@ def _measure_children(
 
 
 def _groups(branch: Branch, avs: Relation, sensitive: Sensitive) -> Groups:
-    merged = expression(
-        "(SELECT c.class, a.s, CAST(sum(a.n) AS BIGINT) AS n FROM cover AS c JOIN {avs} AS a ON a.piece = c.piece"
-        " GROUP BY c.class, a.s)",
-        avs=avs,
-    )
-    domain = expression("{domain}", domain=sensitive.domain)
-    return Groups(Markup("classes"), merged, domain, branch.task.table_rows, sensitive.height)
+    piece = Identifier("piece")
+    merged = macro("tree.groups_of_classes", Identifier("cover"), avs, piece, piece)
+    classes, domain = Markup(Identifier("classes")), Markup(sensitive.domain)
+    return Groups(classes, merged, domain, branch.task.table_rows, sensitive.height)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from sqlanon.algorithms.tree.growth import Frontier, Growth, GrowthProgress
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.engines.base import Engine
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation, macro
 from sqlanon.work.workspace import Workspace
 
 PARALLEL_ROWS = 50_000  # below, dividing costs more than it gives
@@ -108,8 +108,7 @@ def grow_forest(
 def _union(tables: list[Relation]) -> Relation | Markup:
     if len(tables) == 1:
         return tables[0]
-    selects = (expression("SELECT * FROM {table}", table=table) for table in tables)
-    return Markup("({})").format(Markup(" UNION ALL ").join(selects))
+    return macro("tree.of_all", tables)
 
 
 def _grow_side_by_side(

@@ -18,7 +18,7 @@ from sqlanon.algorithms.tree.recording import Numbers, record_tree, remember_spl
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.algorithms.tree.thresholds import searchable
 from sqlanon.encoding.axes import carried, masked_value
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation, macro
 
 CLUSTERING_ROUND = 8  # the round that sorts the rows by node
 MEASURED = 1  # the last round up to which all are measured: first cuts tell most of how attributes depend on each other
@@ -111,11 +111,7 @@ class Growth:
         """The frontier before the first round: all rows of a coded table are one node. The table is used up."""
         splits = self._table("splits", 0)
         self.branch.decide("seed_splits", splits=splits, rows=self.task.table_rows)
-        rows = expression(
-            "(SELECT CAST(0 AS BIGINT) AS node{columns} FROM {t} AS c)",
-            t=table,
-            columns=carried("c", self.task.word_columns),
-        )
+        rows = macro("tree.in_root", table, carried("c", self.task.word_columns))
         return Frontier(
             rows, splits, (table, splits), active_rows=self.task.table_rows, inherits_until=self._inherits_until()
         )
@@ -277,10 +273,4 @@ class Growth:
 
 def _ended(rows: Relation | Markup, ranges: Relation, splits: Relation) -> Markup:
     """The rows of the nodes that are not split."""
-    return expression(
-        "(SELECT r.* FROM {rows} AS r JOIN (SELECT m.node FROM {ranges} AS m LEFT JOIN {splits} AS s ON s.node = m.node"
-        " WHERE s.node IS NULL) AS f ON f.node = r.node)",
-        rows=rows,
-        ranges=ranges,
-        splits=splits,
-    )
+    return macro("tree.rows_of_ended", rows, ranges, splits)

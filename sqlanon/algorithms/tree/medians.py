@@ -82,8 +82,7 @@ def cut_at_medians(
         branch.table("cuts"),
         max(MOST_BIN_BITS + 1, branch.task.bits),  # bins start at multiples of their width: a range may touch one more
     )
-    tried = Markup(len(branch.task.axes) if at_once else "k.tried")
-    wanted = {"bin_bits": bin_bits, "searched": searched, "tried": tried}
+    wanted = {"bin_bits": bin_bits, "searched": searched, "at_once": at_once}
     _choose(branch, candidates.table, ranges, splits, wanted)
     _find_medians(branch, rows, candidates)
     return candidates
@@ -96,7 +95,7 @@ def _find_medians(branch: Branch, rows: Relation | Markup, candidates: Candidate
         "rows": rows,
         "value": masked_value("c", task.words),
         "weight": task.weight("x"),
-        "carried": task.carried_weight,
+        "carried": task.carried_weight("r"),
     }
     tables = {"candidates": candidates.table, "histogram": candidates.histogram}
     branch.scan("count_bins", key_bits=key_bits, **tables, **counted)

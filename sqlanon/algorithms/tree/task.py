@@ -11,7 +11,7 @@ from sqlanon.encoding.axes import Axis, mask_column
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.work.workspace import Workspace
 
 CLUSTERING_ROWS = 500_000
@@ -71,19 +71,16 @@ class Task:
 
     def weight(self, alias: str) -> Markup:
         """Write the number of source rows that the grouped rows stand for."""
-        if not self.weighted:
-            return Markup("count(*)")
-        return expression("CAST(sum({alias}.w) AS BIGINT)", alias=Identifier(alias))
+        return macro("tree.weight", Identifier(alias), self.weighted)
 
     @property
     def measured(self) -> dict[str, Any]:
         """Values for the statement that measures nodes, where no target is measured with them."""
         return {"weight": self.weight("r"), "weighted": self.weighted, "axes": self.axes, "criterion": None}
 
-    @property
-    def carried_weight(self) -> Markup:
-        """`, r.w` where a subquery over rows `r` has to pass the weight on."""
-        return Markup(", r.w") if self.weighted else Markup("")
+    def carried_weight(self, alias: str) -> Markup:
+        """`, alias.w` where a subquery has to pass the weight on."""
+        return macro("tree.carried_weight", Identifier(alias), self.weighted)
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,10 @@ from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.axes import masked_value
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.models.base import Groups, PrivacyModel, Runs
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Identifier, Relation
 
 BATCH_ROWS = 2_000_000  # that the children of one batch have together, at most
 FIRST_EACH, MOST_EACH = 4, 1 << 30  # thresholds of a node in a batch; every batch may take twice as many
-WIDEST_FIRST = Markup("t.width DESC, t.attribute, greatest(t.below, t.above), t.threshold")
-MOST_GAINING_FIRST = Markup("t.gain DESC, greatest(t.below, t.above), t.attribute, t.threshold")
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class _Search:
             mask=sensitive.mask,
             value=masked_value("c", self.task.words),
             weight=self.task.weight("x"),
-            carried=self.task.carried_weight,
+            carried=self.task.carried_weight("r"),
         )
         self.branch.decide("follow_values", runs=runs, groups=self.groups, fewest=self.fewest)
         self.branch.engine.analyze(runs)
@@ -113,8 +111,7 @@ class _Search:
         thresholds = self._table("thresholds")
         self._list_thresholds(thresholds)
         follows = [Markup(self._render_prefixes(model)) for model in self.models]
-        preference = WIDEST_FIRST if self.ranked is None else MOST_GAINING_FIRST
-        values = {"open_thresholds": open_thresholds, "thresholds": thresholds, "preference": preference}
+        values = {"open_thresholds": open_thresholds, "thresholds": thresholds, "by_gain": self.ranked is not None}
         self.branch.decide("create_open_thresholds", follows=follows, **values)
 
     def _list_thresholds(self, thresholds: Relation) -> None:
@@ -126,8 +123,7 @@ class _Search:
 
     def _render_prefixes(self, model: PrivacyModel) -> str:
         runs, sensitive = self._of(model, self.runs)
-        domain = expression("{domain}", domain=sensitive.domain)
-        runs_of = Runs(expression("{runs}", runs=runs), domain, self.task.table_rows, sensitive.height)
+        runs_of = Runs(Markup(runs), Markup(sensitive.domain), self.task.table_rows, sensitive.height)
         return model.measure_prefixes(self.branch.engine.render, runs_of).text
 
     def _of(self, model: PrivacyModel, tables: Sequence[Relation]) -> tuple[Relation, Sensitive]:
@@ -155,8 +151,8 @@ class _Search:
         return [self._render_measure(model, *self._of(model, avs)) for model in self.models]
 
     def _render_measure(self, model: PrivacyModel, avs: Relation, sensitive: Sensitive) -> str:
-        domain, counted = (expression("{table}", table=table) for table in (sensitive.domain, avs))
-        groups = Groups(Markup("classes"), counted, domain, self.task.table_rows, sensitive.height)
+        classes, counted, domain = map(Markup, (Identifier("classes"), avs, sensitive.domain))
+        groups = Groups(classes, counted, domain, self.task.table_rows, sensitive.height)
         return model.measure(self.branch.engine.render, groups).text
 
     def _refuted(self) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from sqlanon.encoding.frequency.stars import complete_stars
 from sqlanon.encoding.frequency.task import LatticeTask, Verdict
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.sql import Identifier, Relation, Statement
+from sqlanon.sql import Identifier, Relation, Statement, macro
 from sqlanon.work.workspace import Workspace
 
 _INT_ROWS = 2**31 - 1
@@ -285,7 +285,7 @@ def sensitive_column(number: int) -> Identifier:
 
 def count_type(rows: int) -> Markup:
     """Narrow counts are added up faster."""
-    return Markup("INTEGER" if rows <= _INT_ROWS else "BIGINT")
+    return macro("values.whole_type", rows <= _INT_ROWS)
 
 
 def count_tuples(engine: Engine, table: Relation, rows: int) -> int:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.errors import PolicyError
 from sqlanon.plan.lookup import require_columns
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 from sqlanon.values.expressions import comparable, double_of, text_of
 
 _SOURCE, _RELEASE = Identifier("s"), Identifier("r")
@@ -63,12 +63,12 @@ class Compared:
 
     @property
     def source(self) -> Markup:
-        return expression("{table} AS {alias}", table=self.source_table, alias=_SOURCE)
+        return macro("relations.aliased", self.source_table, _SOURCE)
 
     @property
     def release(self) -> Markup:
         alias = _SOURCE if self.is_joined else _RELEASE
-        return expression("{table} AS {alias}", table=self.release_table, alias=alias)
+        return macro("relations.aliased", self.release_table, alias)
 
     @property
     def paired(self) -> Markup:
@@ -76,8 +76,8 @@ class Compared:
         if self.is_joined:
             return self.source
         assert self.link is not None
-        equal = [expression("{b} = {a}", b=one.before, a=one.after) for one in self.link.columns]
-        return self.source + Markup(" JOIN ") + self.release + Markup(" ON ") + Markup(" AND ").join(equal)
+        pairs = [(one.before, one.after) for one in self.link.columns]
+        return macro("relations.joined", self.source, self.release, pairs)
 
 
 def compare(
@@ -186,7 +186,7 @@ def _link(engine: Engine, keys: Sequence[tuple[Column, Column]]) -> Link:
 
 
 def _joined(texts: Sequence[Markup]) -> Markup:
-    return Markup(" || ',' || ").join(texts)
+    return macro("measures.one_text", texts)
 
 
 def _differing(keys: Sequence[tuple[Column, Column]]) -> Iterator[str]:
@@ -215,14 +215,14 @@ def _double(engine: Engine, alias: Identifier, column: Column) -> Markup:
     double = double_of(engine.render, value, column.kind)
     if column.kind is Kind.INTEGER or column.decimals is not None:
         return double
-    return expression("CASE WHEN abs({number}) < 1e-150 THEN 0.0 ELSE {number} END", number=double)
+    return macro("measures.not_tiny", double)
 
 
 def _text(engine: Engine, alias: Identifier, column: Column) -> Markup:
     """A value as the text that every engine writes alike, compared by its bytes."""
     text = text_of(engine.render, _named(alias, column), column.kind, column.type)
-    return engine.render.macro("collate", expression("CAST({value} AS TEXT)", value=text))
+    return engine.render.macro("collate", macro("values.text", text))
 
 
 def _named(alias: Identifier, column: Column) -> Markup:
-    return expression("{alias}.{name}", alias=alias, name=Identifier(column.name))
+    return macro("relations.column", alias, Identifier(column.name))

@@ -24,7 +24,7 @@ from sqlanon.algorithms.tree.growth import Frontier, GrowthProgress
 from sqlanon.algorithms.tree.recording import ROOT, Numbers, remember_splits
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import carried, masked_value
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class GainGrowth:
         """Split the rows of a coded table by gain, from the root, as far as that goes. The table is used up."""
         columns = carried("c", self.plain.word_columns)
         self.prepare()
-        level = self.seed(expression("(SELECT CAST(0 AS BIGINT) AS node{c} FROM {t} AS c)", c=columns, t=table))
+        level = self.seed(macro("tree.in_root", table, columns))
         self.branch.workspace.drop(table, self.criterion.target.responses)
         return self.grow_on(level, report)
 
@@ -79,14 +79,9 @@ class GainGrowth:
         parents: how many numbers their parents may have.
         """
         self.prepare()
-        done = expression(
-            "(SELECT m.* FROM {ranges} AS m JOIN {h} AS h ON h.node = m.node)", ranges=ranges, h=median_only
-        )
-        self._defer(rows, (0, 0), done, None)
+        self._defer(rows, (0, 0), macro("tree.ranges_of", ranges, median_only), None)
         for_median = self.branch.count(self.for_median)
-        sought = "(SELECT r.* FROM {rows} AS r JOIN {ranges} AS m ON m.node = r.node"
-        sought += " WHERE m.node NOT IN (SELECT h.node FROM {h} AS h))"
-        level = self.seed(expression(sought, rows=rows, ranges=ranges, h=median_only))
+        level = self.seed(macro("tree.rows_of_others", rows, ranges, median_only))
         return replace(level, for_median=for_median, parents=parents)
 
     def grow_on(self, first: Level, report: Callable[[GrowthProgress], None]) -> Frontier:

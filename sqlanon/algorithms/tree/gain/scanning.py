@@ -15,7 +15,7 @@ from markupsafe import Markup
 from sqlanon.algorithms.tree.gain.criteria import Criterion, Scan
 from sqlanon.algorithms.tree.task import Branch, Task
 from sqlanon.encoding.axes import Axis, carried
-from sqlanon.sql import Relation
+from sqlanon.sql import Relation, macro
 
 FINE_BINS = ((65_536, 2048), (16_384, 1024), (4_096, 256), (1_024, 64), (0, 32))
 """From so many rows on, a node's ranges are divided into so many bins."""
@@ -164,7 +164,7 @@ class Scanner:
             axes=self.branch.task.axes,
             criterion=self.criterion.shape,
             words=carried("r", self.plain.word_columns),
-            type=Markup("INT" if active << self._key_bits < NARROW_KEYS else "BIGINT"),
+            type=macro("values.whole_type", active << self._key_bits < NARROW_KEYS),
         )
         return keyed
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import create_domain
 from sqlanon.encoding.fields import Field
@@ -23,7 +21,6 @@ from sqlanon.work.workspace import Workspace
 
 EXACT_BITS = 52
 MOST_BITS = 40
-KNOWN = Markup("v.value BETWEEN -1e150 AND 1e150")  # not NULL, NaN or infinite, nor of a size that can't be squared
 
 
 @dataclass(frozen=True)
@@ -57,10 +54,10 @@ def scale_numbers(engine: Engine, workspace: Workspace, coded: CodedTable, name:
     """A numeric target; NULL, NaN, infinities and numbers beyond 1e150 are unknown, as to variance diversity."""
     field, responses = coded.judged_field(name), workspace.table("responses")
     domain = create_domain(engine, workspace, coded.rows, "target_domain", field).domain
-    least, most, missing = engine.query_one("tree/decide/gain/measure_responses", domain=domain, known=KNOWN)
+    least, most, missing = engine.query_one("tree/decide/gain/measure_responses", domain=domain)
     least, span = float(least or 0), float(most or 0) - float(least or 0)
     unit = unit_of(field.attribute.column, span, coded.source_rows)
-    scaled = {"domain": domain, "known": KNOWN, "least": least, "unit": unit}
+    scaled = {"domain": domain, "least": least, "unit": unit}
     (center,) = engine.query_one("tree/decide/gain/center_responses", **scaled)
     engine.run("tree/decide/gain/scale_responses", responses=responses, center=float(center or 0), **scaled)
     workspace.drop(domain)

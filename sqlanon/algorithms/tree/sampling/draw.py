@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import carried
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 SURPLUS = 2.0  # candidates per row of a sample: equal rows have one ticket, so that few candidates would cluster
 _BITS = 31
@@ -46,7 +46,7 @@ def draw(branch: Branch, what: Draw, *, weighted: bool) -> tuple[Relation, Relat
         scans, factor = scans + 1, 4 * factor
         counted = {"roots": roots, "drawn": drawn, "sample": what.size}
         (short,) = branch.engine.query_one("tree/scan/sampling/count_short", **counted)
-    pieces = [Markup("r.ticket"), Markup("r.copy & {}").format(_LAST)]
+    pieces = [macro("sampling.ticket"), macro("sampling.copy", _LAST)]
     branch.scan(
         "sampling/take_sample",
         table=table,
@@ -76,7 +76,7 @@ def _draw_candidates(
     branch.decide("sampling/create_roots", roots=roots, nodes=what.nodes, sample=size, factor=factor)
     pieces = [piece for word in words for piece in _pieces(word)]
     if weighted:
-        pieces.append(Markup("r.copy & {}").format(_LAST))
+        pieces.append(macro("sampling.copy", _LAST))
     branch.scan(
         "sampling/draw_copies" if weighted else "sampling/draw_candidates",
         drawn=drawn,
@@ -89,17 +89,16 @@ def _draw_candidates(
 
 def _pieces(word: Identifier) -> tuple[Markup, Markup]:
     """The upper and the lower half of a word."""
-    upper = expression("(r.{word} >> {bits})", word=word, bits=_BITS)
-    return upper, expression("(r.{word} & {last})", word=word, last=_LAST)
+    return macro("sampling.upper_half", word, _BITS), macro("sampling.lower_half", word, _LAST)
 
 
 def _hash(branch: Branch, seed: str, pieces: Sequence[Markup]) -> Markup:
     """31 bits that depend on the seed and on all pieces of 31 bits; no product overflows a BIGINT."""
     start = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big") & _LAST
-    state = Markup("CAST({} AS BIGINT)").format(start)
+    state = macro("sampling.start", start)
     finish = [Markup(str(constant)) for constant in _FINISH]
     for number, piece in enumerate([*pieces, *finish]):
         mixed = branch.engine.render.macro("xor", state, piece)
         multiplier = _MULTIPLIERS[number % len(_MULTIPLIERS)]
-        state = expression("((({mixed} * {by}) >> 16) & {last})", mixed=mixed, by=multiplier, last=_LAST)
+        state = macro("sampling.multiplied", mixed, multiplier, _LAST)
     return state

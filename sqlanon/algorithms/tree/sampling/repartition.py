@@ -17,7 +17,7 @@ from markupsafe import Markup
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import NEVER, carried, masked_value
 from sqlanon.models.base import Groups, PrivacyModel
-from sqlanon.sql import Identifier, Relation, expression
+from sqlanon.sql import Identifier, Relation, macro
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Repartition:
         self.branch.engine.analyze(ranges, *avs)
         scans = 2 + len(avs)
         violating = self.table("violating_leaves")
-        leaves = expression("SELECT node AS class, n FROM {ranges}", ranges=ranges)
+        leaves = macro("sampling.sizes_of_leaves", ranges)
         if not self._record_violating(violating, leaves, [Markup(str(table)) for table in avs]):
             self.branch.workspace.drop(violating, *avs)
             return Settled((rows,), ranges, None, 0, scans)
@@ -122,7 +122,7 @@ class Repartition:
             values = {"routes": self.tree.routes, "fan_out": self.unit, "never": NEVER, "masks": self.task.masks}
             self.branch.decide("sampling/create_edges", edges=routes, **values)
             self.branch.engine.analyze(routes)
-        levels, child = self._chain(expression("{first} + r.node", first=self.tree.first))
+        levels, child = self._chain(macro("sampling.first_node", self.tree.first))
         tables = {"new_rows": rows, "rows": self.source, "routes": routes}
         how = {"unit": self.unit, "words": words, "clustered": self.task.clusters and self.tree.depth > 0}
         self.branch.scan("sampling/send_rows", levels=levels, child=child, **how, **tables)
@@ -141,17 +141,10 @@ class Repartition:
             alias = Identifier(f"s{number}")
             levels.append({"alias": alias, "node": node})
             value = masked_value(alias.name, self.task.words)
-            node = expression("{s}.first + CASE WHEN {value} < {s}.threshold THEN 0 ELSE 1 END", s=alias, value=value)
             if self.task.nested:
-                place = expression("(({value} >> {s}.bin_shift) - {s}.first_bin)", value=value, s=alias)
-                node = expression(
-                    "CASE WHEN {s}.threshold IS NOT NULL THEN {node}"
-                    " WHEN {place} BETWEEN 0 AND {most} THEN {s}.first + {place} ELSE -1 - {s}.node END",
-                    s=alias,
-                    node=node,
-                    place=place,
-                    most=self.unit - 1,
-                )
+                node = macro("sampling.side_or_group", alias, value, self.unit - 1)
+            else:
+                node = macro("sampling.side", alias, value)
         return levels, node
 
     def _count_avs(self, rows: Relation) -> list[Relation]:
@@ -175,8 +168,8 @@ class Repartition:
     def _render_measure(self, model: PrivacyModel, avs: Sequence[Markup]) -> Markup:
         pairs = zip(self.task.sensitive, avs, strict=True)
         sensitive, groups = next(pair for pair in pairs if pair[0].name == model.attribute)
-        domain = expression("{domain}", domain=sensitive.domain)
-        judged = Groups(Markup("classes"), groups, domain, self.task.table_rows, sensitive.height)
+        classes, domain = Markup(Identifier("classes")), Markup(sensitive.domain)
+        judged = Groups(classes, groups, domain, self.task.table_rows, sensitive.height)
         return Markup(model.measure(self.branch.engine.render, judged).text)
 
     def _find_leaf_of_row(self, violating: Relation, ranges: Relation, avs: Sequence[Relation]) -> tuple[Relation, int]:
@@ -196,7 +189,7 @@ class Repartition:
         values = {"ancestry": ancestry, "ranges": ranges, "violating": violating, "first_child": first_child}
         self.branch.decide("sampling/create_cover", cover=cover, **values)
         self.branch.engine.analyze(ancestry, cover)
-        classes = expression("SELECT class, CAST(sum(n) AS BIGINT) AS n FROM {cover} GROUP BY class", cover=cover)
+        classes = macro("sampling.sizes_of_inner", cover)
         self._record_violating(inner, classes, [_rolled_up(cover, table) for table in avs])
         self.branch.decide(
             "sampling/create_leaf_of_row", leaf_of_row=leaf_of_row, ancestry=ancestry, leaves=violating, inner=inner
@@ -207,9 +200,4 @@ class Repartition:
 
 
 def _rolled_up(cover: Relation, avs: Relation) -> Markup:
-    return expression(
-        "(SELECT c.class, a.s, CAST(sum(a.n) AS BIGINT) AS n FROM {cover} AS c JOIN {avs} AS a ON a.class = c.leaf"
-        " GROUP BY c.class, a.s)",
-        cover=cover,
-        avs=avs,
-    )
+    return macro("tree.groups_of_classes", cover, avs, Identifier("leaf"), Identifier("class"))

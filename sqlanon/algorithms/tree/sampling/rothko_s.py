@@ -33,7 +33,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
 from sqlanon.policy import RothkoS
 from sqlanon.results.facts import SampledTreeFacts, TreeFacts
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation, macro
 from sqlanon.staging.partition import Partition
 from sqlanon.work.workspace import Workspace
 
@@ -155,12 +155,8 @@ class Sampling:
         episodes: stop after so many, to look at the counters; what is left can't be handed on then.
         """
         total = self.task.table_rows
-        whole = expression(
-            "(SELECT CAST(0 AS BIGINT) AS root, CAST({n} AS BIGINT) AS population, FALSE AS median_only)", n=total
-        )
-        columns = carried("c", self.task.word_columns)
-        rows = expression("(SELECT CAST(0 AS BIGINT) AS node{c} FROM {t} AS c)", c=columns, t=table)
-        nodes: Nodes | None = Nodes(whole, 1, rows, total)
+        rows = macro("tree.in_root", table, carried("c", self.task.word_columns))
+        nodes: Nodes | None = Nodes(macro("sampling.root", total), 1, rows, total)
         while nodes is not None and len(self.parts) != episodes:
             nodes = self._sample(nodes)
 
@@ -277,6 +273,4 @@ class Sampling:
         return Nodes(Markup(str(roots)), int(count), rows, int(total))
 
     def _union(self, tables: Sequence[Relation | Markup]) -> Markup:
-        columns = carried("u", self.task.word_columns)
-        selects = (expression("SELECT u.node{c} FROM {t} AS u", c=columns, t=table) for table in tables)
-        return Markup("({})").format(Markup(" UNION ALL ").join(selects))
+        return macro("tree.of_all", tables, carried("u", self.task.word_columns))

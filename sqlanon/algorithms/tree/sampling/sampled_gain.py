@@ -19,7 +19,7 @@ from sqlanon.algorithms.tree.gain.scanning import Least, Scanned
 from sqlanon.algorithms.tree.sampling.hypothesis import Confidence, Hypotheses
 from sqlanon.algorithms.tree.task import Branch
 from sqlanon.encoding.axes import carried
-from sqlanon.sql import Relation, expression
+from sqlanon.sql import Relation, macro
 
 
 class SampledGainGrowth(GainGrowth):
@@ -47,16 +47,13 @@ class SampledGainGrowth(GainGrowth):
     @property
     def _halves(self) -> Markup:
         """The rows that two children must have, and the fewest sampled rows of a node that is checked by its gain."""
-        return expression(
-            "(SELECT root, fewest, greatest(smallest, 2 * fewest) AS smallest FROM {min_counts} WHERE few = 2)",
-            min_counts=self.min_counts,
-        )
+        return macro("sampling.halves", self.min_counts)
 
     def seed_sample(self, sample: Relation) -> Level:
         """The sampled nodes, which are left as they are."""
         self.prepare()
         columns = carried("c", self.plain.word_columns)
-        level = self.seed(expression("(SELECT c.node{c} FROM {t} AS c)", c=columns, t=sample))
+        level = self.seed(macro("tree.in_nodes", sample, columns))
         return replace(level, parents=self.roots)
 
     def resumed(self) -> Relation:
@@ -71,14 +68,8 @@ class SampledGainGrowth(GainGrowth):
         return sample_nodes
 
     def _choose_nodes(self, ranges: Relation | Markup) -> tuple[Relation, int]:
-        judged = expression(
-            "(SELECT m.*, l.root, l.fewest FROM {ranges} AS m JOIN {sample_nodes} AS t ON t.number = m.node >> {bits}"
-            " JOIN {halves} AS l ON l.root = t.root WHERE m.n >= l.smallest AND NOT t.median_only)",
-            ranges=ranges,
-            sample_nodes=self.sample_nodes[-1],
-            bits=self.plain.bits,
-            halves=self._halves,
-        )
+        nodes = self.sample_nodes[-1]
+        judged = macro("sampling.nodes_for_gain", ranges, nodes, self.plain.bits, self._halves)
         return super()._choose_nodes(judged)
 
     def _list_candidate_splits(self, candidate_splits: Relation, candidates: Relation) -> ModelsOfChildren:
