@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from markupsafe import Markup
+
 from sqlanon.algorithms.tree.gain.criteria import Criterion, Scan, entropy_shape
 from sqlanon.algorithms.tree.gain.targets import EXACT_BITS, Target
 from sqlanon.algorithms.tree.task import Branch
@@ -79,10 +81,10 @@ class PackedClasses(Criterion):
         digits = [
             {"y": number * self._each + slot, "place": float(1 << (slot * self._bits))} for slot in range(self._each)
         ]
-        return {end: Identifier(f"c{number}{suffix}") for end, suffix in ENDS.items()} | {"digits": digits}
+        return {end: Markup(Identifier(f"c{number}{suffix}")) for end, suffix in ENDS.items()} | {"digits": digits}
 
     def _class(self, number: int, words: list[dict[str, Any]]) -> dict[str, Any]:
         word, slot = divmod(number, self._each)
         above = 1 << ((slot + 1) * self._bits) if slot < self._each - 1 else None
-        names = {end: Identifier(f"{end}_{number}") for end in ("own", "upto", "total", "here", "before")}
+        names = {end: Markup(Identifier(f"{end}_{number}")) for end in ("own", "upto", "total", "here", "before")}
         return {"word": words[word], "unit": 1 << (slot * self._bits), "above": above, **names}
