@@ -25,6 +25,7 @@ _ENVIRONMENT.filters["listed"] = listed
 _GLOBALS = {"d", "common", *_ENVIRONMENT.globals}
 _HEAD = re.compile(r"\A\{#(.*?)#\}\n?", re.DOTALL)
 _NEEDS = re.compile(r"\s*\bNeeds: ([\w\s,]+)\.")
+_GIVES = re.compile(r"\s*\b(Gives: [^.]*\.)")
 
 
 def template_files() -> list[str]:
@@ -77,23 +78,29 @@ def needs_of(template: str) -> frozenset[str]:
 
 
 def with_head(file: str) -> str:
-    """The text of a file, with a head that says what it needs."""
+    """The text of a file, with a head that says what it needs; what it says that its statement gives stays."""
     text = (FOLDER / file).read_text(encoding="utf-8")
     head = _HEAD.match(text)
     assert head, f"{file} opens with no comment"
     purpose = _NEEDS.sub("", head[1]).strip()
+    gives = [" ".join(found.split()) for found in _GIVES.findall(purpose)]
+    purpose = _GIVES.sub("", purpose).strip()
     if any(len(line) > WIDTH - 3 for line in purpose.split("\n")):
         purpose = textwrap.fill(" ".join(purpose.split()), WIDTH - 3, break_on_hyphens=False)
-    closed = purpose if purpose.endswith((".", "!", "?")) else f"{purpose}."
-    sentence = f"Needs: {', '.join(sorted(needs(file))) or 'nothing'}."
-    line = f"{{# {closed} {sentence} #}}"
-    if "\n" in closed or len(line) > WIDTH:
-        wrapped = textwrap.fill(sentence, WIDTH - 3, initial_indent="   ", subsequent_indent="   ")
+    closed = purpose if purpose.endswith((".", "!", "?", ".)")) else f"{purpose}."
+    needed = f"Needs: {', '.join(sorted(needs(file))) or 'nothing'}."
+    line = f"{{# {closed} {needed} #}}"
+    if gives or "\n" in closed or len(line) > WIDTH:
+        said = "\n".join(map(_wrapped, [*gives, needed]))
         purpose = "\n".join(f"   {part.strip()}" if part else "" for part in closed.split("\n"))
-        line = f"{{# {purpose.strip()}\n{wrapped} #}}"
+        line = f"{{# {purpose.strip()}\n{said} #}}"
         if len(line.rpartition("\n")[2]) > WIDTH:
             line = f"{line.removesuffix(' #}')}\n#}}"
     return f"{line}\n{text[head.end() :]}"
+
+
+def _wrapped(sentence: str) -> str:
+    return textwrap.fill(sentence, WIDTH - 3, initial_indent="   ", subsequent_indent="   ")
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Heads of templates say which columns their statements give, `Gives: leaf, n, region.`, held against what runs send.
 
 `python -m tests.test_template_columns --write` writes it into the heads of those templates of `FOLDERS` that the runs
-here render: of claims, and of the release. Statements that only change or drop tables give none.
+here render. Statements that only change or drop tables give none.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from sqlanon.sql import Renderer, Statement
 from tests.run_support import Database, anonymize, duckdb_url, open_database
 from tests.template_heads import FOLDER, template_files, with_head
 
-FOLDERS = ("measures", "staging", "verify")
+FOLDERS = ("encoding", "lattice", "measures", "specialization", "staging", "tree", "verify")
 _HEAD = re.compile(r"\A\{#(.*?)#\}", re.DOTALL)
 _GIVES = re.compile(r"\s*\bGives: ([^.]*)\.")
 _NUMBER = re.compile(r"(.*?)[0-9]+")
+_TABLE = re.compile(r"\ACREATE [A-Z ]*TABLE (?:\"\w+\"\.)*\"(\w+)\"")
+_NUMBERS = re.compile(r"[0-9]+")
 
 QUASI = {"role": "quasi-identifier"}
 COLUMNS = {
@@ -64,8 +66,24 @@ LEVELED = {
 }
 DIVERSE = [{"model": "k-anonymity", "k": 3}, {"model": "distinct-l-diversity", "attribute": "disease", "l": 2}]
 POLICIES: list[dict[str, Any]] = [
-    {"attributes": KEPT | SHOWN, "privacy": DIVERSE[:1]},
-    {"attributes": KEPT | SHOWN, "privacy": DIVERSE[:1], "ranges": "cuts"},
+    {"attributes": KEPT | SHOWN, "privacy": DIVERSE},
+    {
+        "attributes": KEPT | SHOWN,
+        "privacy": DIVERSE[:1],
+        "ranges": "cuts",
+        "algorithm": {"name": "rothko-t", "split": "information-gain", "target": "disease"},
+    },
+    {
+        "attributes": KEPT | LEVELED,
+        "privacy": DIVERSE,
+        "algorithm": {
+            "name": "rothko-s",
+            "sample": 60,
+            "exact_below": 20,
+            "split": "information-gain",
+            "target": "disease",
+        },
+    },
     {
         "attributes": KEPT | LEVELED,
         "privacy": DIVERSE,
@@ -74,17 +92,24 @@ POLICIES: list[dict[str, Any]] = [
         "suppressed": "star",
     },
     {
-        "attributes": KEPT | LEVELED | {"disease": {"role": "sensitive", "hierarchy": {"mapping": DISEASES}}},
+        "attributes": KEPT
+        | {name: LEVELED[name] for name in ("age", "job")}
+        | {"disease": {"role": "sensitive", "hierarchy": {"mapping": DISEASES}}},
         "privacy": [{"model": "t-closeness", "attribute": "disease", "distance": "hierarchical", "t": 0.4}, DIVERSE[0]],
-        "algorithm": {"name": "optimal"},
+        "algorithm": {"name": "incognito"},
         "suppression": 0.3,
+    },
+    {
+        "attributes": KEPT | LEVELED,
+        "privacy": DIVERSE[:1],
+        "algorithm": {"name": "top-down", "quality": "information-gain", "target": "disease"},
     },
 ]
 
 
 def rows() -> Iterator[tuple[Any, ...]]:
     """Yield rows that depend on their number alone, with NULLs."""
-    for n in range(240):
+    for n in range(150):
         job, day = list(JOBS)[n % 7 % 4], f"20{10 + n % 3}-0{1 + n % 9}-15"
         disease = ("flu", "burn", "rash", None)[n % 5 % 4]
         quasi = (20 + n * 7 % 50, str(10000 + n * 37 % 90), job, "AB"[n % 2], day, n % 80 + 0.25, n * 1.5)
@@ -96,11 +121,18 @@ def columns_given(database: Database, monkeypatch: pytest.MonkeyPatch) -> dict[s
     given: dict[str, list[str]] = {}
     table = database.create(COLUMNS, list(rows()))
     released = {f"{name}{ending}" for name in COLUMNS for ending in ("", "_min", "_max")}
+    made: dict[str, list[str]] = {}
+    parsed: dict[str, list[str]] = {}
     render = Renderer.__call__
 
     def listening(self: Renderer, template: str, **values: Any) -> Statement:
         statement = render(self, template, **values)
-        if template.startswith(tuple(f"{folder}/" for folder in FOLDERS)) and (found := _columns(statement.text)):
+        if not template.startswith(tuple(f"{folder}/" for folder in FOLDERS)):
+            return statement
+        if (key := _NUMBERS.sub("", statement.text)) not in parsed:  # rounds of a search are alike
+            parsed[key] = _columns(statement.text, made)
+        if found := parsed[key]:
+            made.update(dict.fromkeys(_TABLE.findall(statement.text), found))
             listed = list(dict.fromkeys("columns of the release" if name in released else name for name in found))
             known = given.setdefault(template, listed)
             given[template] = list(dict.fromkeys([*known, *listed]))
@@ -108,30 +140,57 @@ def columns_given(database: Database, monkeypatch: pytest.MonkeyPatch) -> dict[s
 
     monkeypatch.setattr(Renderer, "__call__", listening)
     for policy in POLICIES:
+        parsed.clear()
         anonymize(database.policy(table, **policy), replace=True)
     monkeypatch.undo()
     return {template: _in_series(names) for template, names in given.items()}
 
 
-def _columns(text: str) -> list[str]:
-    """The names of the columns that a statement gives, none where it only changes or drops something."""
+def _columns(text: str, made: dict[str, list[str]]) -> list[str]:
+    """The names of the columns that a statement gives, none where it only changes or drops something.
+
+    made: the columns of tables that earlier statements made.
+    """
     if not re.match(r"SELECT|WITH|CREATE [A-Z ]*(?:TABLE|VIEW)", text):
         return []
     statement = sqlglot.parse_one(text, dialect="duckdb")
     query = statement.expression if isinstance(statement, exp.Create) else statement
-    return _names(query) if isinstance(query, exp.Query) else []
+    if isinstance(query, exp.Query):
+        names = _names(query, made)
+    else:
+        names = [column.name for column in statement.find_all(exp.ColumnDef)]
+    return names
 
 
-def _names(query: exp.Query) -> list[str]:
-    """The names of a query's columns, also of those that `*` takes from a subquery; `?` for one without a name."""
+def _names(query: exp.Query, made: dict[str, list[str]]) -> list[str]:
+    """The names of a query's columns, also of those that `*` takes from elsewhere; `?` for one without a name."""
+    made = dict(made)
+    for part in query.ctes:
+        made[part.alias] = [column.name for column in part.args["alias"].columns] or _names(part.this, made)
+    if isinstance(query, exp.Subquery):
+        return _names(query.this, made)
+    if isinstance(query, exp.SetOperation):
+        return _names(query.left, made)
+    sources = [
+        found.this
+        for found in [query.args.get("from_") or query.args.get("from"), *query.args.get("joins", [])]
+        if found
+    ]
     names: list[str] = []
     for column in query.selects:
-        source = query.find(exp.From).this if column.is_star else None
-        if isinstance(source, exp.Subquery):
-            names += _names(source.this)
-        else:
-            names.append("columns of its source" if column.is_star else column.output_name or "?")
+        if not column.is_star:
+            names.append(column.output_name or "?")
+            continue
+        wanted = column.table if isinstance(column, exp.Column) else ""
+        for source in sources:
+            if wanted in ("", source.alias_or_name):
+                names += source.alias_column_names or _names_of(source, made)
     return names
+
+
+def _names_of(source: exp.Expression, made: dict[str, list[str]]) -> list[str]:
+    """The names of the columns of what a statement reads from."""
+    return _names(source, made) if isinstance(source, exp.Query) else made.get(source.name, ["columns of its source"])
 
 
 def _in_series(names: list[str]) -> list[str]:
