@@ -81,8 +81,9 @@ def all_fragments() -> Iterator[tuple[Path, int, str]]:
 
 def test_sql_in_python_becomes_less() -> None:
     """A number that sinks is written down in `LEFT`; one that rises belongs into a template."""
-    counted = Counter(part_of(path) for path, _, _ in all_fragments())
-    aliased = Counter(part_of(path) for path, _, text in all_fragments() if _ALIAS.search(text))
+    fragments_of_all = list(all_fragments())
+    counted = Counter(part_of(path) for path, _, _ in fragments_of_all)
+    aliased = Counter(part_of(path) for path, _, text in fragments_of_all if _ALIAS.search(text))
     most = {part: LEFT.get(part, (0, 0)) for part in counted}
     risen = {
         part: f"{number} fragments, {aliased[part]} with an alias, instead of {most[part]}"
