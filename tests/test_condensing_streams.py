@@ -12,6 +12,7 @@ import pytest
 from sqlanon.errors import PolicyError, ProtectionError, SqlanonError
 from sqlanon.policy import Policy
 from sqlanon.runs.condensing import release_job, update_job
+from sqlanon.work.workspace import Workspace
 from tests.cli.support import call_main
 from tests.run_support import OPTIONS, Database, Row, open_database
 from tests.test_condensation import anonymity, covariance
@@ -149,3 +150,23 @@ def test_the_command_line_condenses_a_stream(tmp_path: Path, capsys: pytest.Capt
     assert code == 0
     code, _, _ = call_main(capsys, "show", json.loads(printed)["runs"][0]["run"], "--policy", policy)
     assert code == 0
+
+
+def test_a_step_that_fails_after_publishing_is_said_to_come_after_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = database.create(COLUMNS, rows_of(20, 5))
+    policy, job = policy_of(database, table), f"of_{table}"
+    update_job(policy, job, table, OPTIONS)
+    close = Workspace.close
+
+    def close_and_fail(workspace: Workspace) -> None:
+        close(workspace)
+        raise SqlanonError("late")
+
+    monkeypatch.setattr(Workspace, "close", close_and_fail)
+    with pytest.raises(SqlanonError, match="late") as failed:
+        release_job(policy, job, options=OPTIONS)
+    assert "WAS published" in failed.value.__notes__[0]
+    assert len(database.sql(f"SELECT * FROM {table}_r")) == 20
+    assert f"condensed_{job}" not in tables(database)

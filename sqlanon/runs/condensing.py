@@ -193,6 +193,7 @@ class _Job:
                 job=self.job,
             )
         )
+        published = False
         try:
             with release_lock(engine, release), Workspace(engine, catalog, run) as workspace:
                 groups = self._read(workspace)
@@ -203,8 +204,12 @@ class _Job:
                     if any(check.violations for check in checks.values()):
                         raise VerificationError("The staged release failed its check; nothing was published.")
                     notes = staged.publish(lambda session: self._end(session, run, release, drawn.sizes))
+                    published = True
         except BaseException as error:
-            catalog.finish_run(run, status_after(error), error=error, reword=lambda text: put_back(text, self.policy))
+            if published:
+                error.add_note("The release WAS published; a step after publishing failed.")
+            status = Status.PUBLISHED if published else status_after(error)
+            catalog.finish_run(run, status, error=error, reword=lambda text: put_back(text, self.policy))
             raise
         catalog.finish_run(run, Status.PUBLISHED, source_rows=drawn.sizes.rows)
         return ReleasedJob(self.job, run, str(release), drawn.sizes, checks, notes)
