@@ -14,7 +14,7 @@ import pytest
 
 from sqlanon.catalog import Catalog, Run, budgets
 from sqlanon.engines import connect
-from sqlanon.errors import BudgetError, EngineError, PolicyError
+from sqlanon.errors import BudgetError, Cancelled, EngineError, PolicyError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.policy.writer import policy_text
@@ -143,18 +143,27 @@ def test_nothing_is_looked_at_if_the_ledger_cannot_be_written(people: Database) 
 
 
 @pytest.mark.either_engine
-def test_a_run_that_fails_has_spent_and_spends_again(people: Database) -> None:
+def test_a_run_that_fails_or_is_interrupted_has_spent_and_spends_again(people: Database) -> None:
     grant(people)
+    for left, failure, raised in ((2, EngineError("there are 17"), EngineError), (1, KeyboardInterrupt(), Cancelled)):
 
-    def fail(counts: Sequence[int]) -> list[int]:
-        raise EngineError(f"there are {counts}")
+        def fail(_: Sequence[int], failure: BaseException = failure) -> list[int]:
+            raise failure
 
-    for consumed in (1, 2):
-        with pytest.raises(EngineError):
+        with pytest.raises(raised) as ended:
             release(asking(people), Known(noise=fail))
+        note = f"The run has consumed 1 of budget people all the same, of which {left} is left"
+        assert note in "".join(ended.value.__notes__)
         with ledger(people) as catalog:
-            assert catalog.budget("people").consumed == consumed
-    assert "there are" not in str(last_run(people).error_message)
+            assert catalog.budget("people").left == left
+        assert "17" not in str(last_run(people).error_message)
+
+
+@pytest.mark.either_engine
+def test_a_catalog_of_before_there_were_budgets_has_none(people: Database) -> None:
+    with ledger(people) as catalog:
+        catalog.downgrade("0006")
+    assert "There is no budget 'people'" in str(check(asking(people)).refusal)
 
 
 KILLED = """

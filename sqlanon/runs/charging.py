@@ -7,7 +7,7 @@ from typing import Protocol
 
 from sqlanon.algorithms.private.accounting import Charge
 from sqlanon.catalog.budget_checks import no_budget
-from sqlanon.catalog.budget_records import Budget, MechanismUse, Spending
+from sqlanon.catalog.budget_records import Budget, MechanismUse, Spending, amount, remainder
 from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import BudgetError, PolicyError
 from sqlanon.plan.private import PrivatePlan
@@ -60,6 +60,15 @@ def ask_budget(
     except (PolicyError, BudgetError) as refusal:
         return None, str(refusal)
     return _state(before, spending, before.consumed), None
+
+
+def consumed_note(state: BudgetState) -> str:
+    """Say of a run that ended early what it has consumed."""
+    consumed, left = amount(Fraction(state.consumed)), remainder(Fraction(state.left))
+    return (
+        f"The run has consumed {consumed} of budget {state.ledger} all the same, of which {left} is left: nothing is given"
+        " back, and another run consumes anew."
+    )
 
 
 def _spending(plan: PrivatePlan, run: str, charges: list[Charge]) -> Spending:

@@ -26,6 +26,7 @@ from sqlanon.releases.counts import NoisyCounts, load_counts, load_labels
 from sqlanon.results.measures import Check
 from sqlanon.results.private import (
     NEIGHBOURS,
+    BudgetState,
     CellsResult,
     Guarantee,
     MechanismCharge,
@@ -33,7 +34,7 @@ from sqlanon.results.private import (
 )
 from sqlanon.results.records import write_private_record
 from sqlanon.results.run_result import CatalogPlace
-from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount
+from sqlanon.runs.charging import NO_BUDGET, Account, LedgerAccount, consumed_note
 from sqlanon.runs.flow import interruptible
 from sqlanon.runs.linking import check_earlier_releases
 from sqlanon.runs.recording import PublishedRecord
@@ -91,6 +92,7 @@ class _PrivateRun:
         self.journal = Journal(self.observer)
         self.engine = self.session.engine
         self.published = False
+        self.charged: BudgetState | None = None
 
     def carry_out(self) -> PrivateResult:
         """Carry out the run, and record how it ended."""
@@ -115,6 +117,8 @@ class _PrivateRun:
         except BaseException as error:
             if self.published:
                 error.add_note("The release WAS published; a step after publishing failed.")
+            if self.charged is not None:
+                error.add_note(consumed_note(self.charged))
             self._end(run, Status.PUBLISHED if self.published else status_after(error), error)
             raise
         catalog.finish_run(run, Status.PUBLISHED, result=write_private_record(result))
@@ -129,7 +133,7 @@ class _PrivateRun:
             Control(self.session.catalog.channel(run), self.journal, self.engine) as control,
         ):
             self.engine.listener = lambda *_: self.journal.require_wanted()
-            spending = self.account.spend(self.session, plan, run, schedule.charges)
+            self.charged = self.account.spend(self.session, plan, run, schedule.charges)
             drawn = self._draw(workspace, plan, schedule)
             with drawn.counts.stage(self.engine, workspace, replace=self.replace) as staged:
                 checks = self._check(workspace, drawn.counts, staged)
@@ -149,7 +153,7 @@ class _PrivateRun:
             choices=drawn.choices,
             checks=checks,
             catalog=CatalogPlace(redacted(named(catalog_place(self.policy)[0])), self.session.catalog.location.schema),
-            budget=spending,
+            budget=self.charged,
             published=True,
             warnings=plan.warnings,
             notes=notes,
