@@ -66,8 +66,8 @@ def consumed_note(state: BudgetState) -> str:
     """Say of a run that ended early what it has consumed."""
     consumed, left = amount(Fraction(state.consumed)), remainder(Fraction(state.left))
     return (
-        f"The run has consumed {consumed} of budget {state.ledger} all the same, of which {left} is left: nothing is given"
-        " back, and another run consumes anew."
+        f"The run has consumed {consumed} of budget {state.ledger} all the same, of which {left} is left:"
+        " nothing is given back, and another run consumes anew."
     )
 
 
