@@ -91,6 +91,13 @@ def test_groups_satisfy_other_models(database: Database) -> None:
     assert all(model.satisfied for model in result.models)
 
 
+@pytest.mark.either_engine
+def test_a_column_of_one_number_stays_as_it_is(database: Database) -> None:
+    table = database.create({"a": "INTEGER", "b": "INTEGER"}, [(number, 7) for number in range(12)])
+    released = database.release(table, {"a": QUASI, "b": QUASI}, algorithm=CONDENSED, privacy=anonymity(4))
+    assert {row[1] for row in released} == {7}
+
+
 def test_equal_numbers_are_refused(database: Database) -> None:
     table = database.create({"a": "INTEGER"}, [(5,)] * 20)
     with pytest.raises(ProtectionError, match="All rows have the same numbers"):
