@@ -16,13 +16,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from sqlanon import run_record
 from sqlanon.cli.commands import program
+from sqlanon.cli.record import record_text
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError, SqlanonError, VerificationError
 from sqlanon.report.audit.auditing import audit_release
+from sqlanon.report.signoff.check import RecordCheck, check_record
+from sqlanon.report.signoff.record import document_digest, sealed
 from sqlanon.results.facts import GatheredFacts
 from sqlanon.runs.exploring.sweeping import sweep
 from sqlanon.sql import Statement
+from sqlanon.values.digest import digests_of
 from tests.run_support import Database, Row, anonymize, duckdb_url, open_database
 
 pytestmark = pytest.mark.either_engine
@@ -344,6 +349,35 @@ def test_what_is_for_releases_of_rows_is_refused_by_name(database: Database) -> 
         sweep(policy, [2, 3])
     with pytest.raises(PolicyError, match="r-gather"):
         audit_release(policy)
+
+
+@pytest.mark.either_engine
+def test_the_record_tells_of_changes_of_either_table(database: Database) -> None:
+    table = database.create(COLUMNS, people(20))
+    policy = database.policy(table, ROLES, algorithm=GATHER, digest="run")
+    record = run_record(anonymize(policy).run, policy=policy)
+    late = sealed({**record, "release": {**record["release"], "digest": None}}, database.url, None)
+    assert late["release"]["digest"] == record["release"]["digest"]
+    first, second = f"{table}_r", f'"{table}_r_values"'
+
+    def checked(document: dict[str, Any] | None = None) -> RecordCheck:
+        return check_record(document or record, url=database.url)
+
+    assert checked().satisfied
+    assert checked().tables == (first, second)
+    part = {**record, "release": {**record["release"], "digest": digests_of(record["release"]["digest"])[0]}}
+    old = {**part, "digest": document_digest(part)}
+    assert checked(old).satisfied
+    assert f"does not cover {second}" in str(checked(old).note)
+    database.sql(f"UPDATE {second} SET value = 'z' WHERE cluster = 1")
+    assert (checked().satisfied, checked().changed) == (False, (second,))
+    assert f"{second} has been changed" in record_text(checked())
+    assert checked(old).satisfied
+    database.sql(f"UPDATE {first} SET radius = 0 WHERE cluster = 1")
+    assert checked().changed == (first, second)
+    assert not checked(old).satisfied
+    database.sql(f"DROP TABLE {second}")
+    assert (checked().satisfied, checked().note) == (False, f"{second} is no longer there.")
 
 
 def test_a_file_is_refused(tmp_path: Path) -> None:

@@ -71,11 +71,12 @@ def record_text(check: RecordCheck) -> str:
         return f"The record was altered since it was written. {check.note} Nothing in it can be relied on."
     lines = [f"The record of run {check.run} is as it was written."]
     if check.digest is not None:
-        lines.append(
-            f"{check.release} is as it was recorded."
-            if check.unchanged
-            else f"{check.release} has been changed since it was recorded."
-        )
+        lines += [
+            f"{table} has been changed since it was recorded."
+            if table in check.changed
+            else f"{table} is as it was recorded."
+            for table in check.tables
+        ]
     if check.verification is not None:
         lines.append(summary.verification_text(check.verification, check.release))
     elif check.note:

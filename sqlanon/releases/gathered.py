@@ -19,6 +19,7 @@ from sqlanon.sql import Relation
 from sqlanon.staging.gathered import expand_clusters, stage_clusters
 from sqlanon.staging.recode import cell_name
 from sqlanon.staging.staging import Staged, StagedTable
+from sqlanon.values.digest import tables_digest
 from sqlanon.verification.gathered import GatheredClaims, check_gathered
 from sqlanon.work.publish import Grants, Record, guard_staging, publish
 from sqlanon.work.publish.companion import companion_of, publish_companion
@@ -37,6 +38,9 @@ class StagedGathering(StagedTable):
     ) -> None:
         super().__init__(final, engine, final, release, grants, replace)
         self.values = values
+
+    def digest(self) -> str:
+        return tables_digest(self.engine, (self.final, self.values))
 
     def publish(self, record: Record) -> tuple[str, ...]:
         def together(session: Engine) -> None:

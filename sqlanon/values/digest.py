@@ -20,6 +20,7 @@ from sqlanon.sql import Identifier, Relation, Renderer, Statement, macro
 from sqlanon.values.expressions import comparable
 
 ROWS, FILE = "rows-1:", "sha256:"  # what digests begin with, which says how they are made
+_AND = "+"  # between the digests of several tables
 _EXACT = {
     Kind.DATE: "exact_date",
     Kind.TIME: "exact_time",
@@ -90,6 +91,21 @@ def table_digest(engine: Engine, relation: Relation) -> str:
     numbers = engine.fetch_one(table_statement(engine, relation, columns))
     text = digest_head(columns) + " ".join(str(number) for number in numbers)
     return ROWS + hashlib.sha256(text.encode()).hexdigest()
+
+
+def tables_digest(engine: Engine, relations: Sequence[Relation]) -> str:
+    """The digests of tables that are one release, as one text."""
+    return joined_digest([table_digest(engine, relation) for relation in relations])
+
+
+def joined_digest(digests: Sequence[str]) -> str:
+    """Write the digests of tables that are one release as one text."""
+    return _AND.join(digests)
+
+
+def digests_of(digest: str) -> list[str]:
+    """Read a digest as those of the tables that it covers; see `joined_digest`."""
+    return digest.split(_AND)
 
 
 def file_digest(path: str | Path) -> str:

@@ -10,9 +10,15 @@ from typing import Any
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import AccessError, EngineError, PolicyError
 from sqlanon.report.signoff.record import FORMAT, VERSION, document_digest
-from sqlanon.report.signoff.release import look_at_release, place_of_release, recorded_policy
+from sqlanon.report.signoff.release import (
+    look_at_release,
+    place_of_release,
+    places_of_tables,
+    recorded_policy,
+)
 from sqlanon.support.documents import parse_json, read_bounded, refuse_odd_data
-from sqlanon.verification.release import require_rows, verify_release, why_unjudged
+from sqlanon.values.digest import digests_of
+from sqlanon.verification.release import verify_release, why_unjudged
 from sqlanon.verification.verify import Verification
 
 _MOST_BYTES = 64 * 2**20  # of a file with a record: it holds a policy, and numbers of it
@@ -26,6 +32,7 @@ class RecordCheck:
     recorded, digest: what the release's digest was, and is now; None where it is no longer there.
     verification: how the models stand; None where there was nothing to measure, which `note` explains.
     judged: whether models can be judged on the release.
+    tables: the tables, or the file, that the record covers, in the order of their digests.
     """
 
     run: str
@@ -36,6 +43,15 @@ class RecordCheck:
     verification: Verification | None = None
     note: str | None = None
     judged: bool = True
+    tables: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The tables that are there and not as they were published."""
+        if self.digest is None or self.recorded is None:
+            return ()
+        digests = zip(self.tables, digests_of(self.recorded), digests_of(self.digest), strict=False)
+        return tuple(table for table, recorded, now in digests if recorded != now)
 
     @property
     def unchanged(self) -> bool:
@@ -58,12 +74,16 @@ class RecordCheck:
             "intact": self.intact,
             "there": self.digest is not None,
             "unchanged": self.unchanged,
+            "changed": list(self.changed),
             "recorded": self.recorded,
             "digest": self.digest,
             "models": [asdict(result) for result in found.models] if found is not None else None,
             "satisfied": self.satisfied,
             "note": self.note,
         }
+
+
+_UNCOVERED = "The record is of an earlier version, whose digest does not cover {table}: nothing is said of it."
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -103,25 +123,27 @@ def check_record(
 
     Raises:
         AccessError: the database can't be reached.
-        PolicyError: the record lacks parts, or holds what no record does, or is of a release of clusters.
+        PolicyError: the record lacks parts, or holds what no record does.
     """
     refuse_odd_data(document)
     if document_digest(document) != document.get("digest"):
         return RecordCheck("?", "?", intact=False, note="Its digest is not that of its contents.")
     run, recorded = _required(document, "run", "id"), _required(document, "release", "digest")
     policy = recorded_policy(document, url)
-    require_rows(policy)
     place = table or place_of_release(policy)
-    now = look_at_release(policy, place, options)
-    checked = RecordCheck(run, place, True, recorded, now.digest, note=now.sentence(place))
+    places = places_of_tables(policy, place)
+    covered, uncovered = places[: len(digests_of(recorded))], places[len(digests_of(recorded)) :]
+    now = look_at_release(policy, covered, options)
+    checked = RecordCheck(run, place, True, recorded, now.digest, tables=tuple(covered))
     if now.digest is None:
-        return checked
+        return replace(checked, note=now.sentence)
     if unjudged := why_unjudged(policy):
-        return replace(checked, note=unjudged, judged=False)
+        notes = [unjudged, *(_UNCOVERED.format(table=one) for one in uncovered)]
+        return replace(checked, note=" ".join(notes), judged=False)
     try:
         verification = verify_release(policy, table, options)
     except (PolicyError, EngineError, AccessError) as error:  # such as a column that is gone, or half a file
         if checked.unchanged:
             raise
-        return RecordCheck(checked.run, place, True, recorded, now.digest, note=str(error))
-    return RecordCheck(checked.run, place, True, recorded, now.digest, verification, verification.note)
+        return replace(checked, note=str(error))
+    return replace(checked, verification=verification, note=verification.note)

@@ -11,7 +11,12 @@ from sqlanon.catalog import Catalog, ReleaseRecord, Run, Status
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.releases.rules.store_rules import read_rules
-from sqlanon.report.signoff.release import look_at_release, place_of_release, recorded_policy
+from sqlanon.report.signoff.release import (
+    look_at_release,
+    place_of_release,
+    places_of_tables,
+    recorded_policy,
+)
 from sqlanon.results.codec import to_json
 from sqlanon.results.run_result import ReleaseResult
 from sqlanon.runs.choices import choices_of
@@ -91,10 +96,9 @@ def sealed(document: Mapping[str, Any], url: str | None, options: EngineOptions 
     release = dict(document["release"])
     if release["digest"] is None:
         policy = recorded_policy(document, url)
-        place = place_of_release(policy)
-        now = look_at_release(policy, place, options)
+        now = look_at_release(policy, places_of_tables(policy, place_of_release(policy)), options)
         if now.digest is None:
-            raise PolicyError(f"Run {document['run']['id']} did not digest its release. {now.sentence(place)}")
+            raise PolicyError(f"Run {document['run']['id']} did not digest its release. {now.sentence}")
         release["digest"] = now.digest
     whole = {**document, "release": release}
     return {**whole, "digest": document_digest(whole)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from sqlanon.policy import Policy
 from sqlanon.policy.loading import parse_stored
 from sqlanon.sql import Relation
 from sqlanon.support.environment import require_set
-from sqlanon.values.digest import file_digest, table_digest
+from sqlanon.values.digest import file_digest, joined_digest, table_digest
+from sqlanon.work.publish.companion import companion_of
 
 
 def recorded_policy(document: Mapping[str, Any], url: str | None = None) -> Policy:
@@ -36,29 +37,45 @@ def place_of_release(policy: Policy) -> str:
     return policy.release.file or policy.release.table or ""
 
 
+def places_of_tables(policy: Policy, place: str) -> list[str]:
+    """List the tables of a release that is at `place`, or its file: several are published together."""
+    if not policy.algorithm.releases_clusters:
+        return [place]
+    return [place, str(companion_of(Relation.parse(place)))]
+
+
 @dataclass(frozen=True)
 class ReleasedNow:
-    """The content of a release's place: the release's digest, the kind of another relation, or nothing."""
+    """The content of a release's places: the release's digest, or at `place` the kind of another relation, or none."""
 
     digest: str | None = None
+    place: str = ""
     other: str | None = None
 
-    def sentence(self, place: str) -> str:
+    @property
+    def sentence(self) -> str:
         """Say why there is no digest."""
         if self.other is None:
-            return f"{place} is no longer there."
-        return replaced_sentence(place, self.other)
+            return f"{self.place} is no longer there."
+        return replaced_sentence(self.place, self.other)
 
 
-def look_at_release(policy: Policy, place: str, options: EngineOptions | None) -> ReleasedNow:
-    """Take the digest of a release as it is now. What is no table, nor the view of a star, is not read."""
+def look_at_release(policy: Policy, places: Sequence[str], options: EngineOptions | None) -> ReleasedNow:
+    """Take the digest of a release as it is now. What is no table, nor the view of a star, is not read.
+
+    places: those of its tables that the digest is to cover; see `places_of_tables`.
+    """
     if policy.release.file is not None:
-        return ReleasedNow(file_digest(place) if Path(place).is_file() else None)
+        (file,) = places
+        return ReleasedNow(file_digest(file) if Path(file).is_file() else None, file)
+    digests = []
     with connect(policy.release.url or policy.source.url or "", options, read_only=True) as engine:
-        found = engine.resolve(Relation.parse(place))
-        if found is None:
-            return ReleasedNow()
-        if not is_star_of(engine, policy, found) and (other := other_kind(engine, found)) is not None:
-            return ReleasedNow(other=other)
-        with open_release_table(engine, policy, place) as held:
-            return ReleasedNow(table_digest(engine, held))
+        for place in places:
+            found = engine.resolve(Relation.parse(place))
+            if found is None:
+                return ReleasedNow(place=place)
+            if not is_star_of(engine, policy, found) and (other := other_kind(engine, found)) is not None:
+                return ReleasedNow(place=place, other=other)
+            with open_release_table(engine, policy, place) as held:
+                digests.append(table_digest(engine, held))
+    return ReleasedNow(joined_digest(digests))
