@@ -72,7 +72,8 @@ class RGather(AlgorithmParameters):
     hides_classes: ClassVar[str] = "r-gather releases clusters in place of rows"
     name: Literal["r-gather"]
     radius: Literal["least"] = "least"
-    """`least`: the greatest radius is as small as the search finds, at most four times the least possible."""
+    """`least`: the greatest radius is as small as the search finds: at most twice the least possible, or four times
+    where rows may be suppressed."""
     standardize: bool = Field(default=True, strict=True)
     """The unit of numbers in distances: the standard deviation of each (`true`), or the number as it is."""
 

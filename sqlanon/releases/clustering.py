@@ -54,7 +54,7 @@ class Gathered:
     """Clusters around points.
 
     points: the coded rows with coordinates. clustered: `(point, cluster)`, a cluster named by the point in its centre.
-    scale: coordinates in a unit of distance; reach: the R of the module, in coordinates.
+    scale: coordinates in a unit of distance. width: in coordinates; no solution has a greatest radius below half of it.
     radius: the greatest distance from a centre, in coordinates.
     omitted: rows without a cluster. guesses: distances that were tried.
     """
@@ -62,7 +62,7 @@ class Gathered:
     points: Points
     clustered: Relation
     scale: float
-    reach: float
+    width: float
     clusters: int
     rows: int
     smallest: int
@@ -77,4 +77,4 @@ class Gathered:
     @property
     def factor(self) -> float:
         """Bound how many times the least possible radius the greatest one is."""
-        return 1.0 if not self.radius else max(1.0, 2 * self.radius / self.reach) if self.reach else math.inf
+        return 1.0 if not self.radius else max(1.0, 2 * self.radius / self.width) if self.width else math.inf

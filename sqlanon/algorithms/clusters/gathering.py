@@ -3,19 +3,25 @@
 Let the reach of a row be its distance from the r-th nearest, itself counted, and R the greatest reach once the budget
 of suppressed rows is spent on the most remote ones. No solution has a greatest radius below R / 2, as all rows of a
 cluster are within twice its radius of each other. Centres that are more than a distance apart are placed one by one,
-and rows join the nearest centre within it. Of distances from R / 2 on the least is taken, by bisection, that leaves
-every centre r rows and no more rows without one than may be. 2 R always does: the rows within R of a centre are
-nearer to it than to another. So the greatest radius is at most four times the least possible one, and each run tells
-how many times.
+and rows join the nearest centre within it; where one has less than r, rows move along paths from centre to centre (see
+`filling`). Of distances from R / 2 on the least is taken, by bisection, that gives every centre r rows and leaves no
+more rows without one than may be. 2 R always does: the rows within R of a centre are nearer to it than to another.
+
+Where no row may be left out, every distance of at least twice the least possible radius does (section 2.1 of the paper:
+centres are then in different clusters of a best solution, each with r rows within the distance). So one of R or more
+that does not is less than that, and raises what the least possible radius is known to be at least. Guesses go on until
+the greatest radius is at most twice it. Where rows may be left out it is at most four times (section 2.2), and each run
+tells how many times.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from sqlanon.algorithms.clusters.filling import fill_centres
 from sqlanon.algorithms.clusters.merging import merge_violating
 from sqlanon.algorithms.clusters.points import create_points
 from sqlanon.encoding.coded_table import CodedTable
@@ -54,11 +60,11 @@ def search(
     scale = _scale(engine, coded, standardize)
     points = create_points(engine, workspace, coded, like, k, report)
     spared = int(Decimal(str(policy.suppression)) * coded.source_rows)
-    clustered, reach, guesses = _Guessing(engine, workspace, points, k, spared).least()
-    clustered, _ = merge_violating(engine, workspace, points, clustered, models, sensitive)
+    guessed = Guessing(engine, workspace, points, k, spared).find_least()
+    clustered, _ = merge_violating(engine, workspace, points, guessed.clustered, models, sensitive)
     clusters, rows, smallest, largest, away = _measure_clusters(engine, points, clustered)
-    radius = math.sqrt(away)
-    return Gathered(points, clustered, scale, math.sqrt(reach), clusters, rows, smallest, largest, radius, guesses)
+    radius, width = math.sqrt(away), math.sqrt(guessed.width)
+    return Gathered(points, clustered, scale, width, clusters, rows, smallest, largest, radius, guessed.guesses)
 
 
 def _scale(engine: Engine, coded: CodedTable, standardize: bool) -> float:
@@ -79,17 +85,35 @@ def _measure_clusters(engine: Engine, points: Points, clustered: Relation) -> tu
 
 
 @dataclass(frozen=True)
-class _Guessing:
-    """Guesses of the distance within which rows join a centre, and between centres."""
+class Guessed:
+    """Clusters of the least distance that does.
+
+    clustered: `(point, cluster)`. away: the greatest squared distance from a centre.
+    width: a squared distance; no solution has a greatest radius below half of its root. guesses: how many were made.
+    """
+
+    clustered: Relation
+    away: int
+    width: int
+    guesses: int
+
+
+@dataclass
+class Guessing:
+    """Guesses of the squared distance within which rows join a centre, and between centres.
+
+    spared: the rows that may be left without a centre.
+    """
 
     engine: Engine
     workspace: Workspace
     points: Points
     k: int
     spared: int
+    guesses: int = 0
 
-    def least(self) -> tuple[Relation, int, int]:
-        """Find the least distance that does; returns the clusters, the squared reach, and the number of guesses."""
+    def find_least(self) -> Guessed:
+        """Find the least distance that does, of few, and then of all until the greatest radius is within its bound."""
         reaches = self.workspace.table("reaches")
         self.engine.run(
             "gathering/measure_reaches",
@@ -100,28 +124,55 @@ class _Guessing:
         )
         self.engine.analyze(reaches)
         reach = int(self.engine.query_one("gathering/find_reach", reaches=reaches, spared=self.spared)[0])
-        low, high, guesses = STEPS // 2, 2 * STEPS, 1
-        best = self._clusters(reaches, reach, high)
+        found = self._bisect_all(reaches, reach, self._bisect_few(reaches, reach))
+        self.workspace.drop(reaches)
+        return found
+
+    def _bisect_few(self, reaches: Relation, reach: int) -> Guessed:
+        """Find the least distance of those between half the reach and twice it."""
+        low, high, width = STEPS // 2, 2 * STEPS, reach
+        best = self._gather(reaches, reach, reach * high * high // (STEPS * STEPS))
         if best is None:  # it always does, unless others alter the work tables
             raise VerificationError("Rows are not as near to centres as they were; nothing was published.")
         while low < high:
             middle = (low + high) // 2
-            found, guesses = self._clusters(reaches, reach, middle), guesses + 1
+            apart = reach * middle * middle // (STEPS * STEPS)
+            found = self._gather(reaches, reach, apart)
             if found is None:
                 low = middle + 1
+                width = max(width, self._width_without(apart, reach))
                 continue
-            self.workspace.drop(best)
+            self.workspace.drop(best[0])
             best, high = found, middle
-        self.workspace.drop(reaches)
-        return best, reach, guesses
+        return Guessed(*best, width, self.guesses)
 
-    def _clusters(self, reaches: Relation, reach: int, steps: int) -> Relation | None:
-        """Gather points within so many steps of centres; None where a cluster is too small, or too many are left."""
-        centres, clustered = (self.workspace.table(name, steps) for name in ("centres", "clustered"))
+    def _bisect_all(self, reaches: Relation, reach: int, best: Guessed) -> Guessed:
+        """Find a distance that is at most twice the least possible radius, where no row may be left out."""
+        while not self.spared and best.away > best.width:
+            apart = (best.width + best.away) // 2
+            found = self._gather(reaches, reach, apart)
+            if found is None:
+                best = replace(best, width=self._width_without(apart, reach))
+                continue
+            self.workspace.drop(best.clustered)
+            best = Guessed(*found, best.width, self.guesses)
+        return replace(best, guesses=self.guesses)
+
+    def _width_without(self, apart: int, reach: int) -> int:
+        """Return a squared width that some cluster has in every solution, if a distance does not do."""
+        return reach if self.spared or apart < reach else apart + 1
+
+    def _gather(self, reaches: Relation, reach: int, apart: int) -> tuple[Relation, int] | None:
+        """Gather points within a squared distance of centres; None where a cluster is too small, or too many are left.
+
+        Returns the clusters, and the greatest squared distance from a centre.
+        """
+        self.guesses += 1
+        centres, clustered = (self.workspace.table(name, self.guesses) for name in ("centres", "clustered"))
         shared = {
             "points": self.points.table,
             "coordinates": self.points.coordinates,
-            "apart": RedactedValue(reach * steps * steps // (STEPS * STEPS)),
+            "apart": RedactedValue(apart),
         }
         self.engine.run(
             "gathering/place_centres", centres=centres, reaches=reaches, reach=RedactedValue(reach), **shared
@@ -129,9 +180,26 @@ class _Guessing:
         self.engine.analyze(centres)
         self.engine.run("gathering/join_nearest", clustered=clustered, centres=centres, **shared)
         self.engine.analyze(clustered)
+        _, rows, smallest, _, away = _measure_clusters(self.engine, self.points, clustered)
+        if smallest < self.k and self.points.rows - rows <= self.spared:
+            clustered = self._fill(clustered, self.engine.query("gathering/select_near", centres=centres, **shared))
+            _, rows, smallest, _, away = _measure_clusters(self.engine, self.points, clustered)
         self.workspace.drop(centres)
-        _, rows, smallest, *_ = _measure_clusters(self.engine, self.points, clustered)
         if smallest >= self.k and self.points.rows - rows <= self.spared:
-            return clustered
+            return clustered, away
         self.workspace.drop(clustered)
         return None
+
+    def _fill(self, clustered: Relation, near: Sequence[tuple[int, int]]) -> Relation:
+        """Move points to centres that have too few, if that fills all of them."""
+        joined = self.engine.query("gathering/select_joined", clustered=clustered)
+        moves = fill_centres(dict(joined), near, self.k)
+        if moves is None:
+            return clustered
+        moved, filled = (self.workspace.table(name, self.guesses) for name in ("moved", "filled"))
+        self.engine.run("gathering/create_moved", moved=moved)
+        self.engine.load(moved, ["point", "cluster"], sorted(moves.items()))
+        self.engine.run("gathering/move_points", filled=filled, clustered=clustered, moved=moved)
+        self.engine.analyze(filled)
+        self.workspace.drop(clustered, moved)
+        return filled
