@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine, EngineOptions
-from sqlanon.engines.dialects import is_embedded
 from sqlanon.engines.embedded import MEMORY_URL
 from sqlanon.engines.files import STANDARD_INPUT, directory_of, is_data_file
 from sqlanon.engines.read_options import ReadOptions
@@ -194,8 +193,7 @@ def table_loss(
     files = [name for name in names if is_data_file(name) and name != STANDARD_INPUT]
     if url is not None and options.places is not None:
         options = replace(options, places=(*options.places, *(str(directory_of(file)) for file in files)))
-    read_only = url is not None and is_embedded(url)  # others have temporary tables for numbers that no log may show
-    with connect(url or MEMORY_URL, options, read_only=read_only) as engine, contextlib.ExitStack() as stack:
+    with connect(url or MEMORY_URL, options, read_only=url is not None) as engine, contextlib.ExitStack() as stack:
         tables = [
             _numbers_read(engine, name, f"viewed_file_{number}", kept=(*by, *(orders or {})))
             if url is None or (is_data_file(name) and os.path.exists(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,18 @@ def test_a_release_is_compared_with_its_source(masked_url: str) -> None:
     for part in (ODD, "IL6", "SSE/SST", "CTBIL'", "find", "Score", "only the source has them: secret"):
         assert part in text
     assert "safe" not in text
+
+
+def test_a_role_that_may_only_read_is_enough(masked_url: str) -> None:
+    """As of a standby: no temporary table can be made there."""
+    url, expected = masked_url, table_loss(masked_url, "people", "masked", by=["id"])
+    if not masked_url.startswith("duckdb"):
+        role = f"reader_{secrets.token_hex(4)}"
+        execute(masked_url, f"CREATE ROLE {role} LOGIN", f"GRANT SELECT ON people, masked TO {role}")
+        execute(masked_url, f"ALTER ROLE {role} SET default_transaction_read_only = on")
+        url = masked_url.replace("//postgres@", f"//{role}@")
+        assert role in url
+    assert table_loss(url, "people", "masked", by=["id"]) == expected
 
 
 def test_without_a_key_tables_are_compared_as_wholes(masked_url: str) -> None:

@@ -15,7 +15,6 @@ from sqlanon.measures.masking.compared import Compared
 from sqlanon.measures.masking.scaling import UNIT, NumberRange, Ranges, power_of_two, rounded
 from sqlanon.plan.measuring import portions
 from sqlanon.results.masking import NumberLoss, NumbersLoss
-from sqlanon.sql import RedactedValue
 
 _PAIRS = 100  # of columns, of a statement
 _COLUMNS = 100
@@ -67,13 +66,15 @@ class Differences:
 
 def measure_statistics(engine: Engine, rows: Markup, values: Sequence[Markup], ranges: Ranges) -> Statistics:
     """Measure means and covariances of a table's columns; a covariance is of the rows that know both numbers."""
-    scaled = [{"value": v, **one.scaling} for v, one in zip(values, ranges.columns, strict=True)]
+    ranged = list(zip(values, ranges.columns, strict=True))
+    scaled = [{"value": value, "factor": 1 / one.scale} for value, one in ranged]
+    ends = [one.end(value) for value, one in ranged]
     pairs = list(itertools.combinations_with_replacement(range(len(values)), 2))
     means: tuple[Fraction, ...] = ()
     products: dict[_Pair, _Products] = {}
     for portion in portions(pairs, _PAIRS):
         asked = [{"left": a, "right": b, "is_partial": a != b and _is_partial(ranges, a, b)} for a, b in portion]
-        _, *sums = engine.query_one("masking/measure_power_sums", rows=rows, columns=scaled, pairs=asked)
+        _, *sums = engine.query_one("masking/measure_power_sums", rows=rows, columns=scaled, ends=ends, pairs=asked)
         figures = iter(map(int, sums))
         each = [(next(figures), next(figures)) for _ in values]
         means = tuple(Fraction(total, max(known, 1) * UNIT) for known, total in each)
@@ -141,7 +142,7 @@ def measure_differences(compared: Compared, before: Ranges, after: Ranges) -> li
     for portion in portions(ranged, _COLUMNS):
         steps = [power_of_two(max(b.high, a.high) - min(b.low, a.low)) for _, b, a in portion]
         columns = [
-            {"before": one.before, "after": one.after, "step": RedactedValue(1 / step)}
+            {"before": one.before, "after": one.after, "step": 1 / step}
             for (one, _, _), step in zip(portion, steps, strict=True)
         ]
         _, *sums = compared.engine.query_one("masking/measure_differences", paired=compared.paired, columns=columns)

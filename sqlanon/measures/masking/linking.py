@@ -10,7 +10,6 @@ from sqlanon.measures.masking.compared import Compared
 from sqlanon.measures.masking.continuous import Statistics
 from sqlanon.measures.masking.scaling import NumberRange, Ranges, rounded
 from sqlanon.results.masking import Intervals, Linkage, MaskingRisk
-from sqlanon.sql import RedactedValue
 
 PERCENTS = range(1, 11)  # widths of intervals, in terms of the ranks or the standard deviation
 _FARTHEST = 1e100  # standard deviations: squares of more are beyond doubles
@@ -35,21 +34,21 @@ def _linkage(compared: Compared, statistics: tuple[Statistics, Statistics], samp
     None where no row knows all numbers, or no column has two values.
     """
     source, release = statistics
-    columns = [
-        {
-            "before": one.before,
-            "after": one.after,
-            "centre": RedactedValue(source.ranges[place].centre),
-            "factor": RedactedValue(1 / source.deviation(place)),
-        }
+    linked = [
+        (one, source.ranges[place], source.deviation(place))
         for place, one in enumerate(compared.numbers)
         if _has_distances(source.ranges[place], release.ranges[place], source.deviation(place))
     ]
-    if not columns:
+    if not linked:
         return None
     rows, nearest, picked, blind = compared.engine.query_one(
         "masking/link_rows",
-        columns=columns,
+        columns=[
+            {"before": one.before, "after": one.after, "share": ranged.width / deviation}
+            for one, ranged, deviation in linked
+        ],
+        ends=[ranged.end(one.before) for one, ranged, _ in linked],
+        source=compared.source,
         **_sampled(compared, sample),
     )
     if not rows:
@@ -68,24 +67,31 @@ def _has_distances(source: NumberRange, release: NumberRange, deviation: float) 
     if not source.known or not release.known or deviation == 0:
         return False
     ends = (source.low, source.high, release.low, release.high)
-    return max(abs(end - source.centre) for end in ends) / deviation < _FARTHEST
+    return max(abs(end - source.origin) for end in ends) / deviation < _FARTHEST
+
+
+def _share(deviation: float, ranged: NumberRange) -> float:
+    """A deviation in terms of the width of the range; 0 where all numbers are equal."""
+    return 0.0 if ranged.is_constant else deviation / ranged.width
 
 
 def _intervals(compared: Compared, after: Ranges, release: Statistics, sample: int) -> Intervals:
     """Measure interval disclosure: the means over the columns and the widths."""
+    ranged = list(zip(compared.numbers, after.columns, strict=True))
     columns = [
         {
             "before": one.before,
             "after": one.after,
-            "known": after.columns[place].known,
-            "ranks": [after.columns[place].known * percent // 100 for percent in PERCENTS],
-            "widths": [RedactedValue(release.deviation(place) * percent / 100) for percent in PERCENTS],
+            "known": released.known,
+            "ranks": [released.known * percent // 100 for percent in PERCENTS],
+            "shares": [_share(release.deviation(place), released) * percent / 100 for percent in PERCENTS],
         }
-        for place, one in enumerate(compared.numbers)
+        for place, (one, released) in enumerate(ranged)
     ]
     measured = compared.engine.query(
         "masking/measure_intervals",
         columns=columns,
+        ends=[released.end(one.after) for one, released in ranged],
         **_sampled(compared, sample),
     )
     known = [(int(n), int(ranks), int(widths)) for _, n, ranks, widths in measured if n]

@@ -13,39 +13,50 @@ from markupsafe import Markup
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.measuring import portions
-from sqlanon.sql import RedactedValue
 
 UNIT = 2**60  # of the whole numbers that statements add up
 _DIGITS = 12  # that figures are given with
-_COLUMNS = 200  # of a statement, five targets each
-_GRAIN = 10  # bits of a centre, in terms of the range: more would be the rounding of a mean that threads add up
+_COLUMNS = 200  # of a statement, four targets each
+_GRAIN = 10  # bits of an origin, in terms of the range: with few, differences from it are exact
 
 
 @dataclass(frozen=True)
 class NumberRange:
     """A column's numbers: how many are known, whether they are all equal, and a scale for them.
 
-    centre: near their mean. scale: a power of two, at least the distance of each number from the centre.
+    Statements hold no number of the data: they find the origin and the width by themselves (`masking/ends`).
+    grain: a power of two; origin: the greatest multiple of it that is not above any number.
+    scale: a power of two, at least the distance of each number from the origin.
     """
 
     known: int
     low: float
     high: float
-    centre: float
-    scale: float
+    grain: float
 
     @property
     def is_constant(self) -> bool:
         return self.low == self.high
 
     @property
-    def scaling(self) -> dict[str, Any]:
-        """The values for templates."""
-        return {"centre": RedactedValue(self.centre), "factor": RedactedValue(1 / self.scale)}
+    def origin(self) -> float:
+        return math.floor(self.low / self.grain) * self.grain
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    @property
+    def scale(self) -> float:
+        return 1.0 if self.is_constant else power_of_two(self.high - self.origin)
+
+    def end(self, value: Markup) -> dict[str, Any]:
+        """The values for the template that finds the origin and the width of a column, of numbers `value`."""
+        return {"value": value, "grain": self.grain}
 
     def value(self, scaled: Fraction) -> Fraction:
         """The number that a scaled one stands for."""
-        return Fraction(self.centre) + Fraction(self.scale) * scaled
+        return Fraction(self.origin) + Fraction(self.scale) * scaled
 
 
 @dataclass(frozen=True)
@@ -66,8 +77,8 @@ def measure_ranges(engine: Engine, rows: Markup, values: Sequence[Markup], names
     problems: list[str] = []
     for portion in portions(list(zip(names, values, strict=True)), _COLUMNS) or [[]]:
         counted, *each = engine.query_one("masking/measure_ranges", rows=rows, columns=[value for _, value in portion])
-        for (name, _), (known, odd, low, high, mean) in zip(portion, _by(5, each), strict=True):
-            measured.append(_range(int(known), low, high, mean))
+        for (name, _), (known, odd, low, high) in zip(portion, _by(4, each), strict=True):
+            measured.append(_range(int(known), low, high))
             if odd:
                 problems.append(
                     f"'{name}' of the {side} has {int(odd):,} values that are NaN, infinite or beyond 1e150, and can't"
@@ -86,14 +97,13 @@ def power_of_two(number: float) -> float:
     return math.ldexp(1.0, exponent - (mantissa == 0.5))
 
 
-def _range(known: int, low: float | None, high: float | None, mean: float | None) -> NumberRange:
-    if low is None or high is None or mean is None:
-        return NumberRange(0, 0.0, 0.0, 0.0, 1.0)
-    if low == high:
-        return NumberRange(known, low, high, low, 1.0)
-    grain = math.ldexp(power_of_two(high - low), -_GRAIN)
-    centre = min(max(math.floor(mean / grain + 0.5) * grain, low), high)
-    return NumberRange(known, low, high, centre, power_of_two(max(high - centre, centre - low)))
+def _range(known: int, low: float | None, high: float | None) -> NumberRange:
+    if low is None or high is None:
+        return NumberRange(0, 0.0, 0.0, 1.0)
+    grain = math.ulp(low)
+    if low < high:
+        grain = max(grain, math.ldexp(power_of_two(high - low), -_GRAIN))
+    return NumberRange(known, low, high, grain)
 
 
 def _by(size: int, values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -147,11 +147,11 @@ def _group_sizes(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, 
 def _ranges_of_numbers(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, ...]]:
     """All rows know their numbers, which lie between 0 and 1."""
     rows = answers.plan.rows
-    return [(rows, *(rows, 0, 0.0, 1.0, 0.5) * ((_columns(statement.text) - 1) // 5))]
+    return [(rows, *(rows, 0, 0.0, 1.0) * ((_columns(statement.text) - 1) // 4))]
 
 
 def _power_sums(answers: FakeAnswers, statement: Statement) -> list[tuple[Any, ...]]:
-    """Numbers whose means are those of their ranges, and which differ."""
+    """Numbers that are near the least one, and differ."""
     rows, numbers = answers.plan.rows, len(set(re.findall(r"\bAS z(\d+)", statement.text)))
     products = _columns(statement.text) - 1 - 2 * numbers
     return [(rows, *(rows, 0) * numbers, *[UNIT] * products)]
