@@ -160,13 +160,18 @@ def _metrics(result: RunResult, target: str | None) -> str:
     if risk is None:
         return ""
     before = None if source.figures is None else source.figures.risk
-    c_avg, gcp = number(round(metrics.c_avg, 2)), "not measured" if metrics.gcp is None else percent(metrics.gcp)
+    c_avg = number(round(metrics.c_avg, 2))
+    gcp = (
+        "not measured: what is shown in place of values has no range"
+        if metrics.gcp is None
+        else f"{percent(metrics.gcp)}: a released value covers so much of its attribute's whole range, on average "
+        "(0 % is exact, 100 % says nothing)"
+    )
     greatest = "" if before is None else f"{percent(before.prosecutor_max)} -> "
     mean = "" if before is None else f"{percent(before.prosecutor_mean)} -> "
     lines = [
         f"  C_AVG {c_avg}: a class holds so many times the k rows it needs (1 would be perfect)",
-        f"  GCP {gcp}: a released value covers so much of its attribute's whole range, on average "
-        "(0 % is exact, 100 % says nothing)",
+        f"  GCP {gcp}",
         f"  discernibility {metrics.discernibility:,}: the sum over the rows of the rows each looks like",
         *_predicted(result, target),
         f"  rows alone with their quasi-identifiers: {_unique(result)}",
@@ -177,16 +182,21 @@ def _metrics(result: RunResult, target: str | None) -> str:
 
 
 def _masked(result: RunResult) -> str:
-    """Say in one line how many rows find the numbers released for them, and the score; empty where not measured."""
+    """Say what masking lost, and how many rows find the numbers released for them; empty where not measured."""
     risk = None if result.masking is None else result.masking.risk
-    if risk is None or risk.linkage is None:
+    if result.masking is None or risk is None or risk.linkage is None:
         return ""
-    linked = risk.linkage
-    score = "" if risk.score is None else f"; score {number(round(risk.score, 2))} (less is better)"
-    return (
-        f"Masking: {linked.beginning} the numbers released for it by distance alone ({percent(linked.nearest)} of"
-        f" {linked.rows:,} rows; by chance in its class {percent(linked.blind)} would be picked){score}"
-    )
+    linked, numbers = risk.linkage, result.masking.numbers
+    lines = [
+        f"Masking: {linked.beginning} ({percent(linked.nearest)} of {linked.rows:,} rows). Whoever knows a row's"
+        f" numbers picks it rightly with a chance of {percent(linked.picked)}, whoever knows its class with"
+        f" {percent(linked.blind)}."
+    ]
+    if numbers is not None and numbers.sse is not None:
+        lost = "" if numbers.il6 is None else f", IL6 {number(round(numbers.il6, 3))}"
+        score = "" if risk.score is None else f"; score of both {number(round(risk.score, 2))} (less is better)"
+        lines.append(f"  Of the numbers' variance {number(round(numbers.sse, 3))} % is lost (SSE/SST){lost}{score}")
+    return "\n".join(lines)
 
 
 def disclosure_text(disclosure: Sequence[Disclosure], judged: str | None = None) -> str:

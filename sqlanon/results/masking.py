@@ -94,16 +94,16 @@ class Linkage:
     @property
     def beginning(self) -> str:
         """The share of linked rows in words: the beginning of a sentence."""
-        words = {0.9: "Nearly every row", 0.5: "Most rows", 0.1: "Some rows", 0.0: "Few rows"}
-        rows = next(text for least, text in words.items() if self.nearest >= least)
-        return rows + (" finds" if rows.endswith("row") else " find")
+        if self.nearest >= 0.9:
+            return "Nearly every row finds the numbers released for it by distance alone"
+        many = "Most" if self.nearest >= 0.5 else "Some" if self.nearest >= 0.1 else "Few"
+        return f"{many} rows find the numbers released for them by distance alone"
 
     @property
     def sentence(self) -> str:
         """The figure in words."""
         return (
-            f"{self.beginning} the numbers released for it by distance alone"
-            f" ({100 * self.nearest:.1f} % of {self.rows:,}): whoever knows a person's numbers learns"
+            f"{self.beginning} ({100 * self.nearest:.1f} % of {self.rows:,}): whoever knows a person's numbers learns"
             " which released rows may be that person's, typically"
             f" {1 / self.blind:,.0f}, and what these have in common. {100 * self.picked:.1f} % of the rows would be"
             " picked out rightly."

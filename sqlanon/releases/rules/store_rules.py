@@ -16,7 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sqlanon.catalog import RECODING, Catalog, LedgerEntry, RulesKind, RulesRecord
+from sqlanon.catalog import RECODING, Catalog, LedgerEntry, RulesKind, RulesRecord, Status
 from sqlanon.catalog.location import database_of, is_same_database
 from sqlanon.encoding.ranged import Ranged
 from sqlanon.engines.base import Column, Engine, Kind
@@ -24,7 +24,8 @@ from sqlanon.errors import PolicyError
 from sqlanon.hierarchies.limits import Limits
 from sqlanon.hierarchies.open_ends import Opened
 from sqlanon.plan.plan import Attribute
-from sqlanon.policy import SET_LIMITS, Show
+from sqlanon.policy import SET_LIMITS, Recodes, Show
+from sqlanon.policy.loading import parse_stored
 from sqlanon.sql import Identifier, Relation, Renderer, macro, short_hash
 from sqlanon.work.publish import guard_staging, transfer
 from sqlanon.work.workspace import Workspace
@@ -224,10 +225,13 @@ def read_rules(catalog: Catalog, run: str) -> StoredRules:
     """The recoding function of a run, found or applied; raises PolicyError where the catalog has none."""
     record = catalog.rules(catalog.rules_run(run))
     if record is None:
-        raise PolicyError(
-            f"The catalog holds no rules of run {run}: it published nothing, is of an older version, or its algorithm"
-            " leaves none, as microaggregation and r-gather, whose clusters are of the rows that there were."
-        )
+        found = catalog.run(run)
+        if found.status is Status.PUBLISHED and parse_stored(found.policy).algorithm.recodes is Recodes.CLUSTERS:
+            raise PolicyError(
+                f"Run {run} left no rules for other rows: its clusters are of the rows that there were. To treat new"
+                " rows, run the policy again (sqlanon run)."
+            )
+        raise PolicyError(f"The catalog holds no rules of run {run}: it published nothing, or is of an older version.")
     return stored_rules(catalog, record, catalog.recoding_digest(run) or "")
 
 
