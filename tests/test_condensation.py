@@ -108,7 +108,7 @@ def test_equal_numbers_are_refused(database: Database) -> None:
     ("type_", "values", "more", "problem"),
     [
         ("VARCHAR", ["a", "b"] * 3, {}, "condensation draws numbers, and no quasi-identifier is one"),
-        ("INTEGER", [1, 2, 3, 4, 5, None], {}, "attributes.q: 1 rows hold NULL"),
+        ("INTEGER", [1, 2, 3, 4, 5, None], {}, "attributes.q: 1 row holds NULL"),
         ("INTEGER", [1, 2, 3, 4, 5, 6], {"scale": 2}, "needs at least 8 rows for clusters of 4"),
         ("INTEGER", [1, 2, 3, 4, 5, 6], {"scale": 0.5}, "scale"),
         ("INTEGER", [1, 2, 3, 4, 5, 6], {"groups": "nearby"}, "groups"),

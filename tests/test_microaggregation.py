@@ -274,8 +274,8 @@ def test_clusters_that_violate_a_model_are_merged(
     [
         ("DOUBLE PRECISION", [1, None, 3, None, 5], {}, "attributes.q: 2 rows hold NULL"),
         ("DOUBLE PRECISION", [1, math.nan, math.inf, 4, 5], {}, "attributes.q: 2 rows hold NaN or an infinity"),
-        ("DOUBLE PRECISION", [1, 2, 3, 4, -1e200], {}, "attributes.q: 1 rows hold numbers beyond 1e\\+150"),
-        ("VARCHAR", ["a", "b", "c", "d", None], {"order": ["a", "b", "c", "d"]}, "attributes.q: 1 rows hold NULL"),
+        ("DOUBLE PRECISION", [1, 2, 3, 4, -1e200], {}, "attributes.q: 1 row holds numbers beyond 1e\\+150"),
+        ("VARCHAR", ["a", "b", "c", "d", None], {"order": ["a", "b", "c", "d"]}, "attributes.q: 1 row holds NULL"),
         (
             "VARCHAR",
             ["a", "b", "c", "d", "e"],

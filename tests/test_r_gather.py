@@ -315,7 +315,7 @@ def test_more_rows_asked_for_than_there_are(database: Database) -> None:
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
 def test_values_without_a_distance_are_refused(database: Database, value: float | None) -> None:
     table = database.create(COLUMNS, [*people(20), (1, value, "x", 1, 21)])
-    with pytest.raises(PolicyError, match="1 rows hold"):
+    with pytest.raises(PolicyError, match="1 row holds"):
         anonymize(database.policy(table, ROLES, algorithm=GATHER))
 
 

@@ -118,7 +118,10 @@ def _show_problems(
         return
     kinds, needed = _SHOWN[show]
     if column.kind not in kinds:
-        yield f"{place}: show: {show.value} needs {needed}, and the column is {column.type}."
+        yield (
+            f"{place}: show: {show.value} needs {needed}, and the column is {column.type}; cast it in a view, or leave"
+            " show out."
+        )
     if show is Show.RANGE and (lacking := [d.has_ranges.lacking for d in dialects if not d.has_ranges]):
         yield f"{place}: show: {lacking[0]}"
     kind = attribute.hierarchy.kind if attribute.hierarchy is not None else "none"

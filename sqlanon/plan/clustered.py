@@ -18,7 +18,7 @@ from sqlanon.values.expressions import comparable, double_of, text_of
 MOST_GATHERED = 20_000  # rows, of which all pairs are compared
 GATHERED_COLUMNS = ("cluster", "rows", "radius")  # beside the centre
 MOST_STRATA = 1_000  # values of a target, each of which is divided into blocks by itself
-MOST_NUMBERS = 32  # whose covariances and factors one row of a statement can hold
+MOST_NUMBERS = 28  # whose covariances and factors a row of 8 kB, the most of PostgreSQL, can hold
 LARGEST = 1e150  # numbers whose squares doubles can hold
 _CENTRED = (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.TEXT, Kind.BOOLEAN, Kind.UUID, Kind.ENUM)
 
@@ -226,7 +226,7 @@ def _column_problems(name: str, column: Column, attribute: Attribute) -> Iterato
         )
         return
     usual = policy_show(column, attribute)
-    if attribute.show not in usual:
+    if attribute.show not in usual and (attribute.show is not Show.MEAN or column.kind.is_numeric):
         shown = " or ".join(show.value for show in usual if show is not Show.LABEL)
         remedy = "" if attribute.order or column.kind.is_numeric else "; categories have a median if they have an order"
         yield f"{name} shows this column by {shown}, not {attribute.show.value}; leave show out{remedy}."
@@ -235,7 +235,11 @@ def _column_problems(name: str, column: Column, attribute: Attribute) -> Iterato
 def _gathered_problems(column: Column, attribute: Attribute) -> Iterator[str]:
     """Say what a column has that clusters around rows do not use; their distances are those of numbers."""
     if not column.kind.is_numeric:
-        yield f"r-gather measures distances of numbers, and the column is {column.type}; use microaggregation."
+        other = ", or use microaggregation" if column.kind in _CENTRED else ""
+        yield (
+            f"r-gather measures distances of numbers, and the column is {column.type}; cast it to a number in a"
+            f" view{other}."
+        )
     for key in ("hierarchy", "order", "bottom", "top"):
         if getattr(attribute, key) is not None:
             yield f"r-gather has no {key}; leave it out."
@@ -250,20 +254,24 @@ def policy_show(column: Column, attribute: Attribute) -> tuple[Show, ...]:
     return (Show.LABEL, Show.MEAN if column.kind.is_numeric else Show.MODE)
 
 
+def _rows(count: int) -> str:
+    return "1 row holds" if count == 1 else f"{count:,} rows hold"
+
+
 def value_problems(uncountable: Uncountable | None) -> Iterator[str]:
     if uncountable is None:
         return
     if uncountable.nulls:
         yield (
-            f"{uncountable.nulls} rows hold NULL, which has no distance to other values; fill it in or leave these rows"
+            f"{_rows(uncountable.nulls)} NULL, which has no distance to other values; fill it in or leave these rows"
             " out, in a view."
         )
     if uncountable.infinite:
-        yield f"{uncountable.infinite} rows hold NaN or an infinity, which have no mean; leave them out in a view."
+        yield f"{_rows(uncountable.infinite)} NaN or an infinity, which have no mean; leave them out in a view."
     if uncountable.huge:
         yield (
-            f"{uncountable.huge} rows hold numbers beyond {LARGEST:g}, whose squares no double holds; scale them in a"
+            f"{_rows(uncountable.huge)} numbers beyond {LARGEST:g}, whose squares no double holds; scale them in a"
             " view."
         )
     if uncountable.unordered:
-        yield f"{uncountable.unordered} rows hold values that order lacks; it must list all of them."
+        yield f"{_rows(uncountable.unordered)} values that order lacks; it must list all of them."
