@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sqlanon.engines import connect
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
-from sqlanon.measures.masking.compared import compare
+from sqlanon.measures.masking.compared import JoinedColumn, compare, compare_grouped
 from sqlanon.measures.masking.linking import PERCENTS
 from sqlanon.measures.masking.measuring import measure_masking
 from sqlanon.report.material import collect
@@ -155,6 +155,39 @@ def test_risks_are_those_of_their_definitions(engine: Engine, rows: list[tuple[R
     if risk.score is not None and risk.linkage is not None and il6 is not None:
         disclosed = (risk.intervals.rank + risk.intervals.deviation) / 2
         assert risk.score == like(il6 / 2 + 100 * risk.linkage.nearest / 4 + 100 * disclosed / 4)
+
+
+@settings(FEW, max_examples=many(6))
+@given(
+    source=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=9),
+    release=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9),
+)
+def test_rows_are_linked_with_the_group_that_is_nearest(
+    engine: Engine, source: list[tuple[int, int, int]], release: list[tuple[int, int, int]]
+) -> None:
+    columns = {"g": "BIGINT", "a": "BIGINT", "b": "BIGINT"}
+    relations = both(engine, columns, source, release)
+    named = {one.name: one for one in engine.columns(relations[0])}
+    joined = [JoinedColumn(name, named[name], named[name]) for name in "ab"]
+    measured = measure_masking(compare_grouped(engine, *relations, joined, (named["g"], named["g"]))).groups
+    deviations = [statistics.stdev(row[place] for row in source) for place in (1, 2)]
+    used = [(place, one) for place, one in zip((1, 2), deviations, strict=True) if one]
+    looked_at = [row for row in source if any(row[0] == other[0] for other in release)]
+    if not used or not looked_at:
+        assert measured is None
+        return
+
+    def away(row: tuple[int, int, int], other: tuple[int, int, int]) -> float:
+        return math.fsum(((row[place] - other[place]) / one) ** 2 for place, one in used)
+
+    own = [[other for other in release if other[0] == row[0]] for row in looked_at]
+    found = [
+        min(away(row, other) for other in mine) <= min(away(row, other) for other in release) + 1e-9
+        for row, mine in zip(looked_at, own, strict=True)
+    ]
+    assert measured is not None
+    assert (measured.rows, measured.nearest) == (len(found), like(sum(found) / len(found)))
+    assert measured.blind == like(sum(1 / len(mine) for mine in own) / len(own))
 
 
 def _check_intervals(rank: float, deviation: float, source: Sequence[Any], release: Sequence[Any]) -> None:

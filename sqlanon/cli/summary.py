@@ -183,6 +183,8 @@ def _metrics(result: RunResult, target: str | None) -> str:
 
 def _masked(result: RunResult) -> str:
     """Say what masking lost, and how many rows find the numbers released for them; empty where not measured."""
+    if result.masking is not None and result.masking.groups is not None:
+        return f"Masking: {result.masking.groups.sentence}"
     risk = None if result.masking is None else result.masking.risk
     if result.masking is None or risk is None or risk.linkage is None:
         return ""
@@ -193,9 +195,9 @@ def _masked(result: RunResult) -> str:
         f" {percent(linked.blind)}."
     ]
     if numbers is not None and numbers.sse is not None:
-        lost = "" if numbers.il6 is None else f", IL6 {number(round(numbers.il6, 3))}"
+        more = "" if numbers.il6 is None else f", IL6 {number(round(numbers.il6, 3))}"
         score = "" if risk.score is None else f"; score of both {number(round(risk.score, 2))} (less is better)"
-        lines.append(f"  Of the numbers' variance {number(round(numbers.sse, 3))} % is lost (SSE/SST){lost}{score}")
+        lines.append(f"  Of the numbers' variance {number(round(numbers.sse, 3))} % is lost (SSE/SST){more}{score}")
     return "\n".join(lines)
 
 

@@ -12,12 +12,13 @@ from sqlanon.plan.plan import Plan
 from sqlanon.releases.base import Judged
 from sqlanon.releases.clustering import Clusters
 from sqlanon.releases.clusters import Centres
+from sqlanon.releases.masked import measure_groups
 from sqlanon.releases.synthetic import draw_rows
 from sqlanon.results.masking import Masking
 from sqlanon.results.measures import Check
 from sqlanon.sql import Relation
 from sqlanon.staging.staging import Staged
-from sqlanon.verification.condensed import Drawn, check_condensed, create_judged
+from sqlanon.verification.condensed import Drawn, check_condensed, create_judged, create_witness
 from sqlanon.work.workspace import Workspace
 
 
@@ -48,9 +49,12 @@ class Condensed(Centres):
         yield Judged(engine, relation, [group])
         workspace.drop(relation)
 
-    def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:  # noqa: ARG002
-        """Measure none: a synthetic row stands for no row of the source."""
-        return None
+    def measure_masking(self, engine: Engine, workspace: Workspace) -> Masking | None:
+        """Measure the tables as wholes, and groups: a synthetic row stands for no row of the source."""
+        witness = create_witness(engine, workspace, self.drawn)
+        measured = measure_groups(engine, self.recoding, witness)
+        workspace.drop(witness)
+        return measured
 
     @property
     def classes(self) -> Relation:

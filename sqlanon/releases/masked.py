@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from sqlanon.engines.base import Column, Engine, Kind
 from sqlanon.measures.masking.categorical import greatest_dimension
-from sqlanon.measures.masking.compared import JoinedColumn, compare_joined
-from sqlanon.measures.masking.measuring import DIMENSION, measure_masking
+from sqlanon.measures.masking.compared import JoinedColumn, compare_grouped, compare_joined
+from sqlanon.measures.masking.measuring import DIMENSION, SAMPLE, measure_masking
 from sqlanon.results.masking import Masking
 from sqlanon.sql import Identifier, Relation
 from sqlanon.staging.recode import Recoding, cell_name
+
+LEAST_SAMPLE = 50  # rows that are linked with groups, of a table however large
+MOST_PAIRS = 50_000_000  # of rows that are linked and released ones
 
 
 def measure_centres(engine: Engine, recoding: Recoding, witness: Relation) -> Masking:
@@ -23,6 +26,20 @@ def measure_centres(engine: Engine, recoding: Recoding, witness: Relation) -> Ma
     compared = compare_joined(engine, witness, columns, codes, leaf)
     categories = len(compared.categories)
     return measure_masking(compared, dimension=greatest_dimension(categories, DIMENSION), has_unique_link=True)
+
+
+def measure_groups(engine: Engine, recoding: Recoding, witness: Relation) -> Masking:
+    """Measure what synthetic rows lost of the whole table, and how many source rows find their group by distance.
+
+    witness: `(r0, r1, …, leaf, …)`, every source row's raw values and group.
+    """
+    columns = [_column(engine, recoding, number) for number in range(len(recoding.shown))]
+    integer = engine.traits.types["int64"]
+    groups = Column("leaf", integer, Kind.INTEGER), Column("grouped", integer, Kind.INTEGER)
+    compared = compare_grouped(engine, witness, recoding.regions, columns, groups)
+    sample = min(SAMPLE, max(LEAST_SAMPLE, MOST_PAIRS // recoding.coded.source_rows))
+    dimension = greatest_dimension(len(compared.categories), DIMENSION)
+    return measure_masking(compared, dimension=dimension, sample=sample)
 
 
 def _column(engine: Engine, recoding: Recoding, number: int) -> JoinedColumn:

@@ -120,6 +120,8 @@ MASKING = {
     "numbers": {
         "il6": ("IL6", "Change of numbers, means, variances, covariances and correlations, on average, in percent."),
         "il1s": ("IL1s", "Change of a number, in units of √2 standard deviations of its column, on average."),
+        "il3": ("IL3", "Change of a column's variance, in terms of the source's, on average."),
+        "il5": ("IL5", "Change of a correlation of two columns, on average."),
         "sse": ("SSE/SST", "Squared change of the numbers, in percent of how they differ from their mean."),
     },
     "categories": {

@@ -111,6 +111,31 @@ class Linkage:
 
 
 @dataclass(frozen=True)
+class GroupLinkage:
+    """Distance-based linkage of sampled rows with groups of released rows, where a released row stands for no row.
+
+    rows: those looked at. nearest: the share to which a released row of their own group is the nearest.
+    blind: the mean of 1 / the rows of the own group.
+    """
+
+    rows: int
+    nearest: float
+    blind: float
+
+    @property
+    def sentence(self) -> str:
+        """The figure in words."""
+        finds = "row finds" if self.nearest >= 0.9 else "rows find"
+        many = "Nearly every" if self.nearest >= 0.9 else "Most" if self.nearest >= 0.5 else "Some"
+        many = many if self.nearest >= 0.1 else "Few"
+        return (
+            f"{many} {finds} a synthetic row of the own group by distance alone ({100 * self.nearest:.1f} % of"
+            f" {self.rows:,}): whoever knows a person's numbers learns what the rows of that group, typically"
+            f" {1 / self.blind:,.0f}, have in common."
+        )
+
+
+@dataclass(frozen=True)
 class Intervals:
     """Interval disclosure of sampled rows, from 0 to 1.
 
@@ -139,6 +164,7 @@ class Masking:
     source_rows, release_rows, paired_rows: paired is None where nothing says which rows belong together.
     only_in_source, only_in_release: columns that the other lacks.
     numbers, categories: None where both have no such column. risk: None without paired rows or numbers.
+    groups: None where released rows stand for single rows.
     """
 
     source_rows: int
@@ -149,3 +175,4 @@ class Masking:
     numbers: NumbersLoss | None = optional()
     categories: CategoriesLoss | None = optional()
     risk: MaskingRisk | None = optional()
+    groups: GroupLinkage | None = optional()

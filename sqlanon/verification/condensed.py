@@ -57,7 +57,7 @@ def check_condensed(engine: Engine, workspace: Workspace, plan: Plan, drawn: Dra
     """All checks by name, each done however the others turn out; see `checking.check_release`."""
     recoding = drawn.recoding
     checks = check_kept(engine, plan, recoding, staged)
-    witness, grouped, group = _create_witness(engine, workspace, drawn), workspace.table("grouped"), _group(recoding)
+    witness, grouped, group = create_witness(engine, workspace, drawn), workspace.table("grouped"), _group(recoding)
     cells = [{"name": cell.column, "cell": cell_name(place)} for place, cell in enumerate(recoding.cells)]
     engine.run(
         "condensation/create_staged",
@@ -88,7 +88,7 @@ def create_judged(engine: Engine, workspace: Workspace, drawn: Drawn) -> tuple[R
     judged, group, witness = (
         workspace.table("judged"),
         _group(drawn.recoding),
-        _create_witness(engine, workspace, drawn),
+        create_witness(engine, workspace, drawn),
     )
     kept = [
         {"name": Identifier(field.attribute.name), "value": Identifier(f"v{place}")}
@@ -110,7 +110,7 @@ def _group(recoding: Recoding) -> Identifier:
     return Identifier(name)
 
 
-def _create_witness(engine: Engine, workspace: Workspace, drawn: Drawn) -> Relation:
+def create_witness(engine: Engine, workspace: Workspace, drawn: Drawn) -> Relation:
     """Create a table of raw values with the group that each source row went to."""
     table, coded = workspace.table("witnessed"), drawn.recoding.coded
     engine.run(

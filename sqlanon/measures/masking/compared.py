@@ -43,10 +43,22 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Groups:
+    """The groups by which source rows and released ones belong together, where no single rows do.
+
+    source, release: the number of a row's group. key: a text of source rows, by which samples are drawn.
+    """
+
+    source: Markup
+    release: Markup
+    key: Markup
+
+
+@dataclass(frozen=True)
 class Compared:
     """A source and its release, as relations or parenthesized queries.
 
-    link: None where nothing says which rows belong together.
+    link: None where nothing says which rows belong together. groups: None where rows are in no groups.
     is_joined: whether both are the same relation, whose rows hold a source row and the released one; all expressions
         are then over `s`.
     """
@@ -60,6 +72,7 @@ class Compared:
     only_in_source: tuple[str, ...] = ()
     only_in_release: tuple[str, ...] = ()
     is_joined: bool = False
+    groups: Groups | None = None
 
     @property
     def source(self) -> Markup:
@@ -164,6 +177,32 @@ def compare_joined(
         if one.is_number
     )
     return Compared(engine, rows, rows, numbers, categories, link, is_joined=True)
+
+
+def compare_grouped(
+    engine: Engine,
+    source: Relation,
+    release: Relation,
+    columns: Sequence[JoinedColumn],
+    groups: tuple[Column, Column],
+) -> Compared:
+    """Prepare the comparison of source rows with released ones that stand for groups of them.
+
+    groups: the columns of source and release that number the groups.
+    """
+    numbers = tuple(
+        ComparedColumn(one.name, _double(engine, _SOURCE, one.before), _double(engine, _RELEASE, one.after))
+        for one in columns
+        if one.is_number
+    )
+    categories = tuple(
+        ComparedColumn(one.name, _text(engine, _SOURCE, one.before), _text(engine, _RELEASE, one.after), one.order)
+        for one in columns
+        if not one.is_number
+    )
+    key = _joined([_text(engine, _SOURCE, one.before) for one in columns if one.is_number])
+    grouped = Groups(_named(_SOURCE, groups[0]), _named(_RELEASE, groups[1]), key)
+    return Compared(engine, source, release, numbers, categories, groups=grouped)
 
 
 def _columns(engine: Engine, table: Relation) -> dict[str, Column]:

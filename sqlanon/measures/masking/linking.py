@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sqlanon.measures.masking.compared import Compared
+from sqlanon.measures.masking.compared import Compared, Groups
 from sqlanon.measures.masking.continuous import Statistics
 from sqlanon.measures.masking.scaling import NumberRange, Ranges, rounded
-from sqlanon.results.masking import Intervals, Linkage, MaskingRisk
+from sqlanon.results.masking import GroupLinkage, Intervals, Linkage, MaskingRisk
 
 PERCENTS = range(1, 11)  # widths of intervals, in terms of the ranks or the standard deviation
 _FARTHEST = 1e100  # standard deviations: squares of more are beyond doubles
@@ -28,32 +28,62 @@ def masking_risk(
     return MaskingRisk(linkage, intervals, score)
 
 
+def link_groups(
+    compared: Compared, groups: Groups, statistics: tuple[Statistics, Statistics], sample: int
+) -> GroupLinkage | None:
+    """Link sampled rows to the group whose released numbers are nearest; None where no column has two values."""
+    columns, ends = _distances(compared, statistics)
+    if not columns:
+        return None
+    rows, nearest, blind = compared.engine.query_one(
+        "masking/link_groups",
+        columns=columns,
+        ends=ends,
+        group_of_source=groups.source,
+        group_of_release=groups.release,
+        key=groups.key,
+        source=compared.source,
+        release=compared.release,
+        sample=sample,
+    )
+    return GroupLinkage(int(rows), *(rounded(float(value) / int(rows)) for value in (nearest, blind))) if rows else None
+
+
 def _linkage(compared: Compared, statistics: tuple[Statistics, Statistics], sample: int) -> Linkage | None:
     """Link sampled rows to the nearest released numbers, in units of the source's standard deviations.
 
     None where no row knows all numbers, or no column has two values.
     """
-    source, release = statistics
-    linked = [
-        (one, source.ranges[place], source.deviation(place))
-        for place, one in enumerate(compared.numbers)
-        if _has_distances(source.ranges[place], release.ranges[place], source.deviation(place))
-    ]
-    if not linked:
+    columns, ends = _distances(compared, statistics)
+    if not columns:
         return None
     rows, nearest, picked, blind = compared.engine.query_one(
         "masking/link_rows",
-        columns=[
-            {"before": one.before, "after": one.after, "share": ranged.width / deviation}
-            for one, ranged, deviation in linked
-        ],
-        ends=[ranged.end(one.before) for one, ranged, _ in linked],
+        columns=columns,
+        ends=ends,
         source=compared.source,
         **_sampled(compared, sample),
     )
     if not rows:
         return None
     return Linkage(int(rows), *(rounded(float(value) / int(rows)) for value in (nearest, picked, blind)))
+
+
+def _distances(
+    compared: Compared, statistics: tuple[Statistics, Statistics]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The values for templates that measure distances in standard deviations: of columns, and of their ends."""
+    source, release = statistics
+    linked = [
+        (one, source.ranges[place], source.deviation(place))
+        for place, one in enumerate(compared.numbers)
+        if _has_distances(source.ranges[place], release.ranges[place], source.deviation(place))
+    ]
+    columns = [
+        {"before": one.before, "after": one.after, "share": ranged.width / deviation}
+        for one, ranged, deviation in linked
+    ]
+    return columns, [ranged.end(one.before) for one, ranged, _ in linked]
 
 
 def _sampled(compared: Compared, sample: int) -> dict[str, Any]:

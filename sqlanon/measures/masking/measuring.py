@@ -6,9 +6,9 @@ from sqlanon.errors import PolicyError
 from sqlanon.measures.masking.categorical import categories_loss
 from sqlanon.measures.masking.compared import Compared, Link
 from sqlanon.measures.masking.continuous import measure_differences, measure_statistics, numbers_loss
-from sqlanon.measures.masking.linking import masking_risk
+from sqlanon.measures.masking.linking import link_groups, masking_risk
 from sqlanon.measures.masking.scaling import Ranges, measure_ranges
-from sqlanon.results.masking import Masking, MaskingRisk, NumbersLoss
+from sqlanon.results.masking import GroupLinkage, Masking, MaskingRisk, NumbersLoss
 
 DIMENSION = 2  # of contingency tables
 SAMPLE = 500  # rows that are linked
@@ -30,10 +30,12 @@ def measure_masking(
     if compared.link is not None and not has_unique_link:
         _require_keys(compared, compared.link)
     paired = None if compared.link is None else _count_paired(compared, rows[0])
-    numbers, risk = _numbers(compared, ranges, paired is not None, sample) if compared.numbers else (None, None)
+    numbers, risk, groups = None, None, None
+    if compared.numbers:
+        numbers, risk, groups = _numbers(compared, ranges, paired is not None, sample)
     categories = categories_loss(compared, paired, dimension) if compared.categories else None
     return Masking(
-        rows[0], rows[1], paired, compared.only_in_source, compared.only_in_release, numbers, categories, risk
+        rows[0], rows[1], paired, compared.only_in_source, compared.only_in_release, numbers, categories, risk, groups
     )
 
 
@@ -50,8 +52,8 @@ def _require_rows(compared: Compared) -> tuple[Ranges, Ranges]:
 
 def _numbers(
     compared: Compared, ranges: tuple[Ranges, Ranges], is_paired: bool, sample: int
-) -> tuple[NumbersLoss, MaskingRisk | None]:
-    """Measure the loss of numbers and, of paired rows, their risk."""
+) -> tuple[NumbersLoss, MaskingRisk | None, GroupLinkage | None]:
+    """Measure the loss of numbers, of paired rows their risk, and of groups how many rows find their own."""
     before, after = ranges
     engine = compared.engine
     statistics = (
@@ -60,7 +62,9 @@ def _numbers(
     )
     differences = measure_differences(compared, before, after) if is_paired else None
     loss = numbers_loss(compared, before, after, statistics, differences)
-    return loss, masking_risk(compared, after, statistics, sample, loss.il6) if is_paired else None
+    risk = masking_risk(compared, after, statistics, sample, loss.il6) if is_paired else None
+    groups = None if compared.groups is None else link_groups(compared, compared.groups, statistics, sample)
+    return loss, risk, groups
 
 
 def _require_keys(compared: Compared, link: Link) -> None:
