@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+import re
 import statistics
 from collections import Counter
 from pathlib import Path
@@ -459,6 +460,8 @@ def test_the_command_runs_and_shows_its_statements(tmp_path: Path) -> None:
     done = CliRunner().invoke(program(), ["run", str(policy), "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["algorithm"]["factor"] <= 2
-    for more in (["--dry-run"], []):
+    shown = CliRunner().invoke(program(), ["run", str(policy), "--replace"])
+    assert re.search(r"Released are \d+ clusters of 4 to .* at most [12][.\d]* times the least possible", shown.output)
+    for more in (["--dry-run"],):
         again = CliRunner().invoke(program(), ["run", str(policy), "--replace", *more])
         assert again.exit_code == 0, again.output

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlanon.cli.layout import number, percent, table
 from sqlanon.cli.plans import listed, release_text, source_text, spec_text
 from sqlanon.policy import Policy
-from sqlanon.results.facts import LatticeFacts, SampledTreeFacts
+from sqlanon.results.facts import GatheredFacts, LatticeFacts, SampledTreeFacts
 from sqlanon.results.measures import THRESHOLDS, Check, Disclosure, ModelResult
 from sqlanon.results.run_result import ReleaseResult, RunResult
 
@@ -31,6 +31,7 @@ def result_text(result: RunResult, policy: Policy) -> str:
         f"Published {release_text(policy)}\n  from {source_text(policy)}: {_rows(result)}\n{_run(result)}",
         generalization_text(result),
         sampling_text(result),
+        gathering_text(result),
         _classes(release),
         _verified(result),
         _metrics(result, policy.target),
@@ -105,6 +106,12 @@ def sampling_text(result: RunResult) -> str:
         f"Sampling: {facts.sampled:,} rows in {facts.samplings:,} episodes, {facts.scans:.3g} scans of the"
         f" table; {facts.nodes:,} nodes, {facts.pruned:,} pruned; {result.algorithm.rounds:,} rounds on all rows."
     )
+
+
+def gathering_text(result: RunResult) -> str:
+    """Describe clusters that are released as a row each; empty for other releases."""
+    facts = result.algorithm.facts
+    return f"Released are {facts.sentence}" if isinstance(facts, GatheredFacts) else ""
 
 
 def proof(proven: bool, bound: float | None) -> str:

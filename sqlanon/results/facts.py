@@ -134,6 +134,15 @@ class GatheredFacts(Facts):
     greatest_radius: float
     factor: float
 
+    @property
+    def sentence(self) -> str:
+        """The clusters and the greatest radius in words."""
+        unit = " standard deviations" if self.standardized else ""
+        return (
+            f"{self.gathered:,} clusters of {self.smallest:,} to {self.largest:,} rows; the greatest radius is"
+            f" {self.greatest_radius:.4g}{unit}, at most {self.factor:.3g} times the least possible."
+        )
+
 
 @dataclass(frozen=True)
 class CondensedFacts(Facts):
