@@ -43,7 +43,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Groups:
+class LinkedGroups:
     """The groups by which source rows and released ones belong together, where no single rows do.
 
     source, release: the number of a row's group. key: a text of source rows, by which samples are drawn.
@@ -72,7 +72,7 @@ class Compared:
     only_in_source: tuple[str, ...] = ()
     only_in_release: tuple[str, ...] = ()
     is_joined: bool = False
-    groups: Groups | None = None
+    groups: LinkedGroups | None = None
 
     @property
     def source(self) -> Markup:
@@ -201,7 +201,7 @@ def compare_grouped(
         if not one.is_number
     )
     key = _joined([_text(engine, _SOURCE, one.before) for one in columns if one.is_number])
-    grouped = Groups(_named(_SOURCE, groups[0]), _named(_RELEASE, groups[1]), key)
+    grouped = LinkedGroups(_named(_SOURCE, groups[0]), _named(_RELEASE, groups[1]), key)
     return Compared(engine, source, release, numbers, categories, groups=grouped)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sqlanon.measures.masking.compared import Compared, Groups
+from sqlanon.measures.masking.compared import Compared, LinkedGroups
 from sqlanon.measures.masking.continuous import Statistics
 from sqlanon.measures.masking.scaling import NumberRange, Ranges, rounded
 from sqlanon.results.masking import GroupLinkage, Intervals, Linkage, MaskingRisk
@@ -29,7 +29,7 @@ def masking_risk(
 
 
 def link_groups(
-    compared: Compared, groups: Groups, statistics: tuple[Statistics, Statistics], sample: int
+    compared: Compared, groups: LinkedGroups, statistics: tuple[Statistics, Statistics], sample: int
 ) -> GroupLinkage | None:
     """Link sampled rows to the group whose released numbers are nearest; None where no column has two values."""
     columns, ends = _distances(compared, statistics)
