@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 from sqlanon.algorithms.base import Algorithm, SearchRequest
 from sqlanon.algorithms.tree import mondrian
@@ -14,14 +14,13 @@ from sqlanon.staging.partition import Partition
 
 
 class PartitionSearch(Algorithm[Partition]):
-    """A search of coded rows, or of their distinct tuples, for a partition."""
+    """A search of coded rows, or of their distinct tuples, for a partition.
+
+    find_partition: the search itself.
+    """
 
     worth = WORTH_SHARE
-
-    @property
-    @abstractmethod
-    def find_partition(self) -> Callable[..., Partition]:
-        """The search itself."""
+    find_partition: ClassVar[Callable[..., Partition]]
 
     def search(self, request: SearchRequest) -> Partition:
         return self.find_partition(
@@ -38,9 +37,7 @@ class PartitionSearch(Algorithm[Partition]):
 class TreeSearch(PartitionSearch):
     """A partition tree grown on all rows (LeFevre et al., ICDE 2006; LeFevre, DeWitt, TR 1590, section 2)."""
 
-    @property
-    def find_partition(self) -> Callable[..., Partition]:
-        return mondrian.search
+    find_partition: ClassVar[Callable[..., Partition]] = staticmethod(mondrian.search)
 
     def release(self, request: SearchRequest, decision: Partition) -> Regions:
         ranges = request.policy.ranges
@@ -50,6 +47,4 @@ class TreeSearch(PartitionSearch):
 class SampledTree(TreeSearch):
     """A partition tree grown on samples, and finished on all rows (LeFevre, DeWitt, TR 1590, section 4)."""
 
-    @property
-    def find_partition(self) -> Callable[..., Partition]:
-        return rothko_s.search
+    find_partition = staticmethod(rothko_s.search)

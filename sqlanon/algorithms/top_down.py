@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlanon.algorithms.base import SearchRequest
 from sqlanon.algorithms.lattice import specialization
 from sqlanon.algorithms.partitions import PartitionSearch
@@ -14,9 +12,7 @@ from sqlanon.staging.partition import Partition
 class TopDownSpecialization(PartitionSearch):
     """Each branch of a hierarchy at a level of its own (Fung, Wang, Yu, ICDE 2005)."""
 
-    @property
-    def find_partition(self) -> Callable[..., Partition]:
-        return specialization.search
+    find_partition = staticmethod(specialization.search)
 
     def release(self, request: SearchRequest, decision: Partition) -> Cuts:
         return Cuts.create(request.engine, request.workspace, request.coded, decision)
