@@ -148,8 +148,11 @@ def test_the_command_line_condenses_a_stream(tmp_path: Path, capsys: pytest.Capt
     assert "which has ended" in printed
     code, printed, _ = call_main(capsys, "runs", "--policy", policy, "--json")
     assert code == 0
-    code, _, _ = call_main(capsys, "show", json.loads(printed)["runs"][0]["run"], "--policy", policy)
-    assert code == 0
+    run = json.loads(printed)["runs"][0]["run"]
+    assert call_main(capsys, "show", run, "--policy", policy)[0] == 0
+    code, _, message = call_main(capsys, "record", run, "--policy", policy)
+    assert code == 2
+    assert "as of a condensed stream" in message
 
 
 def test_a_step_that_fails_after_publishing_is_said_to_come_after_it(

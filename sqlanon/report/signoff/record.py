@@ -35,8 +35,10 @@ def make_record(catalog: Catalog, run: Run) -> dict[str, Any]:
             f"Run {run.id} released noisy counts, of which no record is exported yet: `sqlanon verify` holds its"
             " release against the catalog."
         )
-    if run.status is not Status.PUBLISHED or run.result is None:
+    if run.status is not Status.PUBLISHED:
         raise PolicyError(f"Run {run.id} has no record: its status is {run.status.value}, not published.")
+    if run.result is None:
+        raise PolicyError(f"Run {run.id} has no record: the catalog keeps no result of it, as of a condensed stream.")
     release = next((one for one in catalog.releases(run.id) if one.relation == run.release), None)
     if release is None:
         raise PolicyError(f"The catalog holds no release of run {run.id}.")
