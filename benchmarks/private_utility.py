@@ -1,0 +1,217 @@
+"""Classification accuracy on Adult of trees that are grown on differentially private releases, as KDD 2011 plots it.
+
+python benchmarks/private_utility.py ../shared/data/adult/adult14.csv                        all combinations, in parts
+python benchmarks/private_utility.py …/adult14.csv --splits 3 --epsilon 1 --rounds 4 10      some of them
+
+The 30,162 rows without an unknown value are divided at random into two thirds, from which a release of `diffgen` is
+drawn, and a third, on which a decision tree is tested that knows the released cells and their noisy counts alone. Its
+features are the groups that a value is shown by: their order of numbers, one indicator each of categories. `all cells`
+is a tree that is grown on all of them; `threshold` one on those counts alone that noise of an empty cell reaches with a
+probability of one by the number of cells, which leaves about one empty cell in the release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
+
+from sqlanon.algorithms.private.accounting import schedule_of
+from sqlanon.algorithms.private.counting import Places
+from sqlanon.algorithms.private.drawing import Drawn, draw_counts
+from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.plan.private import PrivatePlan, resolve_private
+from sqlanon.plan.public_domain import NumberDomain
+from sqlanon.policy.loading import build_policy
+from sqlanon.sql import Relation, Statement
+from sqlanon.work.workspace import Workspace
+
+Numbers = NDArray[Any]
+DOMAINS: dict[str, tuple[int, int, int]] = {
+    "age": (17, 91, 1),
+    "fnlwgt": (10_000, 1_500_000, 10_000),
+    "education-num": (1, 17, 1),
+    "capital-gain": (0, 100_000, 100),
+    "capital-loss": (0, 4_400, 50),
+    "hours-per-week": (1, 100, 1),
+}
+TAXONOMIES = ("workclass", "education", "marital-status", "occupation", "race", "sex", "native-country")
+RELATIONSHIPS = ["Husband", "Not-in-family", "Other-relative", "Own-child", "Unmarried", "Wife"]
+CLASSES = ["<=50K", ">50K"]
+TARGET = "salary-class"
+
+
+class PlainWorkspace(Workspace):
+    """Work tables of a database that ends with the process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def table(self, meaning: str, number: int | None = None) -> Relation:
+        return Relation(f"w_{meaning}" + ("" if number is None else f"_{number}"))
+
+
+@dataclass(frozen=True)
+class Split:
+    """A random division of the rows: their places in the public domains, and their classes."""
+
+    train: Numbers
+    train_classes: Numbers
+    test: Numbers
+    test_classes: Numbers
+
+
+class Adult:
+    """The table in a database, and its division into two thirds and a third."""
+
+    def __init__(self, file: Path) -> None:
+        self.engine = connect("duckdb:///:memory:")
+        self.workspace = PlainWorkspace(self.engine)
+        with file.open(encoding="utf-8") as lines:
+            header, *rows = ([cell.strip() for cell in line] for line in csv.reader(lines) if line)
+        self.names = header
+        self.rows = [
+            [int(c) if n in DOMAINS else c for n, c in zip(header, row, strict=True)] for row in rows if "?" not in row
+        ]
+        self.directory = file.parent
+        kinds = ", ".join(f'"{name}" {"INTEGER" if name in DOMAINS else "VARCHAR"} NOT NULL' for name in header)
+        for table in ("train", "test"):
+            self.engine.execute(Statement("create", f"CREATE TABLE {table} ({kinds})"))
+
+    def divide(self, number: int) -> Split:
+        """Fill the tables anew."""
+        order = np.random.default_rng(number).permutation(len(self.rows))
+        middle = len(order) * 2 // 3
+        sides = []
+        for table, part in (("train", order[:middle]), ("test", order[middle:])):
+            self.engine.execute(Statement("empty", f"DELETE FROM {table}"))
+            self.engine.load(Relation(table), self.names, [self.rows[place] for place in part])
+            placed = Places.of(self.engine, self.workspace, self.plan(table, name="contingency")).rows
+            found = np.array(self.engine.fetch(Statement("places", str(placed))))
+            self.workspace.drop(self.workspace.table("places"))
+            sides += [found[:, :-1], found[:, -1]]
+        return Split(*sides)
+
+    def plan(self, table: str, epsilon: float = 1, **algorithm: Any) -> PrivatePlan:
+        attributes: dict[str, Any] = {
+            name: {"domain": {"from": first, "below": below, "step": step}}
+            for name, (first, below, step) in DOMAINS.items()
+        }
+        for name in TAXONOMIES:
+            taxonomy = {"csv": str(self.directory / f"adult_hierarchy_{name}.csv"), "unknown": "OTHER"}
+            attributes[name] = {"hierarchy": taxonomy}
+        attributes["relationship"] = {"values": RELATIONSHIPS}
+        policy = build_policy(
+            {
+                "source": {"url": "duckdb:///:memory:", "table": table},
+                "release": {"table": "released"},
+                "attributes": {name: {"role": "quasi-identifier", **one} for name, one in attributes.items()}
+                | {TARGET: {"role": "sensitive", "values": CLASSES}},
+                "privacy": [{"model": "differential-privacy", "epsilon": epsilon}],
+                "algorithm": {"target": TARGET, "cells": 1_000_000, **algorithm},
+            }
+        )
+        return resolve_private(policy, self.engine)
+
+    def draw(self, plan: PrivatePlan) -> Drawn:
+        drawn = draw_counts(self.engine, self.workspace, plan, schedule_of(plan), OpenDP(), lambda _: None)
+        self.workspace.drop(self.workspace.table("places"))
+        return drawn
+
+
+def accuracies(plan: PrivatePlan, drawn: Drawn, split: Split) -> tuple[float, float]:
+    """The shares of test rows whose class trees predict from all released cells, and from those above a threshold."""
+    *cut, _ = drawn.counts.cut
+    counts = np.maximum(np.array(drawn.counts.counts), 0)
+    lookup = [np.repeat(range(len(nodes)), [node.high - node.low for node in nodes]) for nodes in cut]
+    tested = np.stack([lookup[number][split.test[:, number]] for number in range(len(cut))], axis=1)
+    scale = float(1 / schedule_of(plan).counts)
+    threshold = math.ceil(scale * math.log(counts.size / (1 + math.exp(-1 / scale))))
+    found = []
+    for kept in (counts, np.where(counts >= threshold, counts, 0)):
+        shown = np.flatnonzero(kept)
+        groups = np.stack(np.unravel_index(shown // len(CLASSES), [len(nodes) for nodes in cut]), axis=1)
+        known, wanted = (_features(plan, one, [len(nodes) for nodes in cut]) for one in (groups, tested))
+        if not len(shown):  # nothing is known of the classes: the first one is as good as any
+            known, shown = np.zeros((1, wanted.shape[1])), np.zeros(1, dtype=int)
+        tree = DecisionTreeClassifier(criterion="entropy", random_state=0)
+        tree.fit(known, shown % len(CLASSES), sample_weight=np.maximum(kept[shown], 1))
+        found.append(float(np.mean(tree.predict(wanted) == split.test_classes)))
+    return found[0], found[1]
+
+
+def unanonymized(plan: PrivatePlan, split: Split) -> float:
+    """The accuracy of a tree that knows the rows, with leaves of 30 and more."""
+    sizes = [domain.size for domain in plan.domains.values()]
+    known, tested = (_features(plan, one, sizes) for one in (split.train, split.test))
+    tree = DecisionTreeClassifier(criterion="entropy", random_state=0, min_samples_leaf=30)
+    return float(np.mean(tree.fit(known, split.train_classes).predict(tested) == split.test_classes))
+
+
+def _features(plan: PrivatePlan, groups: Numbers, sizes: Sequence[int]) -> Numbers:
+    columns = [
+        groups[:, [number]] if isinstance(domain, NumberDomain) else groups[:, [number]] == np.arange(size)
+        for number, (size, domain) in enumerate(zip(sizes, plan.domains.values(), strict=True))
+        if size > 1
+    ]
+    return np.hstack(columns).astype(np.float32) if columns else np.zeros((len(groups), 1), dtype=np.float32)
+
+
+def combinations(given: argparse.Namespace) -> Iterator[tuple[float, int, str, str]]:
+    for variant in given.variant:
+        for score in given.score:
+            for epsilon in given.epsilon:
+                for rounds in given.rounds:
+                    yield epsilon, rounds, score, variant
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.25, 0.5, 1])
+    parser.add_argument("--rounds", type=int, nargs="+", default=[4, 7, 10, 13, 16])
+    parser.add_argument("--score", nargs="+", default=["max", "information-gain"])
+    parser.add_argument("--variant", nargs="+", default=["joint", "published"])
+    given = parser.parse_args()
+    adult = Adult(given.file)
+    measured: dict[tuple[float, int, str, str], list[tuple[float, float]]] = {}
+    bounds = []
+    for number in range(given.splits):
+        split = adult.divide(number)
+        common = max(np.mean(split.test_classes == one) for one in range(len(CLASSES)))
+        bounds.append((float(common), unanonymized(adult.plan("train", name="contingency"), split)))
+        for one in combinations(given):
+            epsilon, rounds, score, variant = one
+            plan = adult.plan("train", epsilon, name="diffgen", score=score, variant=variant, specializations=rounds)
+            measured.setdefault(one, []).append(accuracies(plan, adult.draw(plan), split))
+    common, raw = (100 * statistics.mean(bound) for bound in zip(*bounds, strict=True))
+    print(
+        f"{len(adult.rows):,} rows, {given.splits} splits; most common class {common:.1f} %, unanonymized {raw:.1f} %\n"
+    )
+    print(
+        "| variant | score | epsilon | rounds | all cells | ± | threshold | ± |\n| --- | --- | ---: | ---: "
+        + "| ---: " * 4
+        + "|"
+    )
+    for (epsilon, rounds, score, variant), found in measured.items():
+        shown = []
+        for values in zip(*found, strict=True):
+            spread = statistics.stdev(values) if len(values) > 1 else 0.0
+            shown += [f"{100 * statistics.mean(values):.1f}", f"{100 * spread:.1f}"]
+        print(f"| {variant} | {score} | {epsilon:g} | {rounds} | {' | '.join(shown)} |")
+
+
+if __name__ == "__main__":
+    main()
