@@ -16,11 +16,13 @@ from sqlanon.engines.base import Engine
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
+from sqlanon.releases.counts import NoisyCounts, load_labels
 from sqlanon.results.private import BudgetState, PrivateResult
 from sqlanon.runs.private_runs import run_private
 from sqlanon.sql import Relation, Statement
+from sqlanon.verification.counts import check_counts
 from sqlanon.work.session import Session
-from tests.run_support import OPTIONS, Database, quoted
+from tests.run_support import OPTIONS, Database, PlainWorkspace, quoted
 
 Row = tuple[Any, ...]
 
@@ -47,6 +49,10 @@ class Known:
     def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
         self.counted.append((list(counts), epsilon, sensitivity))
         return self.noise(counts)
+
+    def reach(self, threshold: int, cells: int, epsilon: Fraction, sensitivity: int) -> list[tuple[int, int]]:  # noqa: ARG002
+        noisy = self.noise([0] * cells)
+        return [(cell, count) for cell, count in enumerate(noisy) if count >= threshold]
 
     def choose(self, scores: Sequence[int], epsilon: Fraction, sensitivity: int, *, monotone: bool) -> int:
         self.asked.append((list(scores), epsilon, sensitivity, monotone))
@@ -109,6 +115,23 @@ def planned(
         yield resolve_private(policy, engine)
     finally:
         engine.execute(Statement("drop", "DROP TABLE private_t"))
+
+
+def staged_rows(engine: Engine, released: NoisyCounts) -> tuple[list[Row], dict[str, int]]:
+    """The rows of a staged release, and the violations that its checks count."""
+
+    class Beside(PlainWorkspace):
+        def staging(self, release: Relation, session: Engine | None = None) -> Relation:  # noqa: ARG002
+            return release.sibling("private_staged")
+
+    workspace, claimed = Beside(engine), Relation("w_claimed")
+    plan, labels = released.plan, released.labels
+    with released.stage(engine, workspace, replace=False) as staged:
+        load_labels(engine, claimed, list(labels.values()))
+        checks = check_counts(engine, claimed, staged.final, plan, released.cells, labels, released.threshold)
+        rows = engine.fetch(Statement("read", f"SELECT * FROM {staged.final}"))
+        workspace.drop(claimed, staged.final)
+    return rows, {name: check.violations for name, check in checks.items()}
 
 
 @dataclass(frozen=True)

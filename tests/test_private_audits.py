@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sqlanon.algorithms.private import accounting, counting, mechanisms, scoring
+from sqlanon.algorithms.private import accounting, counting, drawing, mechanisms, scoring
 from sqlanon.algorithms.private.mechanisms import OpenDP
 from sqlanon.engines.base import Engine
 from sqlanon.errors import VerificationError
@@ -142,8 +142,8 @@ def test_no_mechanism_costs_more_than_its_share_by_the_account_of_the_library() 
     mechanism = OpenDP()
     for parts in (*range(1, 12), *range(12, 200, 17)):
         share = Fraction(1, 3 * parts)
-        assert Fraction(mechanism._laplace(share, 3).map(3)) <= share
-        assert all(Fraction(mechanism._noisy_max(share, 3, monotone).map(3)) <= share for monotone in (True, False))
+        assert Fraction(mechanism._laplace(share, 3)[0].map(3)) <= share
+        assert all(Fraction(mechanism._noisy_max(share, 3, monotone)[0].map(3)) <= share for monotone in (True, False))
 
 
 def test_noise_hides_one_row_and_no_more_than_that() -> None:
@@ -161,7 +161,7 @@ def test_each_draw_is_fresh() -> None:
 def test_half_of_the_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = mechanisms._measurement
 
-    def half(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction) -> Any:
+    def half(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction) -> tuple[Any, Fraction]:
         return whole(make, 2 * epsilon, sensitivity, scale / 2)
 
     monkeypatch.setattr(mechanisms, "_measurement", half)
@@ -217,9 +217,8 @@ def test_a_domain_that_is_looked_up_is_found(database: Database, monkeypatch: py
 
 
 def test_empty_cells_that_are_left_out_are_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        NoisyCounts, "numbered", property(lambda self: [one for one in enumerate(self.counts) if one[1]])
-    )
+    whole = drawing._all_cells
+    monkeypatch.setattr(drawing, "_all_cells", lambda *given: [one for one in whole(*given) if one[1]])
     table = database.create(COLUMNS, rows_of(20, 1))
     with pytest.raises(VerificationError, match="cells_complete"):
         draw(private_policy(database, table, ATTRIBUTES, target="pay"))

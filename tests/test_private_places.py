@@ -16,10 +16,8 @@ from sqlanon.algorithms.private.counting import Places
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
-from sqlanon.releases.counts import NoisyCounts, load_labels
-from sqlanon.sql import Relation, Statement
-from sqlanon.verification.counts import check_counts
-from tests.private_support import planned
+from sqlanon.releases.counts import NoisyCounts
+from tests.private_support import planned, staged_rows
 from tests.run_support import PlainWorkspace
 
 NUMBER = {"role": "quasi-identifier"}
@@ -160,26 +158,11 @@ def test_cells_are_repeated_by_their_counts_in_the_order_of_cells(engines: tuple
         for form, expected in (("rows", as_rows), ("counts", as_counts)):
             with planned(engine, columns, [], attributes, target="pay", **{"as": form}) as plan:
                 assert plan.target is not None
-                released = NoisyCounts(plan, (plan.domains["age"].leaves(), plan.target[1].leaves()), counts)
+                released = NoisyCounts(
+                    plan, (plan.domains["age"].leaves(), plan.target[1].leaves()), list(enumerate(counts))
+                )
                 assert released.rows == len(expected)
                 assert staged_rows(engine, released) == expected
-
-
-def staged_rows(engine: Engine, released: NoisyCounts) -> list[Row]:
-    """The rows of a staged release, which pass their checks."""
-
-    class Beside(PlainWorkspace):
-        def staging(self, release: Relation, session: Engine | None = None) -> Relation:  # noqa: ARG002
-            return release.sibling("private_staged")
-
-    workspace, claimed = Beside(engine), Relation("w_claimed")
-    with released.stage(engine, workspace, replace=False) as staged:
-        load_labels(engine, claimed, list(released.labels.values()))
-        checks = check_counts(engine, claimed, staged.final, released.plan, released.cells, released.labels)
-        rows = engine.fetch(Statement("read", f"SELECT * FROM {staged.final}"))
-        workspace.drop(claimed, staged.final)
-    assert all(check.violations == 0 for check in checks.values())
-    return rows
 
 
 def test_a_search_refuses_more_places_than_it_can_hold(engines: tuple[Engine, Engine]) -> None:

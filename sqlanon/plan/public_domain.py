@@ -6,6 +6,7 @@ the leaves of a taxonomy, depth first; then the place of undeclared values, and 
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,8 +107,8 @@ class NumberDomain(PublicDomain):
         return ranges if node.high == end else (*ranges, Node(NULL, end, node.high))
 
     def group(self, label: str, at: int) -> Node | None:
-        ends = range(at + 1, self.steps + 1)
-        groups = (self.root, *(self._range(at, end) for end in ends), Node(NULL, self.steps, self.size))
+        ranges = (self._range(at, end) for end in range(at + 1, self.steps + 1))  # narrow ones first: they are many
+        groups = itertools.chain((self.root, Node(NULL, self.steps, self.size)), ranges)
         return next((one for one in groups if one.label == label and one.low == at < one.high), None)
 
     def leaves(self) -> tuple[Node, ...]:

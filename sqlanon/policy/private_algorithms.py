@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,8 @@ from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
 from sqlanon.policy.part import Whole, broken
 
 MOST_CELLS = 10_000_000  # which are drawn one by one
+MOST_EMPTY_CELLS = 10**12  # of which those above a threshold are drawn
+MOST_THRESHOLD = 10**9
 
 
 class PrivateCounts(AlgorithmParameters):
@@ -23,7 +25,12 @@ class PrivateCounts(AlgorithmParameters):
     """The form of the release: `counts`, a row a cell with its noisy count; `rows`, each cell as many times as its
     noisy count says, not at all where that is below 1."""
     cells: Whole = Field(default=100_000, ge=1, le=MOST_CELLS)
-    """The most cells that the release may have, empty ones included."""
+    """The most cells that the release may have, empty ones included. With a threshold, the most empty ones that it has
+    on average."""
+    threshold: Literal["auto"] | Annotated[Whole, Field(ge=1, le=MOST_THRESHOLD)] | None = None
+    """Cells are released only where their noisy count is at least so much, as if the others had been left out after
+    noise was added to all: so there may be 10^12 cells, most of them empty. `auto`: noise alone reaches it in one cell
+    of the release on average."""
     chooses: ClassVar[bool] = False
     """True if part of the budget is for choices."""
 

@@ -1,4 +1,4 @@
-"""Releases of noisy counts: all cells of a public cut, each with its labels and a count that noise was added to."""
+"""Releases of noisy counts: the cells of a public cut, each with its labels and a count that noise was added to."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ Cut = tuple[tuple[Node, ...], ...]
 """The groups that each attribute is shown by, in the order of their places."""
 
 
+def cells_of(cut: Cut) -> int:
+    """Count the combinations of groups."""
+    return math.prod(map(len, cut))
+
+
 def strides_of(sizes: Sequence[int]) -> list[int]:
     """Return by how many cells neighbouring groups of each attribute are apart; the last one varies fastest."""
     return [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
@@ -30,25 +35,23 @@ class NoisyCounts:
     """The cells of a public cut, numbered in the order of their groups, each with its noisy count.
 
     cut: of the attributes and, as the last one, the classes of the target where there is one.
+    counts: (cell, noisy count) in the order of the cells: of all cells, or of those that reach the threshold.
     """
 
     plan: PrivatePlan
     cut: Cut
-    counts: Sequence[int]
+    counts: Sequence[tuple[int, int]]
+    threshold: int | None = None
 
     @property
     def cells(self) -> int:
-        return math.prod(map(len, self.cut))
-
-    @property
-    def numbered(self) -> list[tuple[int, int]]:
-        """List all cells by number, each with its noisy count."""
-        return list(enumerate(self.counts))
+        """Count the cells, released or not."""
+        return cells_of(self.cut)
 
     @property
     def rows(self) -> int:
         """Count the rows of the release."""
-        return self.cells if not self._shows_rows else sum(max(0, count) for count in self.counts)
+        return len(self.counts) if not self._shows_rows else sum(max(0, count) for _, count in self.counts)
 
     @property
     def labels(self) -> dict[str, tuple[str, ...]]:
@@ -68,7 +71,7 @@ class NoisyCounts:
         counts, labels = workspace.table("counts"), workspace.table("labels")
         sizes = [len(nodes) for nodes in self.cut]
         with engine.transaction():
-            load_counts(engine, counts, self.numbered)
+            load_counts(engine, counts, self.counts)
             load_labels(engine, labels, list(self.labels.values()))
             engine.run(
                 "private/stage_counts",

@@ -145,7 +145,12 @@ class _PrivateRun:
             engine=self.engine.name,
             source=plan.source_name,
             release=CellsResult(
-                plan.release_name, plan.algorithm.as_, counts.cells, counts.rows, schedule.likely_noise
+                plan.release_name,
+                plan.algorithm.as_,
+                counts.cells,
+                counts.rows,
+                schedule.likely_noise,
+                counts.threshold,
             ),
             algorithm=plan.algorithm.name,
             guarantee=guarantee_of(plan, schedule, self.mechanisms.library),
@@ -170,10 +175,12 @@ class _PrivateRun:
         with self.journal.during("verify"):
             labels = workspace.table("claimed")
             load_labels(self.engine, labels, list(counts.labels.values()))
-            checks = check_counts(self.engine, labels, staged.final, counts.plan, counts.cells, counts.labels)
+            checks = check_counts(
+                self.engine, labels, staged.final, counts.plan, counts.cells, counts.labels, counts.threshold
+            )
             if not checks["columns_declared"].violations:
                 drawn = workspace.table("drawn")
-                load_counts(self.engine, drawn, counts.numbered)
+                load_counts(self.engine, drawn, counts.counts)
                 checks["counts_drawn"] = check_drawn(
                     self.engine, labels, staged.final, drawn, counts.plan, counts.labels
                 )

@@ -6,6 +6,7 @@ The guarantee itself can't be seen in a table: it is a property of how the table
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.plan.private import COUNT, PrivatePlan
@@ -21,10 +22,12 @@ def check_counts(
     plan: PrivatePlan,
     cells: int,
     cut: Mapping[str, Sequence[str]],
+    threshold: int | None = None,
 ) -> dict[str, Check]:
     """Check a release by name: its columns, its cells, and its labels.
 
     labels: a table of the cut's labels. cells: all combinations of these.
+    threshold: the least count that is released; None where all cells are.
     """
     as_rows = plan.algorithm.as_ == "rows"
     shown = [*plan.shown, *([] if as_rows else [COUNT])]
@@ -35,14 +38,19 @@ def check_counts(
     }
     if found != shown:
         return checks
-    foreign, wrong = engine.query_one(
-        "private/count_wrong_cells",
-        labels=labels,
-        release=release,
-        as_rows=as_rows,
-        count=Identifier(COUNT),
-        attributes=[{"number": number, "name": Identifier(name)} for number, name in enumerate(plan.shown)],
-    )
+    asked: dict[str, Any] = {
+        "labels": labels,
+        "release": release,
+        "as_rows": as_rows,
+        "count": Identifier(COUNT),
+        "attributes": [{"number": number, "name": Identifier(name)} for number, name in enumerate(plan.shown)],
+    }
+    if threshold is not None:
+        shown_cells, foreign, below = engine.query_one("private/count_cells_below", threshold=threshold, **asked)
+        checks["cells_public"] = Check(int(foreign), int(shown_cells))
+        checks["cells_above_threshold"] = Check(int(below), int(shown_cells))
+        return checks
+    foreign, wrong = engine.query_one("private/count_wrong_cells", **asked)
     checks["cells_public"] = Check(int(foreign), cells)
     if not as_rows:
         checks["cells_complete"] = Check(int(wrong), cells)

@@ -13,6 +13,7 @@ from sqlanon.algorithms.private.scoring import Score, score_of
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain
 from sqlanon.policy import DiffGen
+from sqlanon.policy.private_algorithms import MOST_EMPTY_CELLS
 
 CHOICE = "noisy max"
 NOISE = "discrete laplace"
@@ -54,6 +55,25 @@ class Schedule:
             scale = self.factor * self.score.sensitivity / self.choice
             charged = [Charge(CHOICE, self.choice, self.score.sensitivity, scale)] * self.choices
         return [*charged, Charge(NOISE, self.counts, self.contribution, self.contribution / self.counts)]
+
+    def threshold(self, plan: PrivatePlan, cells: int) -> int | None:
+        """Return the least noisy count that is released of so many cells; None where all are."""
+        wanted = plan.algorithm.threshold
+        if wanted != "auto":
+            return wanted
+        scale = float(self.contribution / self.counts)
+        return max(1, math.ceil(scale * (math.log(cells) - math.log1p(math.exp(-1 / scale)))))
+
+    def most_cells(self, plan: PrivatePlan) -> int:
+        """Return how many cells a release may be made of, so that no more empty ones are in it than is allowed."""
+        threshold, allowed = plan.algorithm.threshold, plan.algorithm.cells
+        if threshold is None:
+            return allowed
+        if threshold == "auto":
+            return MOST_EMPTY_CELLS
+        scale = float(self.contribution / self.counts)
+        exponent = math.log(allowed) + threshold / scale + math.log1p(math.exp(-1 / scale))
+        return MOST_EMPTY_CELLS if exponent > math.log(MOST_EMPTY_CELLS) else int(math.exp(exponent))
 
     @property
     def likely_noise(self) -> int:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sqlanon.algorithms.private.accounting import Schedule
+import numpy as np
+
+from sqlanon.algorithms.private.accounting import Schedule, schedule_of
 from sqlanon.algorithms.private.counting import Places
 from sqlanon.algorithms.private.mechanisms import Mechanisms
 from sqlanon.algorithms.private.specializing import Histograms, Rounds, Specialization, finest_cut
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
-from sqlanon.releases.counts import Cut, NoisyCounts
+from sqlanon.policy.private_algorithms import MOST_EMPTY_CELLS
+from sqlanon.releases.counts import Cut, NoisyCounts, cells_of
 from sqlanon.results.private import Choice
 from sqlanon.work.workspace import Workspace
 
@@ -36,18 +39,45 @@ def draw_counts(
 ) -> Drawn:
     """Choose the groups, count their cells in the same snapshot, and add noise to every count, of empty cells too.
 
+    Of many cells only those whose noisy count reaches a public threshold are released, and drawn.
+
     Run it in a transaction, after everything in the schedule was charged.
     """
     places = Places.of(engine, workspace, plan)
     cut, choices = _choose(places, plan, schedule, mechanisms, report)
     counted = places.count_cells(cut)
     shown: Cut = cut if plan.target is None else (*cut, plan.target[1].leaves())
-    empty = NoisyCounts(plan, shown, ())
-    exact = [0] * empty.cells
-    for cell, rows in counted.items():
-        exact[cell] = rows
+    cells = cells_of(shown)
+    threshold = schedule.threshold(plan, cells)
+    noisy = (
+        _all_cells(counted, cells, schedule, mechanisms)
+        if threshold is None
+        else _cells_above(counted, cells, threshold, schedule, mechanisms)
+    )
+    return Drawn(NoisyCounts(plan, shown, noisy, threshold), choices)
+
+
+def _all_cells(
+    counted: Mapping[int, int], cells: int, schedule: Schedule, mechanisms: Mechanisms
+) -> list[tuple[int, int]]:
+    """Add noise to the counts of all cells."""
+    exact = [counted.get(cell, 0) for cell in range(cells)]
+    return list(enumerate(mechanisms.add_noise(exact, schedule.counts, schedule.contribution)))
+
+
+def _cells_above(
+    counted: Mapping[int, int], cells: int, threshold: int, schedule: Schedule, mechanisms: Mechanisms
+) -> list[tuple[int, int]]:
+    """Draw the cells whose noisy counts are at least a threshold, as if noise had been added to all."""
+    occupied = sorted(counted)
+    exact = [counted[cell] for cell in occupied]
     noisy = mechanisms.add_noise(exact, schedule.counts, schedule.contribution)
-    return Drawn(NoisyCounts(plan, shown, tuple(noisy)), choices)
+    empty = list(mechanisms.reach(threshold, cells - len(occupied), schedule.counts, schedule.contribution))
+    passed = np.array(occupied, dtype=np.int64) - np.arange(len(occupied))  # empty cells before each occupied one
+    ranks = np.array([rank for rank, _ in empty], dtype=np.int64)
+    places = ranks + np.searchsorted(passed, ranks, side="right")
+    above = [(cell, count) for cell, count in zip(occupied, noisy, strict=True) if count >= threshold]
+    return sorted([*above, *zip(places.tolist(), (count for _, count in empty), strict=True)])
 
 
 def _choose(
@@ -69,18 +99,26 @@ def _choose(
 
 
 def most_cells(plan: PrivatePlan, schedule: Schedule) -> int:
-    """Count the cells that the release has at most: all combinations of places, or what a search is allowed to make."""
-    cells = math.prod((domain.size for domain in plan.domains.values()), start=plan.classes)
+    """Count the cells that there are at most: all combinations of places, or what a search is allowed to make."""
+    cells = _combinations(plan)
     if not plan.algorithm.chooses:
         return cells
-    return min(cells, plan.algorithm.cells) if schedule.choices else plan.classes
+    return min(cells, schedule.most_cells(plan)) if schedule.choices else plan.classes
 
 
 def require_cells(plan: PrivatePlan) -> None:
     """Refuse a table of all values that has too many cells; a search stops before that."""
-    cells = math.prod((domain.size for domain in plan.domains.values()), start=plan.classes)
-    if not plan.algorithm.chooses and cells > plan.algorithm.cells:
-        raise PolicyError(
-            f"algorithm.cells: all combinations of the declared values are {cells:,} cells, and at most"
-            f" {plan.algorithm.cells:,} are allowed. Declare fewer values, leave columns out or use diffgen."
-        )
+    cells, most = _combinations(plan), schedule_of(plan).most_cells(plan)
+    if plan.algorithm.chooses or cells <= most:
+        return
+    remedies = ["Declare fewer values, leave columns out or use diffgen"]
+    if most < MOST_EMPTY_CELLS:
+        remedies += ["say threshold: auto, to release those with large counts alone"]
+    raise PolicyError(
+        f"algorithm.cells: all combinations of the declared values are {cells:,} cells, and at most {most:,} are"
+        f" allowed{'' if plan.algorithm.threshold is None else ' with this threshold'}. {'; or '.join(remedies)}."
+    )
+
+
+def _combinations(plan: PrivatePlan) -> int:
+    return math.prod((domain.size for domain in plan.domains.values()), start=plan.classes)

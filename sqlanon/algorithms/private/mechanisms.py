@@ -2,18 +2,21 @@
 
 Both are those of OpenDP over whole numbers: the discrete Laplace mechanism (`make_laplace`), and the choice of the
 greatest of noisy scores (`make_noisy_max`; McKenna, Sheldon, NeurIPS 2020). It has no seed. Its features `contrib` are
-enabled: these constructors' proofs are reviewed, and their code is not yet.
+enabled: these constructors' proofs are reviewed, and their code is not yet. It can't draw the noise of empty cells just
+where that is large (`make_laplace_threshold` is for keys that are not public, and promises less): `exact_draws` does,
+from the same distribution.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any, Protocol
 
+from sqlanon.algorithms.private.exact_draws import Noise, reaching
 from sqlanon.errors import PolicyError
 
 
@@ -28,6 +31,9 @@ class Mechanisms(Protocol):
 
     def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
         """Add noise to counts whose sum of changes is at most the sensitivity when a unit is added or removed."""
+
+    def reach(self, threshold: int, cells: int, epsilon: Fraction, sensitivity: int) -> Iterable[tuple[int, int]]:
+        """Add noise to as many counts of 0, and give the places and values of those that are at least the threshold."""
 
     def choose(self, scores: Sequence[int], epsilon: Fraction, sensitivity: int, *, monotone: bool) -> int:
         """Choose a score, likely a great one, and return its place.
@@ -55,17 +61,21 @@ class OpenDP:
         return f"opendp {version('opendp')}"
 
     def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
-        return [int(count) for count in self._laplace(epsilon, sensitivity)(list(counts))]
+        return [int(count) for count in self._laplace(epsilon, sensitivity)[0](list(counts))]
+
+    def reach(self, threshold: int, cells: int, epsilon: Fraction, sensitivity: int) -> Iterable[tuple[int, int]]:
+        _, scale = self._laplace(epsilon, sensitivity)
+        return reaching(Noise(scale), threshold, cells)
 
     def choose(self, scores: Sequence[int], epsilon: Fraction, sensitivity: int, *, monotone: bool) -> int:
-        return int(self._noisy_max(epsilon, sensitivity, monotone)(list(scores)))
+        return int(self._noisy_max(epsilon, sensitivity, monotone)[0](list(scores)))
 
-    def _laplace(self, epsilon: Fraction, sensitivity: int) -> Any:
+    def _laplace(self, epsilon: Fraction, sensitivity: int) -> tuple[Any, Fraction]:
         dp = self._dp
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         return _measurement(lambda scale: dp.m.make_laplace(*space, scale), epsilon, sensitivity, sensitivity / epsilon)
 
-    def _noisy_max(self, epsilon: Fraction, sensitivity: int, monotone: bool) -> Any:
+    def _noisy_max(self, epsilon: Fraction, sensitivity: int, monotone: bool) -> tuple[Any, Fraction]:
         dp = self._dp
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=monotone)
         scale = (1 if monotone else 2) * sensitivity / epsilon
@@ -74,13 +84,16 @@ class OpenDP:
         )
 
 
-def _measurement(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction) -> Any:
-    """Make a measurement that costs no more than its share by the library's own account, which rounds up."""
+def _measurement(make: Any, epsilon: Fraction, sensitivity: int, scale: Fraction) -> tuple[Any, Fraction]:
+    """Make a measurement that costs no more than its share by the library's own account, which rounds up.
+
+    Returns its scale, too, which is a double.
+    """
     wide = float(scale)
     for _ in range(_MOST_STEPS):
         measurement = make(wide)
         if Fraction(measurement.map(sensitivity)) <= epsilon:
-            return measurement
+            return measurement, Fraction(wide)
         wide = math.nextafter(wide, math.inf)
     raise AssertionError("The library's account of a mechanism is far from its scale.")
 

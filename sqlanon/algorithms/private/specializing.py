@@ -98,6 +98,7 @@ class Specialization:
         self.names = list(plan.domains)
         self.cut: list[list[Node]] = [[domain.root] for domain in self.domains]
         self.cells = plan.classes
+        self._most_cells = schedule.most_cells(plan)
         self._schedule = schedule
         self._histograms = histograms
         self._mechanisms = mechanisms
@@ -142,7 +143,7 @@ class Specialization:
             for attribute, nodes in enumerate(self.cut)
             for node in nodes
             if (parts := self._parts_of(attribute, node))
-            if self._cells_with(attribute, parts) <= self.algorithm.cells
+            if self._cells_with(attribute, parts) <= self._most_cells
         ]
 
     def _cells_with(self, attribute: int, parts: int) -> int:
