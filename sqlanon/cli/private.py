@@ -31,7 +31,7 @@ def check_text(checked: PrivateCheck) -> str:
         f"Source:  {source_text(plan.policy)}, not looked at\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "declared places"], rows),
         f"{_promise(checked.guarantee)}\n{_noise(checked.likely_noise)}\n"
-        f"The release has {'' if checked.is_exact else 'at most '}{checked.cells:,} cells, empty ones among them.",
+        _cells(checked),
         _mechanisms(checked.guarantee),
         "" if checked.budget is None else _budget(checked.budget, "A run consumes"),
         listed("Warnings", plan.warnings),
@@ -44,7 +44,8 @@ def check_object(checked: PrivateCheck) -> dict[str, Any]:
     plan = checked.plan
     return {
         "source": {"table": plan.source_name},
-        "release": {"table": plan.release_name, "cells": checked.cells, "cells_are_exact": checked.is_exact},
+        "release": {"table": plan.release_name, "cells": checked.cells, "cells_are_exact": checked.is_exact}
+        | ({} if checked.threshold is None else {"threshold": checked.threshold}),
         "attributes": [
             {"name": name, "type": domain.column.type, "places": domain.size} for name, domain in plan.domains.items()
         ],
@@ -114,7 +115,7 @@ def result_text(result: PrivateResult) -> str:
         f"Published {release.table}\n  from {result.source}: {release.cells:,} cells, {release.rows:,} rows"
         f" ({release.shown_as})\n  run {result.run} on {result.engine}",
         table(["column", "groups", "labels"], columns, widest=60),
-        f"{_promise(result.guarantee)}\n{_noise(release.likely_noise)}",
+        f"{_promise(result.guarantee)}\n{_noise(release.likely_noise)}{_left_out(release.threshold)}",
         "" if budget is None else _budget(budget, "The run consumed"),
         "Checked: " + ", ".join(name.replace("_", " ") for name in result.checks) + "."
         " That epsilon holds can't be seen in a table: it follows from how the counts were drawn.",
@@ -144,6 +145,18 @@ def _promise(guarantee: Guarantee) -> str:
 
 def _noise(likely: int) -> str:
     return f"The noise of a count is {likely:,} or less in 95 of 100 cells."
+
+
+def _cells(checked: PrivateCheck) -> str:
+    most = "" if checked.is_exact else "at most "
+    if checked.plan.algorithm.threshold is None:
+        return f"The release has {most}{checked.cells:,} cells, empty ones among them."
+    shown = "a threshold that follows from their number" if checked.threshold is None else f"{checked.threshold:,}"
+    return f"There are {most}{checked.cells:,} cells; the release has those whose noisy count reaches {shown}."
+
+
+def _left_out(threshold: int | None) -> str:
+    return "" if threshold is None else f"\nCells whose noisy count is below {threshold:,} are left out."
 
 
 def _mechanisms(guarantee: Guarantee) -> str:

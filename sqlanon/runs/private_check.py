@@ -23,7 +23,8 @@ class PrivateCheck:
     """A policy that fits its table, and what follows from it.
 
     cells: of the release; the most that it may have where `is_exact` is not set. likely_noise: that a count does not
-    exceed in 95 of 100 cases. budget: after a run; None where it would be refused. refusal: why it would be.
+    exceed in 95 of 100 cases. threshold: the least noisy count of a cell that is released; None where all cells are, or
+    where it follows from how many there will be. budget: after a run; None where it would be refused. refusal: why it would be.
     """
 
     plan: PrivatePlan
@@ -31,6 +32,7 @@ class PrivateCheck:
     cells: int
     is_exact: bool
     likely_noise: int
+    threshold: int | None
     budget: BudgetState | None
     refusal: str | None
 
@@ -61,12 +63,15 @@ def check_private(
         require_cells(plan)
         schedule = schedule_of(plan)
         budget, refusal = ask_budget(policy, plan, schedule.charges, engine, options)
+        cells, is_exact = most_cells(plan, schedule), not plan.algorithm.chooses
+        depends = plan.algorithm.threshold == "auto" and not is_exact
         return PrivateCheck(
             plan,
             guarantee_of(plan, schedule, library),
-            most_cells(plan, schedule),
-            not plan.algorithm.chooses,
+            cells,
+            is_exact,
             schedule.likely_noise,
+            None if depends else schedule.threshold(plan, cells),
             budget,
             refusal,
         )
