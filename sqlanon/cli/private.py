@@ -30,8 +30,7 @@ def check_text(checked: PrivateCheck) -> str:
     parts = (
         f"Source:  {source_text(plan.policy)}, not looked at\nRelease: {release_text(plan.policy)}",
         table(["column", "type", "declared places"], rows),
-        f"{_promise(checked.guarantee)}\n{_noise(checked.likely_noise)}\n"
-        _cells(checked),
+        f"{_promise(checked.guarantee)}\n{_noise(checked.likely_noise)}\n{_cells(checked)}",
         _mechanisms(checked.guarantee),
         "" if checked.budget is None else _budget(checked.budget, "A run consumes"),
         listed("Warnings", plan.warnings),

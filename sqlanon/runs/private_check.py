@@ -24,7 +24,8 @@ class PrivateCheck:
 
     cells: of the release; the most that it may have where `is_exact` is not set. likely_noise: that a count does not
     exceed in 95 of 100 cases. threshold: the least noisy count of a cell that is released; None where all cells are, or
-    where it follows from how many there will be. budget: after a run; None where it would be refused. refusal: why it would be.
+    where it follows from how many there will be. budget: after a run; None where it would be refused. refusal: why it
+    would be.
     """
 
     plan: PrivatePlan
