@@ -80,7 +80,7 @@ BLOCK = {1: 2, 3: 1}  # the rows of cells of a block of five
 
 
 def audit_distribution() -> None:
-    """What is released of many blocks of five cells is what is drawn of all cells, and left out below 2."""
+    """Hold what is released of many blocks of five cells against noise of all cells that is left out below 2."""
     blocks, threshold = 6_000, 2
     counted = {5 * block + cell: rows for block in range(blocks) for cell, rows in BLOCK.items()}
     released = dict(drawing._cells_above(counted, 5 * blocks, threshold, ONE, OpenDP()))
