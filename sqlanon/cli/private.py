@@ -148,14 +148,14 @@ def _noise(likely: int) -> str:
 
 def _cells(checked: PrivateCheck) -> str:
     most = "" if checked.is_exact else "at most "
-    if checked.plan.algorithm.threshold is None:
+    if checked.plan.algorithm.least_released is None:
         return f"The release has {most}{checked.cells:,} cells, empty ones among them."
     shown = "a threshold that follows from their number" if checked.threshold is None else f"{checked.threshold:,}"
-    return f"There are {most}{checked.cells:,} cells; the release has those whose noisy count reaches {shown}."
+    return f"There are {most}{checked.cells:,} cells; the release has those whose count reaches {shown}."
 
 
 def _left_out(threshold: int | None) -> str:
-    return "" if threshold is None else f"\nCells whose noisy count is below {threshold:,} are left out."
+    return "" if threshold is None else f"\nCells whose count is below {threshold:,} are left out."
 
 
 def _mechanisms(guarantee: Guarantee) -> str:

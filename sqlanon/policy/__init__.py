@@ -39,7 +39,7 @@ from sqlanon.policy.privacy import (
     Unit,
     VarianceDiversity,
 )
-from sqlanon.policy.private_algorithms import Contingency, DiffGen, PrivateCounts
+from sqlanon.policy.private_algorithms import Contingency, DiffGen, Marginals, PrivateCounts
 from sqlanon.policy.tree_algorithms import Mondrian, RothkoS, RothkoT, Splits
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "HierarchyParameters",
     "Incognito",
     "KAnonymity",
+    "Marginals",
     "Microaggregation",
     "Model",
     "ModelParameters",

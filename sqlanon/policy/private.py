@@ -8,10 +8,10 @@ from sqlanon.policy.attributes import Attribute, Role
 from sqlanon.policy.document import Path
 from sqlanon.policy.grammar import Policy
 from sqlanon.policy.privacy import DifferentialPrivacy, Unit
-from sqlanon.policy.private_algorithms import PrivateCounts
+from sqlanon.policy.private_algorithms import Marginals, PrivateCounts
 from sqlanon.support.suggest import did_you_mean
 
-_NAMES = "diffgen or contingency"
+_NAMES = "diffgen, contingency or marginals"
 _DOMAIN = "as reading it off the data would tell of single rows"
 _UNUSED = ("suppression", "remainder", "suppressed", "ranges", "subject")
 _UNUSED_OF_COLUMNS = ("show", "order", "bottom", "top", "sets")
@@ -67,8 +67,26 @@ def private_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[s
     if isinstance(unit, Unit):
         yield from _unit_problems(policy, unit, place)
     yield from _target_problems(policy, place)
+    yield from _marginal_problems(policy, place)
     for name, attribute in policy.attributes.items():
         yield from _column_problems(policy, name, attribute, place)
+
+
+def _marginal_problems(policy: Policy, place: Callable[[Path], str]) -> Iterator[str]:
+    if not isinstance(policy.algorithm, Marginals):
+        return
+    counted = [
+        name
+        for name, attribute in policy.attributes.items()
+        if attribute.role is Role.QUASI_IDENTIFIER or name == policy.target
+    ]
+    named = {name for marginal in policy.algorithm.marginals for name in marginal}
+    path = place(("algorithm", "marginals"))
+    for name in sorted(named - set(counted)):
+        yield f"{path}: '{name}' is neither a quasi-identifier nor the target; {did_you_mean(name, counted)}"
+    for name in counted:
+        if name not in named:
+            yield f"{path}: '{name}' is in none; add [{name}], or give it role identifier to leave it out."
 
 
 def _unit_problems(policy: Policy, unit: Unit, place: Callable[[Path], str]) -> Iterator[str]:

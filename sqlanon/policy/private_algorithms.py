@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from sqlanon.policy.algorithm_parameters import AlgorithmParameters, Recodes
+from sqlanon.policy.join_trees import is_tree
 from sqlanon.policy.part import Whole, broken
 
 MOST_CELLS = 10_000_000  # which are drawn one by one
@@ -25,17 +26,31 @@ class PrivateCounts(AlgorithmParameters):
     """The form of the release: `counts`, a row a cell with its noisy count; `rows`, each cell as many times as its
     noisy count says, not at all where that is below 1."""
     cells: Whole = Field(default=100_000, ge=1, le=MOST_CELLS)
-    """The most cells that the release may have, empty ones included. With a threshold, the most empty ones that it has
-    on average."""
+    """The most cells that noise may be drawn for, empty ones included: of the release, or of all marginals. With a
+    threshold, the most empty ones that the release has on average."""
+    chooses: ClassVar[bool] = False
+    """True if part of the budget is for choices."""
+
+    @property
+    def least_released(self) -> Literal["auto"] | int | None:
+        """The least count of a cell that is released; None where all cells are."""
+        return None
+
+
+class PrivateCells(PrivateCounts):
+    """Noisy counts of cells, all of them or those that reach a threshold."""
+
     threshold: Literal["auto"] | Annotated[Whole, Field(ge=1, le=MOST_THRESHOLD)] | None = None
     """Cells are released only where their noisy count is at least so much, as if the others had been left out after
     noise was added to all: so there may be 10^12 cells, most of them empty. `auto`: noise alone reaches it in one cell
     of the release on average."""
-    chooses: ClassVar[bool] = False
-    """True if part of the budget is for choices."""
+
+    @property
+    def least_released(self) -> Literal["auto"] | int | None:
+        return self.threshold
 
 
-class DiffGen(PrivateCounts):
+class DiffGen(PrivateCells):
     """Specializes the attributes from the top of their hierarchies down, by choices that are differentially private,
     and counts the cells with noise (Mohammed, Chen, Fung, Yu, KDD 2011). docs/differential-privacy.md says more."""
 
@@ -61,8 +76,46 @@ class DiffGen(PrivateCounts):
         return self
 
 
-class Contingency(PrivateCounts):
+class Contingency(PrivateCells):
     """Counts every combination of the declared values, with noise: for few columns with few values."""
 
     sentence: ClassVar[str] = "Every combination of the declared values was counted, and random noise was added."
     name: Literal["contingency"]
+
+
+class Marginals(PrivateCounts):
+    """Counts the combinations of values of some columns at a time, with noise, and makes synthetic rows that have these
+    counts: for many columns, of which few belong together."""
+
+    sentence: ClassVar[str] = (
+        "The combinations of values of some columns at a time were counted, and random noise was added to every count."
+        " The rows are synthetic: they were made from these counts alone."
+    )
+    name: Literal["marginals"]
+    as_: Literal["counts", "rows"] = Field(default="rows", alias="as")
+    """The form of the release: `rows`, the synthetic rows; `counts`, a row for each combination that they have, with
+    their number."""
+    marginals: Annotated[tuple[tuple[str, ...], ...], Field(min_length=1, max_length=1000)]
+    """The columns that are counted together, as `[[age, sex], [sex, job], [town]]`: each column in one of them or
+    more, the target too. They must be a tree: what a marginal shares with all before it, it shares with one of them."""
+    shares: tuple[Annotated[Whole, Field(ge=1, le=1000)], ...] | None = None
+    """The shares of epsilon that the marginals get, as `[2, 1, 1]`; without, equal ones."""
+
+    @property
+    def least_released(self) -> int:
+        return 1
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if any(not names or len(set(names)) < len(names) for names in self.marginals):
+            raise broken("must have marginals of one column or more, each named once.")
+        if len({frozenset(names) for names in self.marginals}) < len(self.marginals):
+            raise broken("must not have the same marginal twice.")
+        if self.shares is not None and len(self.shares) != len(self.marginals):
+            raise broken("must have as many shares as marginals.")
+        if not is_tree(self.marginals):
+            raise broken(
+                "must have marginals that are a tree: what a marginal shares with those before it, it must share with"
+                " one of them; join those of a circle to one."
+            )
+        return self

@@ -65,7 +65,7 @@ def check_private(
         schedule = schedule_of(plan)
         budget, refusal = ask_budget(policy, plan, schedule.charges, engine, options)
         cells, is_exact = most_cells(plan, schedule), not plan.algorithm.chooses
-        depends = plan.algorithm.threshold == "auto" and not is_exact
+        depends = plan.algorithm.least_released == "auto" and not is_exact
         return PrivateCheck(
             plan,
             guarantee_of(plan, schedule, library),

@@ -12,7 +12,7 @@ from fractions import Fraction
 from sqlanon.algorithms.private.scoring import Score, score_of
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain
-from sqlanon.policy import DiffGen
+from sqlanon.policy import DiffGen, Marginals
 from sqlanon.policy.private_algorithms import MOST_EMPTY_CELLS
 
 CHOICE = "noisy max"
@@ -38,6 +38,7 @@ class Schedule:
     """The shares of a run's epsilon: so many choices at `choice` each, and noisy counts at `counts`.
 
     factor: the least noise of a choice is so many times its sensitivity over its share.
+    marginals: the shares of noisy marginals, in place of one at `counts`, which is the least of them.
     """
 
     choices: int
@@ -46,6 +47,7 @@ class Schedule:
     contribution: int
     score: Score | None = None
     factor: int = 1
+    marginals: tuple[Fraction, ...] = ()
 
     @property
     def charges(self) -> list[Charge]:
@@ -54,11 +56,13 @@ class Schedule:
         if self.score is not None and self.choices:
             scale = self.factor * self.score.sensitivity / self.choice
             charged = [Charge(CHOICE, self.choice, self.score.sensitivity, scale)] * self.choices
-        return [*charged, Charge(NOISE, self.counts, self.contribution, self.contribution / self.counts)]
+        shares = self.marginals or (self.counts,)
+        noise = [Charge(NOISE, share, self.contribution, self.contribution / share) for share in shares]
+        return [*charged, *noise]
 
     def threshold(self, plan: PrivatePlan, cells: int) -> int | None:
         """Return the least noisy count that is released of so many cells; None where all are."""
-        wanted = plan.algorithm.threshold
+        wanted = plan.algorithm.least_released
         if wanted != "auto":
             return wanted
         scale = float(self.contribution / self.counts)
@@ -66,7 +70,7 @@ class Schedule:
 
     def most_cells(self, plan: PrivatePlan) -> int:
         """Return how many cells a release may be made of, so that no more empty ones are in it than is allowed."""
-        threshold, allowed = plan.algorithm.threshold, plan.algorithm.cells
+        threshold, allowed = plan.algorithm.least_released, plan.algorithm.cells
         if threshold is None:
             return allowed
         if threshold == "auto":
@@ -86,11 +90,17 @@ class Schedule:
 def schedule_of(plan: PrivatePlan) -> Schedule:
     """Divide the epsilon of a plan: all of it for counts where nothing is chosen, or else half and half.
 
+    Marginals have their shares of it.
+
     The published variant (section 3.4 of the paper) pays for a cut of each attribute of numbers at first, and for two
     choices a round: a group, and a cut of each of its parts, which share no row. A person with several rows can be in
     both parts: unless the score is per row, each pays for its cut. The joint variant pays for one choice a round.
     """
     algorithm = plan.algorithm
+    if isinstance(algorithm, Marginals):
+        weights = algorithm.shares or (1,) * len(algorithm.marginals)
+        shares = tuple(plan.epsilon * weight / sum(weights) for weight in weights)
+        return Schedule(0, Fraction(0), min(shares), plan.contribution, marginals=shares)
     if not isinstance(algorithm, DiffGen) or not algorithm.specializations:
         return Schedule(0, Fraction(0), plan.epsilon, plan.contribution)
     numbers = sum(isinstance(domain, NumberDomain) for domain in plan.domains.values())

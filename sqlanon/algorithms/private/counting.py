@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,25 @@ class Places:
         )
         self.workspace.drop(groups)
         return {int(cell): int(rows) for cell, rows in counted}
+
+    def count_marginals(self, marginals: Sequence[Sequence[int]]) -> list[dict[tuple[int, ...], int]]:
+        """Count rows by the places of some attributes at a time, all of these in one scan.
+
+        marginals: different sets of attributes, in their order; the class has the number after the last one.
+        Returns of each the rows by places, where there are some.
+        """
+        names = [Identifier(f"a{number}") for number in range(len(self.plan.domains))] + [Identifier("class")]
+        counted = self.engine.query(
+            "private/count_marginals",
+            rows=self.rows,
+            names=names,
+            marginals=[[names[number] for number in marginal] for marginal in marginals],
+        )
+        found: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {tuple(marginal): {} for marginal in marginals}
+        for *places, rows in counted:
+            grouped = tuple(number for number, place in enumerate(places) if place is not None)
+            found[grouped][tuple(int(places[number]) for number in grouped)] = int(rows)
+        return list(found.values())
 
 
 def _declared(domains: list[PublicDomain]) -> list[tuple[int, str, int]]:

@@ -10,11 +10,13 @@ import numpy as np
 
 from sqlanon.algorithms.private.accounting import Schedule, schedule_of
 from sqlanon.algorithms.private.counting import Places
+from sqlanon.algorithms.private.marginals import draw_synthetic, require_marginals
 from sqlanon.algorithms.private.mechanisms import Mechanisms
 from sqlanon.algorithms.private.specializing import Histograms, Rounds, Specialization, finest_cut
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
+from sqlanon.policy import Marginals
 from sqlanon.policy.private_algorithms import MOST_EMPTY_CELLS
 from sqlanon.releases.counts import Cut, NoisyCounts, cells_of
 from sqlanon.results.private import Choice
@@ -44,9 +46,12 @@ def draw_counts(
     Run it in a transaction, after everything in the schedule was charged.
     """
     places = Places.of(engine, workspace, plan)
+    if schedule.marginals:
+        synthetic = draw_synthetic(places, plan, schedule, mechanisms)
+        return Drawn(NoisyCounts(plan, _shown(plan, finest_cut(plan)), synthetic, 1), ())
     cut, choices = _choose(places, plan, schedule, mechanisms, report)
     counted = places.count_cells(cut)
-    shown: Cut = cut if plan.target is None else (*cut, plan.target[1].leaves())
+    shown = _shown(plan, cut)
     cells = cells_of(shown)
     threshold = schedule.threshold(plan, cells)
     noisy = (
@@ -55,6 +60,10 @@ def draw_counts(
         else _cells_above(counted, cells, threshold, schedule, mechanisms)
     )
     return Drawn(NoisyCounts(plan, shown, noisy, threshold), choices)
+
+
+def _shown(plan: PrivatePlan, cut: Cut) -> Cut:
+    return cut if plan.target is None else (*cut, plan.target[1].leaves())
 
 
 def _all_cells(
@@ -108,6 +117,9 @@ def most_cells(plan: PrivatePlan, schedule: Schedule) -> int:
 
 def require_cells(plan: PrivatePlan) -> None:
     """Refuse a table of all values that has too many cells; a search stops before that."""
+    if isinstance(plan.algorithm, Marginals):
+        require_marginals(plan)
+        return
     cells, most = _combinations(plan), schedule_of(plan).most_cells(plan)
     if plan.algorithm.chooses or cells <= most:
         return
@@ -116,7 +128,7 @@ def require_cells(plan: PrivatePlan) -> None:
         remedies += ["say threshold: auto, to release those with large counts alone"]
     raise PolicyError(
         f"algorithm.cells: all combinations of the declared values are {cells:,} cells, and at most {most:,} are"
-        f" allowed{'' if plan.algorithm.threshold is None else ' with this threshold'}. {'; or '.join(remedies)}."
+        f" allowed{'' if plan.algorithm.least_released is None else ' with this threshold'}. {'; or '.join(remedies)}."
     )
 
 

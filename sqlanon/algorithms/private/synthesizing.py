@@ -1,0 +1,158 @@
+"""From noisy marginals to synthetic rows. All of it is post-processing: nothing here sees the data.
+
+The marginals are a join tree. They are made to agree on the columns that two of them share, by the average with the
+least variance (Qardaji, Yang, Li, "PriView", SIGMOD 2014), then non-negative from the root on: what is below 0 is taken
+from the others, within each combination of the shared columns (norm-sub of Wang et al., NDSS 2020), which keeps them in
+agreement. Rows are made from the root on, too: columns of a marginal follow its counts, given those it shares.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sqlanon.policy.join_trees import Joined, join_tree
+
+Numbers = NDArray[np.float64]
+Rows = NDArray[np.int64]
+MOST_ROWS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Counts by the places of some columns, an axis each; and the variance of each count, in any unit."""
+
+    columns: tuple[int, ...]
+    counts: Numbers
+    variance: float
+
+    def project(self, shared: frozenset[int]) -> Numbers:
+        """Sum over all columns that are not shared; the axes of these stay, with a length of 1."""
+        axes = tuple(axis for axis, column in enumerate(self.columns) if column not in shared)
+        summed: Numbers = self.counts.sum(axis=axes, keepdims=True)
+        return summed
+
+    def adjust(self, sums: Numbers, shared: frozenset[int]) -> Marginal:
+        """Change counts by equal amounts so that they sum up to others, shaped as `project` gives them."""
+        now = self.project(shared)
+        return replace(self, counts=self.counts + (sums - now) * (now.size / self.counts.size))
+
+
+def consistent(noisy: Sequence[Marginal]) -> list[Marginal]:
+    """Make marginals that agree on what they share, and whose counts are non-negative.
+
+    noisy: marginals whose columns are a join tree.
+    """
+    tree = join_tree([marginal.columns for marginal in noisy])
+    tables = list(noisy)
+    for one in reversed(tree[1:]):
+        child, parent = tables[one.place], tables[_parent(one)]
+        below, above = _flat(child, one), _flat(parent, one)
+        variances = [table.variance * table.counts.size / below.size for table in (child, parent)]
+        weight = variances[1] / (variances[0] + variances[1])
+        agreed = weight * below + (1 - weight) * above
+        tables[_parent(one)] = parent.adjust(agreed.reshape(parent.project(one.shared).shape), one.shared)
+    root = tables[0]
+    total = max(0.0, float(root.counts.sum()))
+    tables[0] = replace(
+        root, counts=_non_negative(root.counts.reshape(1, -1), np.array([total])).reshape(root.counts.shape)
+    )
+    for one in tree[1:]:
+        child, sums = tables[one.place], _flat(tables[_parent(one)], one)
+        child = child.adjust(sums.reshape(child.project(one.shared).shape), one.shared)
+        given, order = _given(child, one.shared)
+        counts = _non_negative(given, sums)
+        tables[one.place] = replace(child, counts=_back(counts, child, order))
+    return tables
+
+
+def synthesize(marginals: Sequence[Marginal], columns: int) -> Rows:
+    """Make rows of places whose marginals are those given, but for fractions of rows: an array (row, column).
+
+    marginals: consistent ones, that hold all columns. Of more than ten million rows so many are made.
+    """
+    draw = np.random.default_rng(secrets.randbits(128))  # protects nothing: the counts may be known
+    root = marginals[0]
+    total = min(MOST_ROWS, round(float(root.counts.sum())))
+    rows = np.zeros((total, columns), dtype=np.int64)
+    cells = np.repeat(np.arange(root.counts.size), _whole(root.counts.ravel(), total, draw))
+    rows[:, list(root.columns)] = np.stack(np.unravel_index(cells, root.counts.shape), axis=1)
+    for one in join_tree([marginal.columns for marginal in marginals])[1:]:
+        child = marginals[one.place]
+        given, order = _given(child, one.shared)
+        shared, new = order[: len(one.shared)], order[len(one.shared) :]
+        known = _numbers(
+            rows[:, [child.columns[axis] for axis in shared]], [child.counts.shape[axis] for axis in shared]
+        )
+        chosen = np.zeros(total, dtype=np.int64)
+        turns = draw.permutation(total)
+        turns = turns[np.argsort(known[turns], kind="stable")]
+        numbers, starts = np.unique(known[turns], return_index=True)
+        parts = np.split(turns, starts[1:]) if total else []
+        for number, part in zip(numbers, parts, strict=True):
+            chosen[part] = np.repeat(np.arange(given.shape[1]), _whole(given[number], len(part), draw))
+        if new:
+            found = np.unravel_index(chosen, [child.counts.shape[axis] for axis in new])
+            rows[:, [child.columns[axis] for axis in new]] = np.stack(found, axis=1)
+    return rows
+
+
+def _parent(one: Joined[int]) -> int:
+    assert one.parent is not None
+    return one.parent
+
+
+def _flat(table: Marginal, one: Joined[int]) -> Numbers:
+    """The sums over what is not shared, in the order of the columns, which all marginals keep."""
+    return table.project(one.shared).ravel()
+
+
+def _given(table: Marginal, shared: frozenset[int]) -> tuple[Numbers, list[int]]:
+    """The counts as (combination of shared columns, combination of the others), and the axes in that order."""
+    axes = range(len(table.columns))
+    order = sorted(axes, key=lambda axis: table.columns[axis] not in shared)
+    size = table.project(shared).size
+    return table.counts.transpose(order).reshape(size, -1), order
+
+
+def _back(counts: Numbers, table: Marginal, order: Sequence[int]) -> Numbers:
+    """Undo `_given`."""
+    shape = [table.counts.shape[axis] for axis in order]
+    table_shaped: Numbers = counts.reshape(shape).transpose(np.argsort(order))
+    return table_shaped
+
+
+def _numbers(places: Rows, sizes: Sequence[int]) -> Rows:
+    """Number combinations of places."""
+    if not sizes:
+        return np.zeros(len(places), dtype=np.int64)
+    numbered: Rows = np.ravel_multi_index(tuple(places.T), tuple(sizes)).astype(np.int64)
+    return numbered
+
+
+def _non_negative(counts: Numbers, sums: Numbers) -> Numbers:
+    """Find the nearest rows of non-negative numbers that have sums, from 0 on."""
+    ordered = -np.sort(-counts, axis=1)
+    excess = (ordered.cumsum(axis=1) - sums[:, None]) / np.arange(1, counts.shape[1] + 1)
+    kept = np.maximum((ordered > excess).sum(axis=1), 1)
+    taken = excess[np.arange(len(counts)), kept - 1]
+    left: Numbers = np.maximum(counts - taken[:, None], 0.0)
+    return left
+
+
+def _whole(counts: Numbers, total: int, draw: np.random.Generator) -> Rows:
+    """Divide a number of rows in proportion to counts: whole parts first, the rest at random by what is left over."""
+    whole = counts.sum()
+    shares = counts * (total / whole) if whole > 0 else np.full(counts.size, total / counts.size)
+    rows: Rows = np.floor(shares).astype(np.int64)
+    missing = total - int(rows.sum())
+    if missing > 0:
+        left = shares - rows + 1e-12 * (shares > 0)
+        most = min(missing, int(np.count_nonzero(left)))
+        rows[draw.choice(counts.size, size=most, replace=False, p=left / left.sum())] += 1
+        rows[int(np.argmax(counts))] += missing - most
+    return rows
