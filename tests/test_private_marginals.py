@@ -58,6 +58,18 @@ def test_marginals_are_counted_and_synthetic_rows_have_them(engines: tuple[Engin
         assert len(released) == (len(known) if form == "rows" else len(synthetic))
 
 
+def test_marginals_need_no_target(engines: tuple[Engine, Engine]) -> None:
+    rows = [row[:2] for row in rows_of(50, 4)]
+    columns, attributes = ({name: one[name] for name in ("age", "job")} for one in (COLUMNS, ATTRIBUTES))
+    for engine in engines:
+        with planned(engine, columns, rows, attributes, name="marginals", marginals=[["age", "job"]]) as plan:
+            workspace = PlainWorkspace(engine)
+            drawn = drawing.draw_counts(engine, workspace, plan, schedule_of(plan), Known(), lambda _: None).counts
+            workspace.drop(workspace.table("places"))
+        expected = Counter(place_of_age(age) * 6 + place_of_job(job) for age, job in rows)
+        assert drawn.counts == sorted(expected.items())
+
+
 def test_one_row_changes_each_marginal_by_one(engines: tuple[Engine, Engine]) -> None:
     rows, seen = rows_of(30, 8), []
     for part in (rows, rows[1:]):

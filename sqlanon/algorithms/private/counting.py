@@ -79,17 +79,19 @@ class Places:
         marginals: different sets of attributes, in their order; the class has the number after the last one.
         Returns of each the rows by places, where there are some.
         """
-        names = [Identifier(f"a{number}") for number in range(len(self.plan.domains))] + [Identifier("class")]
+        names = {number: Identifier(f"a{number}") for number in range(len(self.plan.domains))}
+        names[len(names)] = Identifier("class")
+        used = sorted({number for marginal in marginals for number in marginal})
         counted = self.engine.query(
             "private/count_marginals",
             rows=self.rows,
-            names=names,
+            names=[names[number] for number in used],
             marginals=[[names[number] for number in marginal] for marginal in marginals],
         )
         found: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {tuple(marginal): {} for marginal in marginals}
         for *places, rows in counted:
-            grouped = tuple(number for number, place in enumerate(places) if place is not None)
-            found[grouped][tuple(int(places[number]) for number in grouped)] = int(rows)
+            where = {number: int(place) for number, place in zip(used, places, strict=True) if place is not None}
+            found[tuple(where)][tuple(where.values())] = int(rows)
         return list(found.values())
 
 

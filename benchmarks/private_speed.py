@@ -1,0 +1,119 @@
+"""Differentially private draws beside one GROUP BY of the nine quasi-identifiers, on the generator of the evaluation.
+
+python benchmarks/private_speed.py --rows 1000000 --repeat 3
+
+`diffgen` takes ten groups apart; `threshold` counts more than 10^9 public cells, of which those above a threshold are
+drawn; `marginals` counts 20 pairs of columns in one scan.
+Seconds are of the draw: places, counts, noise. Staging, checks and the catalog are those of any release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agrawal import QUASI_IDENTIFIERS, Wanted, create_statement
+from private_utility import PlainWorkspace
+
+from sqlanon.algorithms.private.accounting import schedule_of
+from sqlanon.algorithms.private.counting import Places
+from sqlanon.algorithms.private.drawing import draw_counts, require_cells
+from sqlanon.algorithms.private.mechanisms import OpenDP
+from sqlanon.engines import connect
+from sqlanon.engines.base import Engine
+from sqlanon.plan.private import PrivatePlan, resolve_private
+from sqlanon.policy.loading import build_policy
+from sqlanon.sql import Statement
+
+STEPS = {
+    "salary": (20_000, 150_001, 10_000),
+    "commission": (0, 75_001, 5_000),
+    "age": (20, 81, 1),
+    "elevel": (0, 5, 1),
+    "car": (1, 21, 1),
+    "zipcode": (1, 10, 1),
+    "hvalue": (50_000, 1_350_000, 50_000),
+    "hyears": (1, 31, 1),
+    "loan": (0, 500_000, 25_000),
+}
+PAIRS = list(itertools.islice(itertools.combinations(range(len(STEPS)), 2), 20))
+
+
+def plan(engine: Engine, columns: tuple[str, ...], **algorithm: Any) -> PrivatePlan:
+    """The plan of a release of some columns; the others are left out."""
+    attributes: dict[str, Any] = {name: {"role": "identifier"} for name in (*QUASI_IDENTIFIERS, "person")}
+    for name in columns:
+        first, below, step = STEPS[name]
+        attributes[name] = {"role": "quasi-identifier", "domain": {"from": first, "below": below, "step": step}}
+    attributes["cls"] = {"role": "sensitive", "values": list(range(5))}
+    policy = build_policy(
+        {
+            "source": {"url": "duckdb:///:memory:", "table": "people"},
+            "release": {"table": "released"},
+            "attributes": attributes,
+            "privacy": [{"model": "differential-privacy", "epsilon": 1}],
+            "algorithm": {"target": "cls", **algorithm},
+        }
+    )
+    found = resolve_private(policy, engine)
+    require_cells(found)
+    return found
+
+
+def drawer(engine: Engine, wanted: PrivatePlan) -> Callable[[], int]:
+    workspace = PlainWorkspace(engine)
+
+    def draw() -> int:
+        drawn = draw_counts(engine, workspace, wanted, schedule_of(wanted), OpenDP(), lambda _: None)
+        workspace.drop(workspace.table("places"))
+        return len(drawn.counts.counts)
+
+    return draw
+
+
+def count_pairs(engine: Engine, wanted: PrivatePlan) -> int:
+    workspace = PlainWorkspace(engine)
+    counted = Places.of(engine, workspace, wanted).count_marginals(PAIRS)
+    workspace.drop(workspace.table("places"))
+    return sum(map(len, counted))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    engine = connect("duckdb:///:memory:")
+    engine.execute(Statement("create", create_statement("duckdb", "people", Wanted(given.rows))))
+    wide = plan(engine, tuple(STEPS)[:7], name="contingency", threshold="auto")
+    whole = plan(engine, tuple(STEPS), name="diffgen", specializations=10)
+    grouped = f"SELECT count(*) FROM (SELECT 1 FROM people GROUP BY {', '.join(QUASI_IDENTIFIERS)})"
+    tasks: dict[str, Callable[[], Any]] = {
+        "GROUP BY": lambda: engine.fetch(Statement("group", grouped)),
+        "diffgen": drawer(engine, whole),
+        "marginals": lambda: count_pairs(engine, whole),
+        "threshold": drawer(engine, wide),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for _ in range(given.repeat):
+        for name, task in tasks.items():
+            started = time.perf_counter()
+            task()
+            seconds[name].append(time.perf_counter() - started)
+    cells = math.prod((domain.size for domain in wide.domains.values()), start=wide.classes)
+    print(f"{given.rows:,} rows; {cells:,} public cells above a threshold\n")
+    print("| work | seconds | x GROUP BY |\n| --- | ---: | ---: |")
+    for name, times in seconds.items():
+        ratios = [one / other for one, other in zip(times, seconds["GROUP BY"], strict=True)]
+        print(f"| {name} | {statistics.median(times):.1f} | {statistics.median(ratios):.1f} |")
+    print(f"\nPeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GB")
+
+
+if __name__ == "__main__":
+    main()
