@@ -127,7 +127,7 @@ def audit_noise() -> None:
 
 
 def audit_choice() -> None:
-    choose = OpenDP()._noisy_max(Fraction(1), 1, True)  # made once, which takes longer than all draws
+    choose, _ = OpenDP()._noisy_max(Fraction(1), 1, True)  # made once, which takes longer than all draws
     scores = {False: [0, 0], True: [1, 0]}
     assert lower_bound(lambda more: int(choose(scores[more]))) <= 1
 

@@ -22,6 +22,7 @@ CHECKS = {
     "labels_public": "The labels of each column cover its declared domain, each value once.",
     "cells_public": "No row is of another cell than the combinations of these labels.",
     "cells_complete": "Every cell is there once with a count, also those without rows in the source.",
+    "cells_above_threshold": "Every cell that is there has a count from the threshold on, and is there once.",
     "counts_drawn": "Every cell shows the count that was drawn for it.",
 }
 

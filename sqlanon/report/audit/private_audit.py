@@ -87,7 +87,7 @@ def _checks_of_table(
         labels = workspace.table("labels")
         load_labels(engine, labels, [result.labels.get(name, ()) for name in plan.shown])
         cells = result.release.cells
-        checks = check_counts(engine, labels, release, plan, cells, result.labels)
+        checks = check_counts(engine, labels, release, plan, cells, result.labels, result.release.threshold)
         if checks["columns_declared"].violations:
             return checks, {"cells_ordered": "its columns are not those that were declared"}
         (rows,) = engine.query_one("count_rows", table=release)
