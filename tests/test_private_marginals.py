@@ -15,7 +15,7 @@ import pytest
 
 from sqlanon.algorithms.private import drawing
 from sqlanon.algorithms.private.accounting import schedule_of
-from sqlanon.algorithms.private.synthesizing import Marginal, _non_negative, consistent, synthesize
+from sqlanon.algorithms.private.synthesizing import NoisyMarginal, _non_negative, consistent, synthesize
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.policy.join_trees import is_tree
@@ -89,7 +89,9 @@ def test_noisy_marginals_agree_and_are_non_negative(seed: int) -> None:
     sizes = [3, 4, 2, 3, 5]
     columns = [(0, 1), (1, 2, 3), (3,), (4,), (0, 4)]
     noisy = [
-        Marginal(one, draw.normal(150 if seed % 2 else 0, 200, [sizes[column] for column in one]), draw.uniform(1, 9))
+        NoisyMarginal(
+            one, draw.normal(150 if seed % 2 else 0, 200, [sizes[column] for column in one]), draw.uniform(1, 9)
+        )
         for one in columns
     ]
     agreed = consistent(noisy)
@@ -109,7 +111,7 @@ def test_noisy_marginals_agree_and_are_non_negative(seed: int) -> None:
 
 def test_agreement_is_the_average_of_least_variance() -> None:
     """Of two marginals of the same column, one of it alone: as many sums of noise as there are cells."""
-    one, other = Marginal((0,), np.array([30.0, 50.0]), 1.0), Marginal((0, 1), np.full((2, 3), 10.0), 1.0)
+    one, other = NoisyMarginal((0,), np.array([30.0, 50.0]), 1.0), NoisyMarginal((0, 1), np.full((2, 3), 10.0), 1.0)
     agreed = consistent([one, other])
     assert agreed[0].counts.tolist() == pytest.approx([30, 45])
     assert agreed[1].counts[1].tolist() == pytest.approx([15, 15, 15])

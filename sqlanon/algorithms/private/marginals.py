@@ -9,7 +9,7 @@ import numpy as np
 from sqlanon.algorithms.private.accounting import Schedule
 from sqlanon.algorithms.private.counting import Places
 from sqlanon.algorithms.private.mechanisms import Mechanisms
-from sqlanon.algorithms.private.synthesizing import Marginal, consistent, synthesize
+from sqlanon.algorithms.private.synthesizing import NoisyMarginal, consistent, synthesize
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Marginals
@@ -63,7 +63,7 @@ def draw_synthetic(
             exact[where] = rows
         counts = mechanisms.add_noise(exact.ravel().tolist(), share, schedule.contribution)
         scale = float(schedule.contribution / share)
-        noisy.append(Marginal(numbers, np.array(counts, dtype=np.float64).reshape(shape), scale**2))
+        noisy.append(NoisyMarginal(numbers, np.array(counts, dtype=np.float64).reshape(shape), scale**2))
     synthetic = synthesize(consistent(noisy), len(sizes))
     numbered = np.ravel_multi_index(tuple(synthetic.transpose()), sizes)
     cells, copies = np.unique(np.asarray(numbered), return_counts=True)

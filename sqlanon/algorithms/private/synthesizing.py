@@ -23,7 +23,7 @@ MOST_ROWS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Marginal:
+class NoisyMarginal:
     """Counts by the places of some columns, an axis each; and the variance of each count, in any unit."""
 
     columns: tuple[int, ...]
@@ -36,13 +36,13 @@ class Marginal:
         summed: Numbers = self.counts.sum(axis=axes, keepdims=True)
         return summed
 
-    def adjust(self, sums: Numbers, shared: frozenset[int]) -> Marginal:
+    def adjust(self, sums: Numbers, shared: frozenset[int]) -> NoisyMarginal:
         """Change counts by equal amounts so that they sum up to others, shaped as `project` gives them."""
         now = self.project(shared)
         return replace(self, counts=self.counts + (sums - now) * (now.size / self.counts.size))
 
 
-def consistent(noisy: Sequence[Marginal]) -> list[Marginal]:
+def consistent(noisy: Sequence[NoisyMarginal]) -> list[NoisyMarginal]:
     """Make marginals that agree on what they share, and whose counts are non-negative.
 
     noisy: marginals whose columns are a join tree.
@@ -70,7 +70,7 @@ def consistent(noisy: Sequence[Marginal]) -> list[Marginal]:
     return tables
 
 
-def synthesize(marginals: Sequence[Marginal], columns: int) -> Rows:
+def synthesize(marginals: Sequence[NoisyMarginal], columns: int) -> Rows:
     """Make rows of places whose marginals are those given, but for fractions of rows: an array (row, column).
 
     marginals: consistent ones, that hold all columns. Of more than ten million rows so many are made.
@@ -106,12 +106,12 @@ def _parent(one: Joined[int]) -> int:
     return one.parent
 
 
-def _flat(table: Marginal, one: Joined[int]) -> Numbers:
+def _flat(table: NoisyMarginal, one: Joined[int]) -> Numbers:
     """The sums over what is not shared, in the order of the columns, which all marginals keep."""
     return table.project(one.shared).ravel()
 
 
-def _given(table: Marginal, shared: frozenset[int]) -> tuple[Numbers, list[int]]:
+def _given(table: NoisyMarginal, shared: frozenset[int]) -> tuple[Numbers, list[int]]:
     """The counts as (combination of shared columns, combination of the others), and the axes in that order."""
     axes = range(len(table.columns))
     order = sorted(axes, key=lambda axis: table.columns[axis] not in shared)
@@ -119,7 +119,7 @@ def _given(table: Marginal, shared: frozenset[int]) -> tuple[Numbers, list[int]]
     return table.counts.transpose(order).reshape(size, -1), order
 
 
-def _back(counts: Numbers, table: Marginal, order: Sequence[int]) -> Numbers:
+def _back(counts: Numbers, table: NoisyMarginal, order: Sequence[int]) -> Numbers:
     """Undo `_given`."""
     shape = [table.counts.shape[axis] for axis in order]
     table_shaped: Numbers = counts.reshape(shape).transpose(np.argsort(order))
