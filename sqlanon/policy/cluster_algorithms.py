@@ -31,8 +31,8 @@ class Clustering(AlgorithmParameters):
     """The rows among which clusters are sought at once: `exact`, all of them, in quadratic time; a number, blocks of
     about so many neighbouring rows; `auto`, all rows of a small table, and blocks of a larger one."""
     refine: bool = Field(default=True, strict=True)
-    """Afterwards neighbouring clusters exchange rows, in a bounded number of rounds, while that brings these nearer to
-    their centres."""
+    """Afterwards rows change between neighbouring clusters, some of which dissolve, in a bounded number of rounds,
+    while that brings rows nearer to their centres."""
     standardize: bool = Field(default=True, strict=True)
     """The unit of numbers in distances: the standard deviation of each (`true`), or the number as it is."""
 

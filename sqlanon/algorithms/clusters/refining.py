@@ -1,12 +1,15 @@
-"""Refinement of clusters: pairs of neighbours exchange rows while that brings rows nearer to their centres.
+"""Refinement of clusters: points change clusters, in rounds, while that brings them nearer to their centres.
 
-In each round, the rows of two neighbouring clusters are divided anew between both, as many as each had: those that are
-nearer to the one centre than to the other go there. Of all pairs that gain by it, those exchange that gain most for
-both of their clusters; so no cluster is touched twice. Neighbours are looked for in zones of clusters, whose borders
-are others in every round.
+In each round, clusters of at least 2k points are halved; neighbouring clusters divide their points anew, or two of
+these change places, or one changes sides; and clusters dissolve, whose points go to the neighbours. Of all offers that
+lower the loss, those are accepted that gain most for every cluster they touch: so no cluster changes twice, and the
+loss falls by the sum of their gains. Neighbours are looked for in zones of clusters, whose borders are others in every
+round.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.releases.clustering import Points
@@ -15,6 +18,7 @@ from sqlanon.work.workspace import Workspace
 
 ZONE = 64  # clusters, at most, among which neighbours are looked for
 NEIGHBOURS = 6  # of each cluster, that it may exchange rows with
+TRIED = 3  # points of either cluster that may change places
 WORK = 200_000  # rows that all rounds together look at, about
 MOST_ROUNDS = 60
 REFINED_ROWS = 1_000_000  # of the largest table that has a round at all
@@ -25,43 +29,105 @@ def rounds_for(rows: int) -> int:
     return min(MOST_ROUNDS, max(WORK // rows, int(rows <= REFINED_ROWS)))
 
 
-def refine(engine: Engine, workspace: Workspace, points: Points, clustered: Relation) -> tuple[Relation, int]:
-    """Exchange points between clusters; returns `(point, cluster)` and the number of rounds that changed it."""
+def refine(engine: Engine, workspace: Workspace, points: Points, clustered: Relation, k: int) -> tuple[Relation, int]:
+    """Move points between clusters of at least k; returns `(point, cluster)` and the number of rounds."""
+    refinement = _Refinement(engine, workspace, points, k, clustered)
     idle = number = 0
-    while number < rounds_for(points.rows) and idle < len(points.coordinates):
-        classes, zoned, pairs, members, chosen = (
-            workspace.table(meaning, number) for meaning in ("classes", "zoned", "pairs", "members", "chosen")
-        )
-        common = {"coordinates": points.coordinates}
-        strata = {"has_strata": points.has_strata}
-        engine.run(
-            "clusters/create_classes", classes=classes, clustered=clustered, points=points.table, **common, **strata
-        )
-        (count,) = engine.query_one("clusters/count_clusters", classes=classes)
-        engine.run("clusters/create_zones", zoned=zoned, classes=classes, splits=_splits(points, int(count), number))
-        engine.analyze(zoned)
-        engine.run("clusters/create_pairs", pairs=pairs, classes=zoned, neighbours=NEIGHBOURS, **common, **strata)
-        engine.analyze(pairs)
-        named = {"pairs": pairs, "classes": zoned, "clustered": clustered, "points": points.table}
-        engine.run("clusters/split_pairs", members=members, **named, **common)
-        engine.analyze(members)
-        engine.run("clusters/choose_pairs", chosen=chosen, members=members, **common)
-        engine.analyze(chosen)
-        (exchanging,) = engine.query_one("clusters/count_exchanges", chosen=chosen)
-        if exchanging:
-            refined = workspace.table("refined", number)
-            engine.run("clusters/exchange_points", refined=refined, clustered=clustered, members=members, chosen=chosen)
-            engine.analyze(refined)
-            workspace.drop(clustered)
-            clustered = refined
-        workspace.drop(classes, zoned, pairs, members, chosen)
-        idle = 0 if exchanging else idle + 1
+    while number < rounds_for(points.rows) and idle <= len(refinement.splits(number)):
+        idle = 0 if refinement.change(refinement.splits(number)) else idle + 1
+        if refinement.largest >= 2 * k:
+            refinement.halve()
         number += 1
-    return clustered, number
+    workspace.drop(refinement.classes)
+    return refinement.clustered, number
 
 
-def _splits(points: Points, clusters: int, number: int) -> list[Identifier]:
-    """The columns by whose medians zones are halved, until one holds few clusters."""
-    halvings = max(0, (clusters - 1) // ZONE).bit_length()
-    columns = [one.name for one in points.coordinates]
-    return [columns[(place + number) % len(columns)] for place in range(halvings)]
+class _Refinement:
+    """Clusters that change, round by round.
+
+    clustered: `(point, cluster)`; classes: clusters with their centres, of which the largest has so many points.
+    """
+
+    def __init__(self, engine: Engine, workspace: Workspace, points: Points, k: int, clustered: Relation) -> None:
+        self._engine, self._workspace, self._points, self._k = engine, workspace, points, k
+        self._made = 0
+        self._describe(clustered)
+
+    def splits(self, number: int) -> list[Identifier]:
+        """The columns by whose medians zones are halved in a round, until one holds few clusters."""
+        halvings = max(0, (self._clusters - 1) // ZONE).bit_length()
+        columns = [one.name for one in self._points.coordinates]
+        return [columns[(place + number) % len(columns)] for place in range(halvings)]
+
+    def change(self, splits: list[Identifier]) -> bool:
+        """Accept the best offers of this round; tells whether there were any."""
+        zoned, pairs, members, offers, chosen = self._tables("zoned", "pairs", "members", "offers", "chosen")
+        run, coordinates = self._engine.run, self._points.coordinates
+        run("clusters/create_zones", zoned=zoned, classes=self.classes, splits=splits)
+        self._engine.analyze(zoned)
+        run(
+            "clusters/create_pairs",
+            pairs=pairs,
+            classes=zoned,
+            neighbours=NEIGHBOURS,
+            coordinates=coordinates,
+            has_strata=self._points.has_strata,
+        )
+        self._engine.analyze(pairs)
+        run("clusters/compare_members", members=members, pairs=pairs, **self._current)
+        self._engine.analyze(members)
+        run("clusters/create_offers", offers=offers, members=members, k=self._k, tried=TRIED, coordinates=coordinates)
+        self._engine.analyze(offers)
+        run("clusters/choose_offers", chosen=chosen, offers=offers, classes=self.classes, coordinates=coordinates)
+        self._workspace.drop(zoned, pairs, members, offers)
+        return self._move(chosen)
+
+    def halve(self) -> None:
+        """Halve the clusters of at least 2k points."""
+        (chosen,) = self._tables("chosen")
+        base = (self._made + 1) * self._points.rows  # no other cluster is named so
+        self._engine.run("clusters/halve_clusters", chosen=chosen, base=base, k=self._k, **self._current)
+        self._move(chosen)
+
+    @property
+    def _current(self) -> dict[str, Any]:
+        """The clusters of now, for statements."""
+        return {
+            "classes": self.classes,
+            "clustered": self.clustered,
+            "points": self._points.table,
+            "coordinates": self._points.coordinates,
+        }
+
+    def _tables(self, *meanings: str) -> list[Relation]:
+        self._made += 1
+        return [self._workspace.table(meaning, self._made) for meaning in meanings]
+
+    def _move(self, chosen: Relation) -> bool:
+        """Move points to the clusters that were chosen for them; tells whether there are any."""
+        self._engine.analyze(chosen)
+        (changes,) = self._engine.query_one("clusters/count_changes", chosen=chosen)
+        if changes:
+            (refined,) = self._tables("refined")
+            self._engine.run("clusters/move_points", refined=refined, clustered=self.clustered, chosen=chosen)
+            self._engine.analyze(refined)
+            self._workspace.drop(self.clustered, self.classes)
+            self._describe(refined)
+        self._workspace.drop(chosen)
+        return bool(changes)
+
+    def _describe(self, clustered: Relation) -> None:
+        """Find the centres of clusters."""
+        self.clustered = clustered
+        (self.classes,) = self._tables("classes")
+        self._engine.run(
+            "clusters/create_classes",
+            classes=self.classes,
+            clustered=clustered,
+            points=self._points.table,
+            coordinates=self._points.coordinates,
+            has_strata=self._points.has_strata,
+        )
+        self._engine.analyze(self.classes)
+        clusters, largest = self._engine.query_one("clusters/count_clusters", classes=self.classes)
+        self._clusters, self.largest = int(clusters), int(largest)

@@ -39,7 +39,7 @@ def search(
     clustered = gather(engine, workspace, points, k, algorithm)
     refined = 0
     if algorithm.refines:
-        clustered, refined = refine(engine, workspace, points, clustered)
+        clustered, refined = refine(engine, workspace, points, clustered, k)
     clustered, rounds = merge_violating(engine, workspace, points, clustered, models, sensitive)
     facts = _measure_clusters(engine, points, clustered, algorithm)
     assigned = workspace.table("assigned")

@@ -1,0 +1,91 @@
+"""Rounds of refinement against plain ones, and what every round keeps."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sqlanon.algorithms.clusters import refining
+from sqlanon.encoding.coordinates import Coordinate, Scale
+from sqlanon.engines.base import Engine
+from sqlanon.releases.clustering import Points
+from sqlanon.sql import Relation, Statement
+from tests.oracle import refinement as oracle
+from tests.run_support import PlainWorkspace
+
+NUMBERS = tuple(Coordinate(number, None) for number in range(2))  # type: ignore[arg-type]
+MIXED = (
+    *NUMBERS,
+    Coordinate(2, None, Scale.ORDINAL, weight=1000),  # type: ignore[arg-type]
+    Coordinate(3, None, Scale.NOMINAL, weight=10**6),  # type: ignore[arg-type]
+)
+
+
+def load(
+    engine: Engine, rows: list[tuple[Any, ...]], coordinates: tuple[Coordinate, ...], k: int
+) -> tuple[Points, Relation]:
+    """Points, and clusters of k of them in their order, of which the last may be larger."""
+    points, clustered = Relation("points"), Relation("clustered")
+    names = [f"z{one.number}" for one in coordinates]
+    for table, columns in ((points, ["point", "block", *names]), (clustered, ["point", "cluster"])):
+        engine.execute(Statement("test", f"DROP TABLE IF EXISTS {table}"))
+        kinds = ", ".join(f"{one} {'FLOAT8' if one in names else 'BIGINT'}" for one in columns)
+        engine.execute(Statement("test", f"CREATE TABLE {table} ({kinds})"))
+    engine.load(points, ["point", "block", *names], [(point, 0, *row) for point, row in enumerate(rows)])
+    last = len(rows) // k - 1
+    engine.load(clustered, ["point", "cluster"], [(point, min(point // k, last)) for point in range(len(rows))])
+    return Points(points, (), coordinates, len(rows), 1, len(rows)), clustered
+
+
+def clusters_of(engine: Engine, clustered: Relation) -> dict[int, frozenset[int]]:
+    members = defaultdict(set)
+    for point, cluster in engine.fetch(Statement("test", f"SELECT point, cluster FROM {clustered}")):
+        members[int(cluster)].add(int(point))
+    return {cluster: frozenset(points) for cluster, points in members.items()}
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), rows=st.integers(9, 40), k=st.integers(2, 4))
+def test_a_round_accepts_what_a_plain_one_does(engine: Engine, seed: int, rows: int, k: int) -> None:
+    draw = random.Random(seed)
+    points = [(float(draw.randrange(10**6)), float(draw.randrange(10**6))) for _ in range(rows)]
+    workspace = PlainWorkspace(engine)
+    at, clustered = load(engine, points, NUMBERS, k)
+    refinement = refining._Refinement(engine, workspace, at, k, clustered)
+    expected = clusters_of(engine, clustered)
+    for _ in range(3):
+        expected = oracle.change(points, expected, k, refining.NEIGHBOURS, refining.TRIED)
+        refinement.change([])
+        changed = clusters_of(engine, refinement.clustered)
+        assert sorted(map(sorted, changed.values())) == sorted(map(sorted, expected.values()))
+    workspace.drop(refinement.clustered, refinement.classes)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), rows=st.integers(9, 60), k=st.integers(2, 4))
+def test_every_cluster_keeps_its_least_size(engine: Engine, seed: int, rows: int, k: int) -> None:
+    draw = random.Random(seed)
+    mixed = [
+        (draw.randrange(3000), draw.randrange(9), 1000 * draw.randrange(4), draw.randrange(3)) for _ in range(rows)
+    ]
+    workspace = PlainWorkspace(engine)
+    at, clustered = load(engine, mixed, MIXED, k)
+    refined, _ = refining.refine(engine, workspace, at, clustered, k)
+    members = clusters_of(engine, refined)
+    assert sorted(point for one in members.values() for point in one) == list(range(rows))
+    assert all(k <= len(one) < 2 * k for one in members.values())
+    workspace.drop(refined)
+
+
+def test_large_clusters_are_halved_where_points_are_apart(engine: Engine) -> None:
+    points = [(0.0, 1.0), (900.0, 0.0), (1.0, 0.0), (901.0, 3.0), (3.0, 3.0), (902.0, 2.0)]
+    workspace = PlainWorkspace(engine)
+    at, clustered = load(engine, points, NUMBERS, 6)
+    refinement = refining._Refinement(engine, workspace, at, 3, clustered)
+    refinement.halve()
+    assert sorted(map(sorted, clusters_of(engine, refinement.clustered).values())) == [[0, 2, 4], [1, 3, 5]]
+    workspace.drop(refinement.clustered, refinement.classes)
