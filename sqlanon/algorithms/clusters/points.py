@@ -22,7 +22,7 @@ from sqlanon.work.journal import Progress
 from sqlanon.work.workspace import Workspace
 
 EXACT_ROWS = 4_000  # of a table that `blocks: auto` takes for one block
-MOST_ROWS = 4_000  # of a block, about, of a table of `FAST_ROWS`
+MOST_ROWS = 2_000  # of a block, about, of a table of `FAST_ROWS`
 FAST_ROWS = 100_000  # larger tables get smaller blocks
 LEAST_ROWS = 500  # about, of a block of any table
 

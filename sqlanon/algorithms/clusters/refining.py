@@ -18,6 +18,7 @@ from sqlanon.work.workspace import Workspace
 
 ZONE = 64  # clusters, at most, among which neighbours are looked for
 NEIGHBOURS = 6  # of each cluster, that it may exchange rows with
+FEW_NEIGHBOURS = 4  # where rounds are few: almost as good a round, in two thirds of the time
 TRIED = 3  # points of either cluster that may change places
 WORK = 200_000  # rows that all rounds together look at, about
 MOST_ROUNDS = 60
@@ -65,20 +66,23 @@ class _Refinement:
         run, coordinates = self._engine.run, self._points.coordinates
         run("clusters/create_zones", zoned=zoned, classes=self.classes, splits=splits)
         self._engine.analyze(zoned)
+        few = rounds_for(self._points.rows) < MOST_ROUNDS
+        neighbours = FEW_NEIGHBOURS if few else NEIGHBOURS
         run(
             "clusters/create_pairs",
             pairs=pairs,
             classes=zoned,
-            neighbours=NEIGHBOURS,
+            neighbours=neighbours,
             coordinates=coordinates,
             has_strata=self._points.has_strata,
         )
         self._engine.analyze(pairs)
         run("clusters/compare_members", members=members, pairs=pairs, **self._current)
         self._engine.analyze(members)
-        run("clusters/create_offers", offers=offers, members=members, k=self._k, tried=TRIED, coordinates=coordinates)
+        shared = {"points": self._points.table, "coordinates": coordinates}
+        run("clusters/create_offers", offers=offers, members=members, k=self._k, tried=TRIED, **shared)
         self._engine.analyze(offers)
-        run("clusters/choose_offers", chosen=chosen, offers=offers, classes=self.classes, coordinates=coordinates)
+        run("clusters/choose_offers", chosen=chosen, offers=offers, classes=self.classes, **shared)
         self._workspace.drop(zoned, pairs, members, offers)
         return self._move(chosen)
 
