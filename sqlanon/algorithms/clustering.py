@@ -23,6 +23,7 @@ class ClusterSearch(Algorithm[Clusters]):
             request.workspace,
             request.coded,
             request.models,
+            request.policy,
             self.parameters,
             request.report,
         )

@@ -13,7 +13,7 @@ from sqlanon.engines.star import CLASS_NUMBER
 from sqlanon.hierarchies import hierarchy_problems
 from sqlanon.hierarchies.limits import limit_problem, limits_of
 from sqlanon.models import largest_k, models_of
-from sqlanon.plan.clustered import cluster_problems
+from sqlanon.plan.clustered import cluster_problems, cluster_warnings
 from sqlanon.plan.subject import PlanSubject
 from sqlanon.policy import (
     Attribute,
@@ -248,6 +248,7 @@ def warnings(subject: PlanSubject) -> Iterator[str]:
     if asked and not subject.policy.algorithm.suppresses:
         name = subject.policy.algorithm.name
         yield f"suppression: {name} puts every row into a class and leaves none out, so nothing will be suppressed."
+    yield from cluster_warnings(subject.policy)
     for column, attribute in subject.attributes:
         place = _place(column.name)
         if column.name in subject.unique and attribute.role in (Role.SENSITIVE, Role.INSENSITIVE):

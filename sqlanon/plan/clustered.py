@@ -121,6 +121,8 @@ def cluster_problems(
     if algorithm.draws_numbers:
         yield from _condensation_problems(attributes)
         yield from _strata_problems(policy, attributes, strata)
+    if clusters and algorithm.suppresses:
+        yield from _suppression_problems(policy)
     if clusters and algorithm.kept_statistic and not _count_numbers(attributes):
         kept = algorithm.kept_statistic
         yield f"algorithm.keep: {kept} is one of numbers, and no quasi-identifier is one; leave it out."
@@ -129,6 +131,30 @@ def cluster_problems(
         yield (
             f"algorithm: {name} needs at least {2 * k} rows for clusters of {k}, and the table holds {rows}: all of"
             " them would be one. Ask for a smaller k, or take more rows together."
+        )
+
+
+def cluster_warnings(policy: Policy) -> Iterator[str]:
+    """List what an algorithm that gathers rows in clusters does not use."""
+    algorithm = policy.algorithm
+    if algorithm.recodes is not Recodes.CLUSTERS or not algorithm.suppresses:
+        return
+    if policy.remainder == "recode":
+        yield f"remainder: recode is for generalization by levels, and {algorithm.name} does not use it."
+    if policy.suppression and not algorithm.releases_clusters and all(one.decided_by_size for one in models_of(policy)):
+        yield f"suppression: every cluster of {algorithm.name} has enough rows, so nothing will be suppressed."
+
+
+def _suppression_problems(policy: Policy) -> Iterator[str]:
+    """Say what keeps clusters from being left out that violate a model."""
+    name = policy.algorithm.name
+    if policy.stars:
+        yield f"suppressed: star shows `*` in place of values, and {name} shows centres; use omit."
+    comparing = [model.name for model in models_of(policy) if not model.monotone_under_suppression]
+    if policy.suppression and comparing:
+        yield (
+            f"suppression: {name} leaves no rows out under {comparing[0]}, which compares every cluster with all rows"
+            " that are released; leave suppression or the model out."
         )
 
 

@@ -116,6 +116,10 @@ class Microaggregation(Clustering):
     def kept_statistic(self) -> Literal["variance"] | None:
         return self.keep
 
+    @property
+    def suppresses(self) -> bool:
+        return True
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.gamma is not None and self.method != "v-mdav":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Literal
 
 from pydantic import Field
@@ -63,6 +64,10 @@ class Policy(Part):
     def is_private(self) -> bool:
         """Tell whether the release is drawn by mechanisms of differential privacy."""
         return any(model.is_mechanism for model in self.privacy)
+
+    def suppressible(self, rows: int) -> int:
+        """Count the rows that may be left out, of a table of so many."""
+        return int(Decimal(str(self.suppression)) * rows)
 
     @property
     def stars(self) -> bool:

@@ -43,7 +43,9 @@ def create_centres(engine: Engine, workspace: Workspace, coded: CodedTable, clus
     if clusters.facts.keep == "variance":
         regions = rescale_centres(engine, workspace, clusters.assigned, regions, centres, order)
     engine.analyze(regions)
-    partition = Partition(clusters.axes, regions, clusters.assigned, clusters.rounds, facts=clusters.facts)
+    partition = Partition(
+        clusters.axes, regions, clusters.assigned, clusters.rounds, clusters.omitted, facts=clusters.facts
+    )
     shown = tuple(Centre(axis, engine) for axis in clusters.axes)
     cells = tuple(cell for one in shown for cell in one.cells)
     return Recoding(regions, cells, shown, partition, coded, has_ends=False)

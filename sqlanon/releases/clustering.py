@@ -17,6 +17,7 @@ class Clusters:
 
     assigned: `(leaf, p0, p1, …)`, every row's words with the number of its cluster; rows with the same words may be in
         several clusters.
+    omitted: the source rows that are in no cluster, as theirs violated a model.
     """
 
     axes: tuple[Axis, ...]
@@ -24,11 +25,7 @@ class Clusters:
     assigned: Relation
     facts: ClusterFacts
     rounds: int
-
-    @property
-    def omitted(self) -> int:
-        """The source rows that the release does not hold: none."""
-        return 0
+    omitted: int = 0
 
 
 @dataclass(frozen=True)

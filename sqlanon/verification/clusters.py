@@ -7,6 +7,7 @@ their clusters, and whether the published classes hold just the kept values of t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
@@ -31,9 +32,10 @@ def check_clusters(
     checks = check_kept(engine, plan, recoding, staged)
     witness = create_witness(engine, workspace, recoding)
     (seen,) = engine.query_one("count_rows", table=witness)
-    checks["centres_true"] = Check(
-        _untrue(engine, plan, recoding, witness) + abs(recoding.coded.source_rows - seen), seen
-    )
+    rows, omitted = recoding.coded.source_rows, recoding.partition.omitted
+    beyond = max(0, omitted - plan.policy.suppressible(rows))
+    checks["rows_add_up"] = replace(checks["rows_add_up"], violations=checks["rows_add_up"].violations + beyond)
+    checks["centres_true"] = Check(_untrue(engine, plan, recoding, witness) + abs(rows - omitted - seen), seen)
     checks["classes_equal"] = Check(count_misplaced(engine, witness, staged.relation, recoding), seen)
     if plan.policy.algorithm.kept_statistic == "variance":
         unequal = _count_unequal(engine, plan, recoding, witness, staged.relation)

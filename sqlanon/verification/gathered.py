@@ -7,7 +7,6 @@ published radius of the published centre, and whether both tables count just the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from sqlanon.encoding.coded_table import CodedTable
@@ -45,7 +44,7 @@ def check_gathered(
     (seen,) = engine.query_one("count_rows", table=witnessed)
     found = engine.query_one("gathering/count_clusters", staged=claims.clusters, names=NAMES)
     lines, clusters, rows = map(int, found)
-    allowed = int(Decimal(str(plan.policy.suppression)) * claims.coded.source_rows)
+    allowed = plan.policy.suppressible(claims.coded.source_rows)
     left_out = claims.coded.source_rows - rows
     astray = abs(left_out - claims.omitted) + abs(rows - int(seen)) + (lines - clusters)
     numbers, kept = _numbers(engine, plan), _kept(engine, claims.coded)

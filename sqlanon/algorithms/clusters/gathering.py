@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from sqlanon.algorithms.clusters.filling import fill_centres
 from sqlanon.algorithms.clusters.merging import merge_violating
@@ -59,7 +58,7 @@ def search(
     like = Microaggregation(name="microaggregation", blocks="exact", standardize=standardize)
     scale = _scale(engine, coded, standardize)
     points = create_points(engine, workspace, coded, like, k, report)
-    spared = int(Decimal(str(policy.suppression)) * coded.source_rows)
+    spared = policy.suppressible(coded.source_rows)
     guessed = Guessing(engine, workspace, points, k, spared).find_least()
     clustered, _ = merge_violating(engine, workspace, points, guessed.clustered, models, sensitive)
     clusters, rows, smallest, largest, away = _measure_clusters(engine, points, clustered)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
+from sqlanon.algorithms.clusters.classes import create_classes, render_measures
 from sqlanon.encoding.domains import Sensitive
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError, VerificationError
-from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.models.base import PrivacyModel
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Relation
 from sqlanon.work.workspace import Workspace
@@ -38,15 +37,7 @@ def merge_violating(
     while judged:
         classes, moves = workspace.table("classes", rounds), workspace.table("moves", rounds)
         neighbours = 1 << min(rounds, DOUBLINGS)
-        engine.run(
-            "clusters/create_classes",
-            classes=classes,
-            clustered=clustered,
-            points=points.table,
-            coordinates=points.coordinates,
-            has_strata=points.has_strata,
-        )
-        engine.analyze(classes)
+        create_classes(engine, points, clustered, classes)
         engine.run(
             "clusters/propose_merges",
             moves=moves,
@@ -54,7 +45,7 @@ def merge_violating(
             coordinates=points.coordinates,
             has_strata=points.has_strata,
             neighbours=neighbours,
-            measures=_render_measures(engine, points, classes, clustered, judged, sensitive),
+            measures=render_measures(engine, points, classes, clustered, judged, sensitive),
         )
         engine.analyze(moves)
         violating, moving = engine.query_one("clusters/count_violating", moves=moves)
@@ -73,42 +64,6 @@ def merge_violating(
             raise VerificationError("Clusters violate a model after all were merged; nothing was published.")
         rounds += 1
     return clustered, rounds
-
-
-def _render_measures(
-    engine: Engine,
-    points: Points,
-    classes: Relation,
-    clustered: Relation,
-    models: Sequence[PrivacyModel],
-    sensitive: Sequence[Sensitive],
-) -> list[Markup]:
-    """The statements of the models over the clusters."""
-    named = {one.name: one for one in sensitive}
-    return [
-        Markup(
-            model.measure(
-                engine.render, _groups(engine, points, classes, clustered, named.get(model.attribute or ""))
-            ).text
-        )
-        for model in models
-    ]
-
-
-def _groups(
-    engine: Engine, points: Points, classes: Relation, clustered: Relation, sensitive: Sensitive | None
-) -> Groups:
-    sizes = Markup(engine.render("clusters/sizes_of_classes", classes=classes).text)
-    if sensitive is None:
-        return Groups(classes=sizes, avs=None, domain=None, rows=points.rows)
-    values = engine.render(
-        "clusters/values_in_classes",
-        clustered=clustered,
-        points=points.table,
-        word=sensitive.word,
-        mask=sensitive.mask,
-    )
-    return Groups(sizes, Markup(values.text), Markup(sensitive.domain), points.rows, sensitive.height)
 
 
 def _merge(engine: Engine, workspace: Workspace, clustered: Relation, moves: Relation, number: int) -> Relation:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlanon.algorithms.clusters.classes import create_classes
 from sqlanon.engines.base import Engine
 from sqlanon.releases.clustering import Points
 from sqlanon.sql import Identifier, Relation
@@ -124,14 +125,6 @@ class _Refinement:
         """Find the centres of clusters."""
         self.clustered = clustered
         (self.classes,) = self._tables("classes")
-        self._engine.run(
-            "clusters/create_classes",
-            classes=self.classes,
-            clustered=clustered,
-            points=self._points.table,
-            coordinates=self._points.coordinates,
-            has_strata=self._points.has_strata,
-        )
-        self._engine.analyze(self.classes)
+        create_classes(self._engine, self._points, clustered, self.classes)
         clusters, largest = self._engine.query_one("clusters/count_clusters", classes=self.classes)
         self._clusters, self.largest = int(clusters), int(largest)

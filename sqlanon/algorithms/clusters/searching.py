@@ -8,11 +8,12 @@ from sqlanon.algorithms.clusters.merging import merge_violating
 from sqlanon.algorithms.clusters.methods import gather
 from sqlanon.algorithms.clusters.points import create_points
 from sqlanon.algorithms.clusters.refining import refine
+from sqlanon.algorithms.clusters.suppressing import suppress_violating
 from sqlanon.encoding.coded_table import CodedTable
 from sqlanon.encoding.domains import create_domains, require_attainable
 from sqlanon.engines.base import Engine
 from sqlanon.models.base import PrivacyModel
-from sqlanon.policy import Clustering
+from sqlanon.policy import Clustering, Policy
 from sqlanon.releases.clustering import Clusters, Points
 from sqlanon.results.facts import ClusterFacts
 from sqlanon.sql import Relation
@@ -25,6 +26,7 @@ def search(
     workspace: Workspace,
     coded: CodedTable,
     models: tuple[PrivacyModel, ...],
+    policy: Policy,
     algorithm: Clustering,
     report: Callable[[Progress], None],
 ) -> Clusters:
@@ -40,6 +42,8 @@ def search(
     refined = 0
     if algorithm.refines:
         clustered, refined = refine(engine, workspace, points, clustered, k)
+    spared = policy.suppressible(coded.source_rows) if algorithm.suppresses else 0
+    clustered, omitted = suppress_violating(engine, workspace, points, clustered, models, sensitive, spared)
     clustered, rounds = merge_violating(engine, workspace, points, clustered, models, sensitive)
     facts = _measure_clusters(engine, points, clustered, algorithm)
     assigned = workspace.table("assigned")
@@ -48,7 +52,7 @@ def search(
     )
     workspace.drop(points.table, clustered)
     engine.analyze(assigned)
-    return Clusters(points.axes, points.coordinates, assigned, facts, rounds=1 + refined + rounds)
+    return Clusters(points.axes, points.coordinates, assigned, facts, rounds=1 + refined + rounds, omitted=omitted)
 
 
 def _measure_clusters(engine: Engine, points: Points, clustered: Relation, algorithm: Clustering) -> ClusterFacts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from sqlanon.algorithms.base import SearchRequest
@@ -54,7 +53,7 @@ def lattice_problem(request: SearchRequest) -> Problem:
     engine, coded, policy, options = request.engine, request.coded, request.policy, request.options
     algorithm = full_domain(policy)
     sensitive = create_domains(engine, request.workspace, coded, request.models)
-    budget = int(Decimal(str(policy.suppression)) * coded.source_rows)
+    budget = policy.suppressible(coded.source_rows)
     judges_stars = policy.judges_stars and policy.remainder == "suppress"  # a remainder's are judged in the end
     task = LatticeTask(
         request.models, sensitive, coded.source_rows, budget, omits=not policy.stars, judges_stars=judges_stars

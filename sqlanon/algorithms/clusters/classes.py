@@ -1,0 +1,62 @@
+"""Clusters as classes: their centres, and the statements by which models check them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from sqlanon.encoding.domains import Sensitive
+from sqlanon.engines.base import Engine
+from sqlanon.models.base import Groups, PrivacyModel
+from sqlanon.releases.clustering import Points
+from sqlanon.sql import Relation
+
+
+def create_classes(engine: Engine, points: Points, clustered: Relation, classes: Relation) -> None:
+    """Find size, block and centre of every cluster."""
+    engine.run(
+        "clusters/create_classes",
+        classes=classes,
+        clustered=clustered,
+        points=points.table,
+        coordinates=points.coordinates,
+        has_strata=points.has_strata,
+    )
+    engine.analyze(classes)
+
+
+def render_measures(
+    engine: Engine,
+    points: Points,
+    classes: Relation,
+    clustered: Relation,
+    models: Sequence[PrivacyModel],
+    sensitive: Sequence[Sensitive],
+) -> list[Markup]:
+    """Write the statements of the models over the clusters."""
+    named = {one.name: one for one in sensitive}
+    return [
+        Markup(
+            model.measure(
+                engine.render, _groups(engine, points, classes, clustered, named.get(model.attribute or ""))
+            ).text
+        )
+        for model in models
+    ]
+
+
+def _groups(
+    engine: Engine, points: Points, classes: Relation, clustered: Relation, sensitive: Sensitive | None
+) -> Groups:
+    sizes = Markup(engine.render("clusters/sizes_of_classes", classes=classes).text)
+    if sensitive is None:
+        return Groups(classes=sizes, avs=None, domain=None, rows=points.rows)
+    values = engine.render(
+        "clusters/values_in_classes",
+        clustered=clustered,
+        points=points.table,
+        word=sensitive.word,
+        mask=sensitive.mask,
+    )
+    return Groups(sizes, Markup(values.text), Markup(sensitive.domain), points.rows, sensitive.height)
