@@ -126,6 +126,7 @@ def cluster_problems(
     if clusters and algorithm.kept_statistic and not _count_numbers(attributes):
         kept = algorithm.kept_statistic
         yield f"algorithm.keep: {kept} is one of numbers, and no quasi-identifier is one; leave it out."
+    yield from algorithm.size_problems(rows)
     k = algorithm.rows_of(max(model.least_rows for model in models_of(policy)))
     if clusters and k <= rows < 2 * k:
         yield (

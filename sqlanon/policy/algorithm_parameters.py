@@ -67,6 +67,10 @@ class AlgorithmParameters(Part):
         """Name the attribute of whose values no class mixes two; None where classes may."""
         return None
 
+    def size_problems(self, rows: int) -> Iterator[str]:  # noqa: ARG002
+        """Say when the search can't take a table of so many rows."""
+        yield from ()
+
     def rows_of(self, k: int) -> int:
         """Count the rows of the smallest class that the search makes, where classes need k."""
         return k

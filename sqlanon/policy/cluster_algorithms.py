@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -13,6 +14,7 @@ from sqlanon.policy.part import Number, broken
 
 GAMMA = 0.2  # of V-MDAV, as published for scattered rows
 LEAST_BLOCK = 10  # rows
+K_MEMBER_BLOCK = 2_000  # rows that k-member gathers one by one, each held against all that are left
 
 
 def _blocks(value: Any) -> Any:
@@ -40,6 +42,11 @@ class Clustering(AlgorithmParameters):
     def refines(self) -> bool:
         """Tell whether clusters are refined."""
         return self.refine
+
+    @property
+    def largest_block(self) -> int | None:
+        """Count the rows of the largest block that the method can take; None for any."""
+        return None
 
     @property
     def gathering(self) -> str:
@@ -94,10 +101,12 @@ class Microaggregation(Clustering):
         "Similar rows were gathered in clusters, and every row shows the centre of its cluster in place of its values."
     )
     name: Literal["microaggregation"]
-    method: Literal["mdav", "v-mdav"] = "mdav"
+    method: Literal["mdav", "v-mdav", "k-member"] = "mdav"
     """`mdav`: of the rows that are left, those nearest to the row farthest from their average, and those nearest to the
     row farthest from that one (Domingo-Ferrer, Torra, DMKD 2005). `v-mdav`: those nearest to the row farthest from the
-    average, and up to k - 1 more that are near (Solanas, Martinez-Balleste, COMPSTAT 2006)."""
+    average, and up to k - 1 more that are near (Solanas, Martinez-Balleste, COMPSTAT 2006). `k-member`: the row
+    farthest from the last one, and one by one those that widen the cluster least (Byun et al., DASFAA 2007); not
+    refined unless `refine: true` is written."""
     gamma: Number | None = Field(default=None, ge=0, le=1000)
     """With v-mdav, 0.2 if not given: a row joins a cluster of at least k if its distance from the nearest row in it is
     less than `gamma` times that from the nearest other one without a cluster. 1.1 suits tables of dense groups."""
@@ -111,6 +120,22 @@ class Microaggregation(Clustering):
     @property
     def growth(self) -> float:
         return GAMMA if self.gamma is None else self.gamma
+
+    @property
+    def refines(self) -> bool:
+        return self.refine and (self.method != "k-member" or "refine" in self.model_fields_set)
+
+    @property
+    def largest_block(self) -> int | None:
+        return K_MEMBER_BLOCK if self.method == "k-member" else None
+
+    def size_problems(self, rows: int) -> Iterator[str]:
+        asked = rows if self.blocks == "exact" else 0 if self.blocks == "auto" else min(rows, self.blocks)
+        if self.largest_block is not None and asked > self.largest_block:
+            yield (
+                f"algorithm.blocks: {self.method} holds each row against all that are left of its block, and takes"
+                f" {self.largest_block:,} rows at most, not {asked:,}; leave blocks out."
+            )
 
     @property
     def kept_statistic(self) -> Literal["variance"] | None:

@@ -108,3 +108,37 @@ def nearest(points: Sequence[Point], order: Sequence[int], k: int) -> list[set[i
 
 def _squared(one: Point, other: Point) -> float:
     return sum((left - right) ** 2 for left, right in zip(one, other, strict=True))
+
+
+def k_member(points: Sequence[Point], nominal: Sequence[bool], k: int, some: Sequence[int]) -> list[set[int]]:
+    """Clusters of some points, whose extents grow least (Byun et al., DASFAA 2007); of equal ones the first goes.
+
+    The points that are left in the end join clusters as these were before.
+    """
+    widths = [max(column) - min(column) for column in zip(*points, strict=True)]
+
+    def extent(members: Sequence[int]) -> float:
+        total = 0.0
+        for number, (width, is_nominal) in enumerate(zip(widths, nominal, strict=True)):
+            values = [points[one][number] for one in members]
+            spread = max(values) - min(values)
+            if width:
+                total += float(spread > 0) if is_nominal else spread / width
+        return total
+
+    left, last, clusters = list(some), some[0], list[list[int]]()
+    while len(left) >= k:
+        last = max(left, key=lambda one: (extent([one, last]), -one))
+        cluster = [last]
+        left.remove(last)
+        while len(cluster) < k:
+            last = min(left, key=lambda one: (extent([*cluster, one]), one))
+            cluster.append(last)
+            left.remove(last)
+        clusters.append(cluster)
+    joined = [set(cluster) for cluster in clusters]
+    for one in left:
+        growth = [(len(c) + 1) * extent([*c, one]) - len(c) * extent(c) for c in clusters]
+        best = min(range(len(clusters)), key=lambda place: (growth[place], clusters[place][0]))
+        joined[best].add(one)
+    return joined

@@ -8,7 +8,7 @@ from sqlanon.engines.base import Engine
 from sqlanon.policy import Clustering
 from sqlanon.releases.clustering import Points
 from sqlanon.releases.synthetic import secret_key
-from sqlanon.sql import Relation
+from sqlanon.sql import RedactedValue, Relation
 from sqlanon.work.workspace import Workspace
 
 Method = Callable[[Engine, Workspace, Points, int, Clustering], Relation]
@@ -44,6 +44,20 @@ def _gather_nearest(engine: Engine, workspace: Workspace, points: Points, k: int
     return _join_nearest(engine, workspace, points, gathered)
 
 
+def _gather_members(engine: Engine, workspace: Workspace, points: Points, k: int, _algorithm: Clustering) -> Relation:
+    """Gather clusters whose extents grow least (k-member; Byun et al., DASFAA 2007); the rest joins alike."""
+    shared = {"points": points.table, "coordinates": points.coordinates}
+    measured = engine.query_one("clusters/measure_widths", **shared)
+    widths = [RedactedValue(float(width)) if width else None for width in measured]
+    gathered, clustered = workspace.table("gathered"), workspace.table("clustered")
+    engine.run("clusters/gather_members", gathered=gathered, widths=widths, k=k, **shared)
+    engine.analyze(gathered)
+    engine.run("clusters/join_least", clustered=clustered, gathered=gathered, widths=widths, **shared)
+    engine.analyze(clustered)
+    workspace.drop(gathered)
+    return clustered
+
+
 def _join_nearest(engine: Engine, workspace: Workspace, points: Points, gathered: Relation) -> Relation:
     """Let the points without a cluster join the one of their block whose centre is nearest."""
     classes, clustered = workspace.table("classes"), workspace.table("clustered")
@@ -67,4 +81,9 @@ def _values(points: Points, k: int) -> dict[str, object]:
     }
 
 
-_METHODS: Mapping[str, Method] = {"mdav": _gather_mdav, "v-mdav": _gather_variable, "nearest": _gather_nearest}
+_METHODS: Mapping[str, Method] = {
+    "mdav": _gather_mdav,
+    "v-mdav": _gather_variable,
+    "k-member": _gather_members,
+    "nearest": _gather_nearest,
+}

@@ -143,9 +143,11 @@ def divide_strata(
 
 def rows_of_block(algorithm: Clustering, rows: int, k: int) -> int | None:
     """Count the rows of the smallest block; None where all rows are one block."""
-    if algorithm.blocks == "exact" or (algorithm.blocks == "auto" and rows <= EXACT_ROWS):
+    exact = min(EXACT_ROWS, algorithm.largest_block or EXACT_ROWS)
+    if algorithm.blocks == "exact" or (algorithm.blocks == "auto" and rows <= exact):
         return None
-    auto = max(LEAST_ROWS, MOST_ROWS * FAST_ROWS // max(rows, FAST_ROWS))
+    fast = algorithm.largest_block is None
+    auto = max(LEAST_ROWS, MOST_ROWS * FAST_ROWS // max(rows, FAST_ROWS)) if fast else LEAST_ROWS
     about = auto if algorithm.blocks == "auto" else int(algorithm.blocks)
     smallest = max(2 * about // 3, 2 * k)
     return smallest if 2 * smallest <= rows else None
