@@ -25,7 +25,7 @@ from sqlanon.runs.private_runs import run_private
 from sqlanon.sql import Relation
 from tests.budgets_support import sql
 from tests.private_support import Known, private_policy
-from tests.run_support import OPTIONS, Database, open_database
+from tests.run_support import OPTIONS, Database, anonymize, open_database
 from tests.test_private import ATTRIBUTES, COLUMNS, rows_of
 
 PEOPLE = {"ledger": "people", "epsilon": 3}
@@ -94,6 +94,19 @@ def test_an_exhausted_budget_stops_a_run_before_it_looks(people: Database) -> No
     assert known.asked == known.counted == []
     assert last_run(people).error_message == str(refused.value) == check(asking(people)).refusal
     assert people.leftovers() == []
+
+
+@pytest.mark.either_engine
+def test_what_earlier_releases_refuse_is_not_charged(people: Database) -> None:
+    grant(people)
+    only = {"privacy": [{"model": "k-anonymity", "k": 2}], "republish": "same-recoding"}
+    anonymize(people.policy("people", {**dict.fromkeys(COLUMNS, "insensitive"), "age": "quasi-identifier"}, **only))
+    with pytest.raises(PolicyError, match="republish: same-recoding") as refused:
+        release(asking(people))
+    assert check(asking(people)).refusal == str(refused.value)
+    with ledger(people) as catalog:
+        assert catalog.budget("people").consumed == 0
+    assert check(asking(people).model_copy(update={"republish": "allow"})).refusal is None
 
 
 @pytest.mark.either_engine

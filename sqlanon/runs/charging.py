@@ -6,14 +6,13 @@ from fractions import Fraction
 from typing import Protocol
 
 from sqlanon.algorithms.private.accounting import Charge
+from sqlanon.catalog import Catalog
 from sqlanon.catalog.budget_checks import no_budget
 from sqlanon.catalog.budget_records import Budget, MechanismUse, Spending, amount, remainder
-from sqlanon.engines.base import Engine, EngineOptions
 from sqlanon.errors import BudgetError, PolicyError
 from sqlanon.plan.private import PrivatePlan
-from sqlanon.policy import Policy
 from sqlanon.results.private import BudgetState
-from sqlanon.work.session import Session, look_into_catalog
+from sqlanon.work.session import Session
 
 NO_BUDGET = (
     "budget: differential privacy needs a budget that counts what all releases of the source cost together:"
@@ -45,18 +44,17 @@ class LedgerAccount:
 
 
 def ask_budget(
-    policy: Policy, plan: PrivatePlan, charges: list[Charge], engine: Engine, options: EngineOptions | None
+    plan: PrivatePlan, charges: list[Charge], catalog: Catalog | None
 ) -> tuple[BudgetState | None, str | None]:
     """Find what a run would leave of its budget, or else why it would be refused; nothing is written.
 
-    engine: the session with the source.
+    catalog: the one that the policy's runs have; None where none has been made yet.
     """
     try:
         spending = _spending(plan, "", charges)
-        with look_into_catalog(policy, engine, options) as catalog:
-            if catalog is None or not catalog.keeps_budgets:
-                raise PolicyError(no_budget(spending.budget))
-            before = catalog.require_budget(spending, catalog.identities(plan.source_name, plan.source))
+        if catalog is None or not catalog.keeps_budgets:
+            raise PolicyError(no_budget(spending.budget))
+        before = catalog.require_budget(spending, catalog.identities(plan.source_name, plan.source))
     except (PolicyError, BudgetError) as refusal:
         return None, str(refusal)
     return _state(before, spending, before.consumed), None

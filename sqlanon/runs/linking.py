@@ -12,6 +12,7 @@ from sqlanon.catalog import Catalog, Released
 from sqlanon.engines.base import EngineOptions
 from sqlanon.errors import PolicyError
 from sqlanon.plan.plan import Plan, check
+from sqlanon.plan.private import PrivatePlan
 from sqlanon.policy import Policy
 from sqlanon.work.session import look_into_catalog, open_to_look
 
@@ -61,10 +62,11 @@ def check_run(
     with open_to_look(policy, options) as (engine, target):
         plan = check(policy, engine, target, replace=replace)
         with look_into_catalog(policy, engine, options) as catalog:
-            return plan, None if catalog is None else _refusal(policy, plan, catalog)
+            return plan, None if catalog is None else refusal_by_earlier(policy, plan, catalog)
 
 
-def _refusal(policy: Policy, plan: Plan, catalog: Catalog) -> str | None:
+def refusal_by_earlier(policy: Policy, plan: Plan | PrivatePlan, catalog: Catalog) -> str | None:
+    """Find why earlier releases of the source refuse a run; None where they do not."""
     try:
         check_earlier_releases(catalog.released(plan.source_place), plan.source_name, policy.republish)
     except PolicyError as refusal:

@@ -14,8 +14,9 @@ from sqlanon.policy import Policy
 from sqlanon.results.codec import to_json
 from sqlanon.results.private import BudgetState, Guarantee
 from sqlanon.runs.charging import ask_budget
+from sqlanon.runs.linking import refusal_by_earlier
 from sqlanon.runs.private_runs import guarantee_of
-from sqlanon.work.session import open_to_look
+from sqlanon.work.session import look_into_catalog, open_to_look
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,9 @@ def check_private(
         plan = resolve_private(policy, engine, replace=replace)
         require_cells(plan)
         schedule = schedule_of(plan)
-        budget, refusal = ask_budget(policy, plan, schedule.charges, engine, options)
+        with look_into_catalog(policy, engine, options) as catalog:
+            budget, refusal = ask_budget(plan, schedule.charges, catalog)
+            earlier = None if catalog is None else refusal_by_earlier(policy, plan, catalog)
         cells, is_exact = most_cells(plan, schedule), not plan.algorithm.chooses
         depends = plan.algorithm.least_released == "auto" and not is_exact
         return PrivateCheck(
@@ -73,6 +76,6 @@ def check_private(
             is_exact,
             schedule.likely_noise,
             None if depends else schedule.threshold(plan, cells),
-            budget,
-            refusal,
+            None if earlier else budget,
+            earlier or refusal,
         )

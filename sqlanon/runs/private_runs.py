@@ -102,6 +102,7 @@ class _PrivateRun:
             require_cells(plan)
         schedule = schedule_of(plan)
         catalog = self.session.catalog
+        check_earlier_releases(catalog.released(plan.source_place), plan.source_name, self.policy.republish)
         run = catalog.start_run(
             RunStart(
                 source=plan.source_name,
