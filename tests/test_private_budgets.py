@@ -6,6 +6,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from sqlanon.catalog import Catalog, Run, budgets
 from sqlanon.engines import connect
-from sqlanon.errors import BudgetError, Cancelled, EngineError, PolicyError
+from sqlanon.errors import BudgetError, Cancelled, EngineError, PolicyError, SqlanonError
 from sqlanon.policy import Policy
 from sqlanon.policy.loading import build_policy
 from sqlanon.policy.writer import policy_text
@@ -94,6 +95,35 @@ def test_an_exhausted_budget_stops_a_run_before_it_looks(people: Database) -> No
     assert known.asked == known.counted == []
     assert last_run(people).error_message == str(refused.value) == check(asking(people)).refusal
     assert people.leftovers() == []
+
+
+@pytest.mark.either_engine
+def test_noise_that_no_number_holds_is_refused_before_the_charge(people: Database) -> None:
+    """With the least epsilon the real mechanisms draw; below, what fails or does not would tell of the data."""
+    grant(people)
+    least = 10 * 2 * 1024 / 2**50  # ten choices on half of it, of scores in units of 1/1024
+    with pytest.raises(PolicyError, match="is too small"):
+        check(asking(people, least * 0.99, specializations=10))
+    with pytest.raises(PolicyError, match="is too small"):
+        release(asking(people, least * 0.99, specializations=10))
+    with ledger(people) as catalog:
+        assert catalog.budget("people").consumed == 0
+    run_private(asking(people, least * 1.01, specializations=10), options=OPTIONS, replace=True)
+
+
+@pytest.mark.either_engine
+def test_the_text_of_an_unforeseen_error_is_not_told(people: Database) -> None:
+    class Failing(Known):
+        def add_noise(self, counts: Sequence[int], epsilon: Fraction, sensitivity: int) -> list[int]:
+            raise ValueError(f"no noise of {sensitivity} at {epsilon} for {sum(counts) + 77_000}")
+
+    grant(people)
+    with pytest.raises(SqlanonError, match="is not kept") as failed:
+        release(asking(people), Failing())
+    told = "".join(traceback.format_exception(failed.value))
+    assert "77" not in told.split("is not kept")[1]
+    assert "ValueError" not in told
+    assert "The run has consumed 1" in told
 
 
 @pytest.mark.either_engine

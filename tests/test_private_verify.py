@@ -35,6 +35,7 @@ def test_a_release_is_what_its_mechanisms_may_write(people: Database) -> None:
             "cells_public",
             "cells_complete",
             "rows_equal",
+            "contents_equal",
             "cells_ordered",
             "mechanisms_recorded",
             "ledger_agrees",
@@ -47,9 +48,18 @@ def test_a_release_is_what_its_mechanisms_may_write(people: Database) -> None:
 
 LATEST = "number = (SELECT max(number) FROM sqlanon.budget_entries)"
 ALTERED = {
-    "UPDATE people_r SET job = 'judge' WHERE age = (SELECT min(age) FROM people_r)": {"cells_public", "cells_complete"},
-    "DELETE FROM people_r WHERE age = (SELECT max(age) FROM people_r)": {"cells_complete", "rows_equal"},
-    "UPDATE people_r SET count = NULL": {"cells_complete"},
+    "UPDATE people_r SET job = 'judge' WHERE age = (SELECT min(age) FROM people_r)": {
+        "cells_public",
+        "cells_complete",
+        "contents_equal",
+    },
+    "UPDATE people_r SET count = count + 1000 WHERE age = (SELECT min(age) FROM people_r)": {"contents_equal"},
+    "DELETE FROM people_r WHERE age = (SELECT max(age) FROM people_r)": {
+        "cells_complete",
+        "rows_equal",
+        "contents_equal",
+    },
+    "UPDATE people_r SET count = NULL": {"cells_complete", "contents_equal"},
     "ALTER TABLE people_r ADD COLUMN name VARCHAR(9)": {"columns_declared"},
     "CREATE TABLE other AS SELECT * FROM people_r ORDER BY pay, job, age DESC; DROP TABLE people_r;"
     " ALTER TABLE other RENAME TO people_r": {"cells_ordered"},

@@ -67,6 +67,7 @@ AUDITED = {
     "cells_complete": "every cell is there once with a count",
     "cells_ordered": "rows are stored in the order of their cells",
     "rows_equal": "as many rows as were recorded",
+    "contents_equal": "rows are those that were recorded, whatever their order",
     "mechanisms_recorded": "the record names the mechanisms, scales and sensitivities that follow from the policy",
     "ledger_agrees": "the ledger has an entry for every mechanism",
 }

@@ -68,7 +68,7 @@ class CellsResult:
     """The release: its cells, all of the public domain, and the noise that a count does not exceed in 95 of 100 cases.
 
     shown_as: `counts` or `rows`. rows: that the table has, a function of what it shows.
-    threshold: the least noisy count of a cell that is shown; None where all cells are.
+    threshold: the least noisy count of a cell that is shown; None where all cells are. digest: of the table's rows.
     """
 
     table: str
@@ -77,6 +77,7 @@ class CellsResult:
     rows: int
     likely_noise: int
     threshold: int | None = optional()
+    digest: str | None = optional()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,7 @@ from sqlanon.runs.linking import check_earlier_releases
 from sqlanon.runs.recording import PublishedRecord
 from sqlanon.staging.staging import Staged
 from sqlanon.support.environment import named
+from sqlanon.values.digest import table_digest
 from sqlanon.verification.counts import check_counts, check_drawn
 from sqlanon.work.control import Control
 from sqlanon.work.journal import Journal, Observer, Silent, status_after
@@ -121,7 +122,11 @@ class _PrivateRun:
             if self.charged is not None:
                 error.add_note(consumed_note(self.charged))
             self._end(run, Status.PUBLISHED if self.published else status_after(error), error)
-            raise
+            if self.charged is None or isinstance(error, SqlanonError) or not isinstance(error, Exception):
+                raise
+            hidden = SqlanonError(UNKEPT)  # of a library, whose texts may quote what it was given
+            hidden.__notes__ = error.__notes__
+            raise hidden from None
         catalog.finish_run(run, Status.PUBLISHED, result=write_private_record(result))
         return result
 
@@ -138,6 +143,7 @@ class _PrivateRun:
             drawn = self._draw(workspace, plan, schedule)
             with drawn.counts.stage(self.engine, workspace, replace=self.replace) as staged:
                 checks = self._check(workspace, drawn.counts, staged)
+                digest = table_digest(self.engine, staged.final)
                 with self.journal.during("publish"):
                     notes = self._publish(run, plan, drawn, staged, control)
         counts = drawn.counts
@@ -152,6 +158,7 @@ class _PrivateRun:
                 counts.rows,
                 schedule.likely_noise,
                 counts.threshold,
+                digest,
             ),
             algorithm=plan.algorithm.name,
             guarantee=guarantee_of(plan, schedule, self.mechanisms.library),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlanon.algorithms.private.scoring import Score, score_of
+from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
 from sqlanon.plan.public_domain import NumberDomain
 from sqlanon.policy import DiffGen, Marginals
@@ -18,6 +19,7 @@ from sqlanon.policy.private_algorithms import MOST_EMPTY_CELLS
 CHOICE = "noisy max"
 NOISE = "discrete laplace"
 _LIKELY = 0.95
+_MOST_SCALE = 2**50  # times any weight of a choice, and added to any count, it is a whole number of 64 bits
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,22 @@ class Schedule:
 
 
 def schedule_of(plan: PrivatePlan) -> Schedule:
+    """Divide the epsilon of a plan.
+
+    Raises PolicyError where it is so small that numbers of 64 bits do not hold the noise: a draw that failed for this,
+    or for a score that is too low, would tell of the data.
+    """
+    schedule = _divided(plan)
+    widest = max(schedule.charges, key=lambda charge: charge.scale)
+    if widest.scale > _MOST_SCALE:
+        raise PolicyError(
+            f"privacy: epsilon {float(plan.epsilon):g} is too small: the scale of a {widest.mechanism} would be"
+            f" {float(widest.scale):.2g}, and may be {float(_MOST_SCALE):.2g} at most."
+        )
+    return schedule
+
+
+def _divided(plan: PrivatePlan) -> Schedule:
     """Divide the epsilon of a plan: all of it for counts where nothing is chosen, or else half and half.
 
     Marginals have their shares of it.

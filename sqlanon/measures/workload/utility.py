@@ -67,6 +67,11 @@ def release_utility(
     """
     if tree:
         require_trees()
+    if policy.is_private:
+        raise PolicyError(
+            "A release of differential privacy can't be measured against its source: the figures would tell of it"
+            " without noise, and no budget would be charged."
+        )
     _check(policy, target)
     held = _count_release(policy, target, options)
     with open_source(policy, options, read_only=True) as (engine, source):

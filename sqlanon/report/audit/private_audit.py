@@ -13,19 +13,19 @@ from fractions import Fraction
 from typing import Any
 
 from sqlanon.algorithms.private.accounting import schedule_of
-from sqlanon.catalog import Catalog
+from sqlanon.catalog import Catalog, Status
 from sqlanon.catalog.budget_records import BudgetEntry
 from sqlanon.engines.base import Engine, EngineOptions, RelationType
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan, resolve_private
 from sqlanon.policy import Policy
 from sqlanon.releases.counts import load_labels, strides_of
-from sqlanon.report.audit.past import newest_run
 from sqlanon.results.measures import Check
 from sqlanon.results.private import Guarantee, PrivateResult
 from sqlanon.runs.private_runs import guarantee_of
 from sqlanon.sql import Identifier, Relation
 from sqlanon.support.exact import round_outward
+from sqlanon.values.digest import table_digest
 from sqlanon.verification.counts import check_counts
 from sqlanon.work.session import look_into_catalog, open_to_look
 from sqlanon.work.workspace import TemporaryWorkspace
@@ -62,7 +62,7 @@ def audit_private(policy: Policy, table: str | None = None, options: EngineOptio
         release = engine.resolve(Relation.parse(named))
         if release is None:
             raise PolicyError(f"There is no table {named} to check.")
-        result = None if catalog is None else _recorded(catalog, policy)
+        result = None if catalog is None else _recorded(catalog, plan)
         if catalog is None or result is None:
             raise PolicyError(
                 f"No run is recorded that published {plan.release_name} with noise: without its labels, mechanisms and"
@@ -74,9 +74,11 @@ def audit_private(policy: Policy, table: str | None = None, options: EngineOptio
         return PrivateAudit(named, result.run, result.guarantee, checks, unchecked)
 
 
-def _recorded(catalog: Catalog, policy: Policy) -> PrivateResult | None:
-    run = newest_run(catalog, policy, policy.release.table or "")
-    return None if run is None else run.private
+def _recorded(catalog: Catalog, plan: PrivatePlan) -> PrivateResult | None:
+    """Find the newest run that published the release, if it was of this source."""
+    published = (run for run in catalog.runs(None) if run.status is Status.PUBLISHED)
+    run = next((run for run in published if run.release == plan.release_name), None)
+    return run.private if run is not None and run.source == plan.source_name else None
 
 
 def _checks_of_table(
@@ -92,6 +94,9 @@ def _checks_of_table(
             return checks, {"cells_ordered": "its columns are not those that were declared"}
         (rows,) = engine.query_one("count_rows", table=release)
         checks["rows_equal"] = Check(abs(int(rows) - result.release.rows), int(rows))
+        if result.release.digest is not None:
+            different = table_digest(engine, release) != result.release.digest
+            checks["contents_equal"] = Check(int(different), int(rows))
         if engine.relation_type(release) is not RelationType.TABLE:
             return checks, {"cells_ordered": "only a table has an order in which it is stored"}
         sizes = [len(result.labels[name]) for name in plan.shown]
