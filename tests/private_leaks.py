@@ -39,7 +39,7 @@ MANY: list[Row] = [
 _CHANGING = {
     "RUN": r"\d{6}-\d{6}-[0-9a-f]{8}",
     "TIME": r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+)?)?( UTC|[+-]\d\d(:?\d\d)?)?",
-    "OBJECT": r"object [\d/]+|\b1[6-9]\d{3}\b",
+    "OBJECT": r"object [\d/]+|\b(1[6-9]|[2-9]\d)\d{3}\b",
     "_NAME": r"_[0-9a-f]{8}(?![0-9a-f])",
     "KEY": r"-?\d{15,20}",
 }

@@ -82,7 +82,7 @@ def test_what_does_not_fit_a_job_leaves_it_as_it_was(database: Database, change:
 
 def test_rows_that_no_group_can_take_are_refused_by_column(database: Database) -> None:
     table = database.create(COLUMNS, [("n", None, 1), ("m", 2, 3)])
-    with pytest.raises(PolicyError, match="Wide Name: 1 rows hold NULL"):
+    with pytest.raises(PolicyError, match="Wide Name: 1 row holds NULL"):
         update_job(policy_of(database, table, k=2), f"of_{table}", table, OPTIONS)
     text = database.create({"name": "VARCHAR", "Wide Name": "VARCHAR", "b": "INTEGER"}, [("n", "x", 1)])
     with pytest.raises(PolicyError, match="a stream keeps statistics of numbers, and it is"):
