@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment, nodes
 
 from sqlanon.sql import renderer
 from tests.template_heads import FOLDER, WIDTH, includes, needs, needs_of, template_files, with_head
@@ -46,6 +48,43 @@ def _calls(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
             match call.args[0]:
                 case ast.Constant(value=str() as template):
                     yield template, {argument.arg for argument in call.keywords if argument.arg}
+
+
+def test_calls_give_macros_all_their_arguments() -> None:
+    """An argument that is missing ends the statement only when it is rendered, which few tests may do."""
+    wrong = [
+        f"{path.name}:{call.lineno}: {name}"
+        for path in sorted(PROGRAM.rglob("*.py"))
+        for call, name in _macro_calls(ast.parse(path.read_text(encoding="utf-8")))
+        if not any(least <= len(call.args) - 1 + len(call.keywords) <= most for least, most in MACROS.get(name, ()))
+    ]
+    assert wrong == []
+
+
+def _macros() -> dict[str, set[tuple[int, int]]]:
+    """The fewest and the most arguments of each macro, by the name that calls use; dialects may differ."""
+    found: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    for folder in ("macros", "dialects"):
+        for path in (FOLDER / folder).glob("*.j2"):
+            for macro in Environment().parse(path.read_text(encoding="utf-8")).find_all(nodes.Macro):
+                name = f"{path.name.partition('.')[0]}.{macro.name}" if folder == "macros" else macro.name
+                found[name].add((len(macro.args) - len(macro.defaults), len(macro.args)))
+    return found
+
+
+MACROS = _macros()
+
+
+def _macro_calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
+    """The calls of `macro` by a literal name whose arguments can be counted."""
+    for call in ast.walk(tree):
+        match call:
+            case ast.Call(
+                func=ast.Name(id="macro") | ast.Attribute(attr="macro"),
+                args=[ast.Constant(value=str() as name), *more],
+                keywords=named,
+            ) if not any(isinstance(one, ast.Starred) for one in more) and all(one.arg for one in named):
+                yield call, name
 
 
 def _of_name(name: str) -> list[str]:
