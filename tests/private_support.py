@@ -98,13 +98,13 @@ def planned(
     engine: Engine, columns: Mapping[str, str], rows: Sequence[Row], attributes: Mapping[str, Any], **more: Any
 ) -> Iterator[PrivatePlan]:
     """The plan of a table that is gone afterwards; by `contingency`, unless `algorithm` says otherwise."""
-    unit = more.pop("unit", "row")
+    unit, epsilon = more.pop("unit", "row"), more.pop("epsilon", 1)
     policy = build_policy(
         {
             "source": {"url": "duckdb:///:memory:", "table": "private_t"},
             "release": {"table": "private_r"},
             "attributes": {name: {"role": a} if isinstance(a, str) else a for name, a in attributes.items()},
-            "privacy": [{"model": "differential-privacy", "epsilon": 1, "unit": unit}],
+            "privacy": [{"model": "differential-privacy", "epsilon": epsilon, "unit": unit}],
             "algorithm": {"name": "contingency", **more},
         }
     )

@@ -6,6 +6,7 @@ import bisect
 import datetime
 import random
 from collections import Counter
+from contextlib import nullcontext
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from sqlanon.algorithms.private.counting import Places
+from sqlanon.algorithms.private.drawing import require_cells
 from sqlanon.engines.base import Engine
 from sqlanon.errors import PolicyError
 from sqlanon.plan.private import PrivatePlan
@@ -164,6 +166,16 @@ def test_cells_are_repeated_by_their_counts_in_the_order_of_cells(engines: tuple
                 rows, violations = staged_rows(engine, released)
             assert rows == expected
             assert not any(violations.values())
+
+
+def test_more_rows_than_a_table_holds_are_refused_where_noise_makes_them(engines: tuple[Engine, Engine]) -> None:
+    attributes = {"age": {**NUMBER, "domain": {"from": 0, "below": 3}}}
+    for form, refused in (("rows", True), ("counts", False)):
+        with (
+            planned(engines[0], {"age": "INTEGER"}, [], attributes, epsilon=1e-9, **{"as": form}) as plan,
+            pytest.raises(PolicyError, match="some 2,000,000,000 rows") if refused else nullcontext(),
+        ):
+            require_cells(plan)
 
 
 def test_a_search_refuses_more_places_than_it_can_hold(engines: tuple[Engine, Engine]) -> None:

@@ -22,6 +22,8 @@ from sqlanon.releases.counts import Cut, NoisyCounts, cells_of
 from sqlanon.results.private import Choice
 from sqlanon.work.workspace import Workspace
 
+_MOST_NOISE_ROWS = 100_000_000
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -116,11 +118,13 @@ def most_cells(plan: PrivatePlan, schedule: Schedule) -> int:
 
 
 def require_cells(plan: PrivatePlan) -> None:
-    """Refuse a table of all values that has too many cells; a search stops before that."""
+    """Refuse a table of all values that has too many cells, or too many rows by noise alone; a search stops before."""
     if isinstance(plan.algorithm, Marginals):
         require_marginals(plan)
         return
-    cells, most = _combinations(plan), schedule_of(plan).most_cells(plan)
+    schedule = schedule_of(plan)
+    _require_few_rows(plan, schedule)
+    cells, most = _combinations(plan), schedule.most_cells(plan)
     if plan.algorithm.chooses or cells <= most:
         return
     remedies = ["Declare fewer values, leave columns out or use diffgen"]
@@ -130,6 +134,19 @@ def require_cells(plan: PrivatePlan) -> None:
         f"algorithm.cells: all combinations of the declared values are {cells:,} cells, and at most {most:,} are"
         f" allowed{'' if plan.algorithm.least_released is None else ' with this threshold'}. {'; or '.join(remedies)}."
     )
+
+
+def _require_few_rows(plan: PrivatePlan, schedule: Schedule) -> None:
+    """Refuse rows of which noise makes too many: of half of the cells, as many as its scale on average."""
+    if plan.algorithm.as_ != "rows" or plan.algorithm.least_released is not None:
+        return
+    cells = plan.classes if plan.algorithm.chooses else _combinations(plan)
+    rows = int(cells * schedule.contribution / schedule.counts / 2)
+    if rows > _MOST_NOISE_ROWS:
+        raise PolicyError(
+            f"algorithm.as: noise alone would make some {rows:,} rows, and {_MOST_NOISE_ROWS:,} are the most. Say"
+            " as: counts, declare fewer values or ask for a larger epsilon."
+        )
 
 
 def _combinations(plan: PrivatePlan) -> int:
