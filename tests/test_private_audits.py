@@ -31,7 +31,7 @@ SAMPLES = 20_000
 CERTAIN = 5.0  # standard errors
 
 
-def audit_neighbours(database: Database, rows: list[Any], fewer: list[Any], **more: Any) -> None:
+def check_neighbours(database: Database, rows: list[Any], fewer: list[Any], **more: Any) -> None:
     """The same draws on both tables: as many choices over as many candidates, and changes within the sensitivities."""
     seen = []
     for part in (rows, fewer):
@@ -64,7 +64,7 @@ def test_one_row_changes_no_more_than_the_sensitivities(database: Database, algo
     for seed in range(3):
         rows = rows_of(30, seed)
         left_out = random.Random(seed).randrange(len(rows))
-        audit_neighbours(database, rows, rows[:left_out] + rows[left_out + 1 :], algorithm=algorithm)
+        check_neighbours(database, rows, rows[:left_out] + rows[left_out + 1 :], algorithm=algorithm)
 
 
 def test_one_person_changes_no_more_than_its_rows(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def test_one_person_changes_no_more_than_its_rows(database: Database, monkeypatc
     rows = [(None if number % 7 == 0 else number % 6, *row) for number, row in enumerate(rows_of(60, 2))]
     without = [row for row in rows if row[0] != 3]
     more = {"columns": columns, "attributes": attributes, "unit": {"column": "person", "rows": 2}}
-    audit_neighbours(database, rows, without, **more)
+    check_neighbours(database, rows, without, **more)
 
 
 def test_a_person_in_both_parts_of_a_range_pays_for_the_cut_of_each(database: Database) -> None:
@@ -120,19 +120,19 @@ def lower_bound(sample: Callable[[bool], int]) -> float:
     return best
 
 
-def audit_noise() -> None:
+def check_noise() -> None:
     mechanism = OpenDP()
     drawn = {more: iter(mechanism.add_noise([int(more)] * SAMPLES, Fraction(1), 1)) for more in (False, True)}
     assert 0.7 < lower_bound(lambda more: next(drawn[more])) <= 1
 
 
-def audit_choice() -> None:
+def check_choice() -> None:
     choose, _ = OpenDP()._noisy_max(Fraction(1), 1, True)  # made once, which takes longer than all draws
     scores = {False: [0, 0], True: [1, 0]}
     assert lower_bound(lambda more: int(choose(scores[more]))) <= 1
 
 
-def audit_freshness() -> None:
+def check_freshness() -> None:
     first, second = (OpenDP().add_noise([0] * 200, Fraction(1), 1) for _ in range(2))
     assert first != second
 
@@ -147,15 +147,15 @@ def test_no_mechanism_costs_more_than_its_share_by_the_account_of_the_library() 
 
 
 def test_noise_hides_one_row_and_no_more_than_that() -> None:
-    audit_noise()
+    check_noise()
 
 
 def test_choices_hide_one_row() -> None:
-    audit_choice()
+    check_choice()
 
 
 def test_each_draw_is_fresh() -> None:
-    audit_freshness()
+    check_freshness()
 
 
 def test_half_of_the_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_half_of_the_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(mechanisms, "_measurement", half)
     with pytest.raises(AssertionError):
-        audit_noise()
+        check_noise()
 
 
 def test_noise_that_is_reused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +178,7 @@ def test_noise_that_is_reused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(OpenDP, "add_noise", reused)
     with pytest.raises(AssertionError):
-        audit_freshness()
+        check_freshness()
 
 
 def test_a_fixed_seed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,14 +188,14 @@ def test_a_fixed_seed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(OpenDP, "add_noise", seeded)
     with pytest.raises(AssertionError):
-        audit_freshness()
+        check_freshness()
 
 
 def test_half_of_a_sensitivity_is_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounting, "score_of", lambda *_: scoring.MostFrequent(scoring._GRAIN // 2, True, True))
     rows = [(30, "clerk", CLASSES[0])] * 5
     with pytest.raises(AssertionError):
-        audit_neighbours(database, rows, rows[1:])
+        check_neighbours(database, rows, rows[1:])
 
 
 def test_a_domain_that_is_looked_up_is_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ def test_a_domain_that_is_looked_up_is_found(database: Database, monkeypatch: py
     monkeypatch.setattr(private_runs, "resolve_private", look_up)
     rows = [(age, "clerk", CLASSES[0]) for age in (20, 35, 59, 110)]
     with pytest.raises(AssertionError):
-        audit_neighbours(database, rows, rows[:-1])
+        check_neighbours(database, rows, rows[:-1])
 
 
 def test_empty_cells_that_are_left_out_are_found(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,7 +236,7 @@ def test_a_killed_run_has_spent(database_url: str) -> None:
         assert catalog.budget("people").consumed == 1
 
 
-def audit_account(database: Database) -> None:
+def check_account(database: Database) -> None:
     """A run that fails after the draw, one that ends, one that the rest does not cover: each draw has its entry."""
     grant(database)
     drawn: list[int] = []
@@ -292,7 +292,7 @@ def draw_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.either_engine
 def test_each_draw_has_its_entry(people: Database) -> None:
-    audit_account(people)
+    check_account(people)
 
 
 @pytest.mark.parametrize("mutate", [spend_twice, refund, draw_once])
@@ -303,7 +303,7 @@ def test_accounts_that_lie_are_found(
     """A budget that is consumed twice, one that a failed run gets back, noise that is used again."""
     mutate(monkeypatch)
     with pytest.raises(AssertionError):
-        audit_account(people)
+        check_account(people)
 
 
 @pytest.mark.parametrize(
