@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sqlanon.engines.base import Engine
-from sqlanon.releases.synthetic import OFFSET, ORDER_BITS, secret_key
+from sqlanon.releases.synthetic import create_rows, secret_key
 from sqlanon.sql import Identifier, RedactedValue, Relation, Statement
 
 ROWS = 4_000
@@ -28,7 +28,7 @@ def measure(rows: list[tuple[float, ...]]) -> tuple[list[float], list[list[float
 def test_draws_have_the_means_and_covariances_of_their_group(engine: Engine, seed: int, shared: float) -> None:
     """`shared` 1 makes all numbers multiples of one: the factor then has columns of zeros."""
     draw = random.Random(seed)
-    rows = []
+    rows: list[tuple[float, ...]] = []
     for _ in range(ROWS):
         common = draw.gauss(0, 1)
         own = [shared * common + (1 - shared) * draw.gauss(0, 1) for _ in range(3)]
@@ -64,16 +64,6 @@ def draw_one_group(engine: Engine, rows: list[tuple[float, ...]]) -> list[tuple[
         for i in range(3)
     ]
     engine.run("condensation/create_factors", factors=factors, members=members, numbers=numbers)
-    engine.run(
-        "condensation/create_rows",
-        regions=regions,
-        members=members,
-        factors=factors,
-        numbers=numbers,
-        categories=[],
-        key=secret_key(),
-        offset=OFFSET,
-        order_bits=ORDER_BITS,
-    )
+    create_rows(engine, regions, members=members, factors=factors, numbers=numbers, key=secret_key())
     drawn = engine.fetch(Statement("test", "SELECT c0, c1, c2 FROM regions ORDER BY region"))
     return [tuple(map(float, row)) for row in drawn]

@@ -10,11 +10,11 @@ from typing import Any
 
 from sqlanon.engines.base import Engine
 from sqlanon.errors import ProtectionError
-from sqlanon.releases.synthetic import LEAST_DEVIATION, OFFSET, ORDER_BITS, grid_of, measure_factors, secret_key
+from sqlanon.releases.synthetic import LEAST_DEVIATION, OFFSET, choose_grids, create_rows, secret_key
 from sqlanon.results.measures import Check
 from sqlanon.sql import Identifier, RedactedValue, Relation, expression
 from sqlanon.staging.staging import StagedTable
-from sqlanon.verification.condensed import is_fit_grid
+from sqlanon.verification.condensed import count_off_grid
 from sqlanon.work.publish import guard_staging
 from sqlanon.work.workspace import Workspace
 
@@ -75,21 +75,8 @@ class StreamedRows:
         engine.run("stream/create_factors", factors=factors, groups=groups, numbers=numbers)
         engine.run("stream/create_members", members=members, groups=groups)
         engine.analyze(factors, members)
-        _, deviations = measure_factors(engine, factors, numbers)
-        for one, deviation in zip(numbers, deviations, strict=True):
-            one["grid"] = grid_of(deviation)
-        engine.run(
-            "condensation/create_rows",
-            regions=regions,
-            members=members,
-            factors=factors,
-            numbers=numbers,
-            categories=[],
-            key=secret_key(),
-            offset=OFFSET,
-            order_bits=ORDER_BITS,
-        )
-        engine.analyze(regions)
+        choose_grids(engine, factors, numbers)
+        create_rows(engine, regions, members=members, factors=factors, numbers=numbers, key=secret_key())
         workspace.drop(members, factors)
         return cls(sizes, groups, regions, numbers)
 
@@ -127,11 +114,8 @@ class StreamedRows:
                 numbers=len(self.numbers),
             )
             strayed += int(astray)
-            if grid is not None:
-                (off,) = engine.query_one(
-                    "verify/count_unrounded", staged=grouped, shown=shown, grid=grid, offset=OFFSET
-                )
-                unrounded += int(off) if is_fit_grid(grid, float(greatest)) else int(seen)
+            off = count_off_grid(engine, grouped, shown, grid, OFFSET, float(greatest))
+            unrounded += int(seen) if off is None else off
         workspace.drop(grouped)
         return {
             "rows_equal": Check(abs(int(seen) - self.sizes.rows), int(seen)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -57,21 +58,8 @@ def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters:
     _add_measures(engine, members, numbers)
     engine.run("condensation/create_factors", factors=factors, members=members, numbers=numbers)
     engine.analyze(factors)
-    counts, deviations = measure_factors(engine, factors, numbers)
-    for one, deviation in zip(numbers, deviations, strict=True):
-        one["grid"] = grid_of(deviation)
-    engine.run(
-        "condensation/create_rows",
-        regions=regions,
-        members=members,
-        factors=factors,
-        numbers=numbers,
-        categories=categories,
-        key=key,
-        offset=OFFSET,
-        order_bits=ORDER_BITS,
-    )
-    engine.analyze(regions)
+    counts = choose_grids(engine, factors, numbers)
+    create_rows(engine, regions, members=members, factors=factors, numbers=numbers, categories=categories, key=key)
     engine.run("condensation/assign_rows", assigned=assigned, members=members, words=coded.word_columns)
     engine.analyze(assigned)
     workspace.drop(members)
@@ -84,7 +72,45 @@ def draw_rows(engine: Engine, workspace: Workspace, coded: CodedTable, clusters:
     return Drawn(recoding, clusters.assigned, factors, drawn_numbers, OFFSET)
 
 
-def grid_of(deviation: float) -> RedactedValue | None:
+def create_rows(
+    engine: Engine,
+    regions: Relation,
+    *,
+    members: Relation,
+    factors: Relation,
+    numbers: Sequence[Mapping[str, Any]],
+    categories: Sequence[Mapping[str, Any]] = (),
+    key: RedactedValue,
+) -> None:
+    """Draw a synthetic row for each member of a group from the group's factors, by the randomness of the key."""
+    engine.run(
+        "condensation/create_rows",
+        regions=regions,
+        members=members,
+        factors=factors,
+        numbers=numbers,
+        categories=categories,
+        key=key,
+        offset=OFFSET,
+        order_bits=ORDER_BITS,
+    )
+    engine.analyze(regions)
+
+
+def choose_grids(engine: Engine, factors: Relation, numbers: Sequence[dict[str, Any]]) -> tuple[int, int, int, int]:
+    """Add the grid of each number, by its greatest deviation in a group.
+
+    Returns the number of groups, rows of the smallest and of the largest group, and widened numbers.
+    """
+    groups, smallest, largest, widened, *deviations = engine.query_one(
+        "condensation/measure_factors", factors=factors, numbers=numbers
+    )
+    for one, deviation in zip(numbers, deviations, strict=True):
+        one["grid"] = _grid_of(float(deviation))
+    return int(groups), int(smallest), int(largest), int(widened)
+
+
+def _grid_of(deviation: float) -> RedactedValue | None:
     """The distance of neighbouring points of a column's grid, a power of two; None of a column without deviation.
 
     deviation: the greatest standard deviation of the column in a group.
@@ -92,16 +118,6 @@ def grid_of(deviation: float) -> RedactedValue | None:
     if not deviation:
         return None
     return RedactedValue(math.ldexp(1.0, math.frexp(deviation)[1] - GRID_BITS))
-
-
-def measure_factors(
-    engine: Engine, factors: Relation, numbers: list[dict[str, Any]]
-) -> tuple[tuple[int, int, int, int], list[float]]:
-    """Count groups, rows of the smallest and largest, and widened numbers; measure each number's greatest deviation."""
-    groups, smallest, largest, widened, *deviations = engine.query_one(
-        "condensation/measure_factors", factors=factors, numbers=numbers
-    )
-    return (int(groups), int(smallest), int(largest), int(widened)), [float(one) for one in deviations]
 
 
 def _number(engine: Engine, one: Coordinate) -> dict[str, Any]:

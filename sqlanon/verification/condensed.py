@@ -159,19 +159,24 @@ def _measure_spread(
             numbers=len(drawn.numbers),
         )
         strayed += int(astray)
-        if one.grid is None:
-            continue
-        (fine,) = engine.query_one(
-            "verify/count_unrounded", staged=grouped, shown=shown, grid=one.grid, offset=drawn.offset
-        )
-        is_fit = is_fit_grid(one.grid, float(greatest))
-        unrounded += int(fine) if is_fit else drawn.recoding.coded.source_rows
+        off = count_off_grid(engine, grouped, shown, one.grid, drawn.offset, float(greatest))
+        unrounded += drawn.recoding.coded.source_rows if off is None else off
     return strayed, unrounded
 
 
-def is_fit_grid(grid: RedactedValue, deviation: float) -> bool:
-    """Tell whether a grid hides the steps of draws and is no coarser than it must; see `releases.synthetic`."""
-    return FINEST * deviation <= float(grid.value) <= COARSEST * deviation
+def count_off_grid(
+    engine: Engine, staged: Relation, shown: Markup, grid: RedactedValue | None, offset: float, deviation: float
+) -> int | None:
+    """Count staged rows whose number is off its grid; None where the grid does not suit the greatest deviation.
+
+    A grid must hide the steps of draws and be no coarser than that takes; see `releases.synthetic`. A number without
+    deviation has no grid, and no row is off it.
+    """
+    if grid is None:
+        return 0
+    if not FINEST * deviation <= float(grid.value) <= COARSEST * deviation:
+        return None
+    return int(engine.query_one("verify/count_unrounded", staged=staged, shown=shown, grid=grid, offset=offset)[0])
 
 
 def _mixed(engine: Engine, target: str, drawn: Drawn, witness: Relation) -> int:
