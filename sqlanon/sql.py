@@ -14,7 +14,6 @@ import hashlib
 import importlib.util
 import re
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -204,80 +203,6 @@ def indent(text: str, width: int = 4, first: bool = False) -> Markup:
     margin = " " * width
     lines = _KEPT_OR_END_OF_LINE.sub(lambda part: part["kept"] or f"\n{margin}", text)
     return Markup(f"{margin}{lines}" if first else lines)
-
-
-_PIECE = re.compile(
-    r"""(?P<literal>'(?:[^']|'')*') | "(?:[^"]|"")*" | --[^\n]* | /[*].*?[*]/[ ]* | (?P<end>\n) | (?P<space>[ ]+)
-    | [^\s'"/-]+ | .""",
-    re.VERBOSE | re.DOTALL,
-)
-
-
-_OPENING, _CLOSING = re.compile(r"[(\[]|\bCASE\b"), re.compile(r"[)\]]|\bEND\b")
-_LEAST_WORDS = 20  # so many characters of a sentence stay together
-_LEANING = re.compile("AND|OR|NOT|AS|IN|IS|WHEN|THEN|ELSE|[-=<>+*/|]+")  # words that go with what comes next
-
-
-def fold(text: str, width: int = 140) -> str:
-    """A statement for people to read: its lines are broken before they get longer than `width`, where it can be done.
-
-    Comments, quoted names, and literals of several lines stay as they are; longer literals of one line are divided, as
-    SQL lets them go on in the next line.
-    """
-    if max(map(len, text.split("\n"))) <= width:
-        return text
-    lines: list[list[re.Match[str]]] = [[]]
-    for piece in _PIECE.finditer(text):
-        if piece["end"]:
-            lines.append([])
-        else:
-            lines[-1].append(piece)
-    return "\n".join(_folded([piece[0] for piece in line], width) for line in lines)
-
-
-def _folded(pieces: Sequence[str], width: int) -> str:
-    """The pieces of a line as lines, of which all but the first stand four spaces further in."""
-    line = "".join(pieces)
-    if len(line) <= width or "\n" in line:
-        return line
-    margin = line[: len(line) - len(line.lstrip())] + "    "
-    left, length, lines = deque(pieces), len(line), []
-    while length > width:
-        place, end = _end_of_line(left, width)
-        if not place:
-            break
-        taken, piece = "".join(left.popleft() for _ in range(place)), left.popleft()
-        if end:
-            left.appendleft(f"'{piece[end:]}")
-        lines.append(f"{taken}{piece[:end]}'" if end else taken)
-        left.appendleft(margin)
-        length += len(margin) - len(taken) - (end - 1 if end else len(piece))
-    return "\n".join([*lines, "".join(left)])
-
-
-def _end_of_line(pieces: Iterable[str], width: int) -> tuple[int, int]:
-    """Find where a line is best broken: after so many pieces, and so many characters of the next one if it is divided.
-
-    Sentences are divided after a word; else a line ends at a space within as few brackets and CASEs as possible, of
-    those behind its first third if there are any. 0 pieces where there is no space.
-    """
-    depth, length, before = 0, 0, ""
-    breaks: dict[int, tuple[bool, int, bool, int]] = {}
-    for place, piece in enumerate(pieces):
-        if piece.isspace() and place:
-            if length > width:
-                return max(breaks, key=breaks.__getitem__, default=place), 0
-            breaks[place] = (length > width // 3, -depth, not _LEANING.fullmatch(before), place)
-        if length <= width < length + len(piece) and piece[0] == "'" and not before[-1:].isalnum():
-            end = piece.rfind(" ", 1, max(width - length - 1, 0)) + 1
-            if end >= _LEAST_WORDS:
-                return place, end
-        if length > width and breaks:
-            break
-        if piece[0] not in "'\"-/":
-            depth += len(_OPENING.findall(piece)) - len(_CLOSING.findall(piece))
-        length, before = length + len(piece), piece
-    return max(breaks, key=breaks.__getitem__, default=0), 0
 
 
 def listed(items: Iterable[Any], relation: str | None = None) -> Markup:

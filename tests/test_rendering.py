@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlanon.sql import Identifier, Text, expression, fold, indent, listed, renderer
+from sqlanon.sql import Identifier, Text, expression, indent, listed, renderer
+from sqlanon.support.folding import fold
 from tests.run_support import Database
 
 ODD = ["a  \n\n b ", "\r", " \t\n", "it's\n\n--", '"\n\n"', "\x0b\x0c\x1c\u2028 \n \n", "--\n'", "/*\n\n*/", "a\n"]

@@ -38,7 +38,8 @@ from sqlanon.results.run_result import NULL_CHOICE
 from sqlanon.results.upcasters import VERSION
 from sqlanon.runs.columns import CHANGED, GONE, MOVED, NEW, created_warning, release_problem, source_problem
 from sqlanon.runs.linking import linked_warning
-from sqlanon.sql import Identifier, Relation, Text, fold, macro
+from sqlanon.sql import Identifier, Relation, Text, macro
+from sqlanon.support.folding import fold
 from sqlanon.values.digest import ROWS, digest_head, table_statement
 from sqlanon.verification.verify import verifying_statements
 from sqlanon.work.workspace import STAGED_AS, release_lock_name
