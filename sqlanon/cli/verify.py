@@ -119,14 +119,7 @@ def verify_command(
     is_file = files.is_data_file(place)
     if "://" not in place and not is_file:
         _refuse("policy", unfit)
-        loaded = loading.load_policy(Path(place))
-        if loaded.is_private:
-            if no_source:
-                raise PolicyError("--no-source has no meaning for differential privacy: the source is not read.")
-            return private.tell_audit(call, private_audit.audit_private(loaded, table, call.options))
-        audit = auditing.audit_release(loaded, table, call.options, with_source=not no_source)
-        repetition = None if no_source else api.source_repetition(loaded, call.options)
-        return tell_audit(call, audit, table or plans.release_text(loaded), repetition)
+        return _check_release(call, Path(place), table, with_source=not no_source)
     if no_source:
         raise PolicyError("--no-source is for the release of a policy: models alone are checked of any other table.")
     if (other is None) != is_file or table is not None:
@@ -138,6 +131,18 @@ def verify_command(
         url, what, names, models, suppressed_label=suppressed_label, sensitive=sensitive or (), **common
     )
     return _tell(call, found, what, api.table_repetition(url, what, **common))
+
+
+def _check_release(call: Call, policy: Path, table: str | None, *, with_source: bool) -> int:
+    """Check the release of a policy, or another table in its place, and print what came of it."""
+    loaded = loading.load_policy(policy)
+    if loaded.is_private:
+        if not with_source:
+            raise PolicyError("--no-source has no meaning for differential privacy: the source is not read.")
+        return private.tell_audit(call, private_audit.audit_private(loaded, table, call.options))
+    audit = auditing.audit_release(loaded, table, call.options, with_source=with_source)
+    repetition = api.source_repetition(loaded, call.options) if with_source else None
+    return tell_audit(call, audit, table or plans.release_text(loaded), repetition)
 
 
 def _refuse(what: str, given: list[str]) -> None:
